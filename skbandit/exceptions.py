@@ -1,0 +1,41 @@
+"""Errors and warnings of the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["InfeasibleConstraintsError"]
+
+
+class InfeasibleConstraintsError(ValueError):
+    """The declared constraints cannot be met together.
+
+    Parameters
+    ----------
+    message : str
+        Which constraints are missed, and by how much.
+    closest : estimator, default=None
+        The fitted estimator that comes closest, kept as `closest_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.exceptions import InfeasibleConstraintsError
+    >>> from skbandit.rates import negative_rate, positive_rate
+    >>> X, y = make_classification(60, random_state=0)
+    >>> impossible = [positive_rate() >= 0.7, negative_rate() >= 0.7]
+    >>> try:
+    ...     ConstrainedRampClassifier(constraints=impossible).fit(X, y)
+    ... except InfeasibleConstraintsError as error:
+    ...     print(error.closest_.constraint_report_["satisfied"].tolist())
+    [True, False]
+    """
+
+    def __init__(self, message: str, closest: Any = None) -> None:
+        super().__init__(message)
+        self.closest_ = closest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by default pickling keeps only what went to Exception.__init__
+        return type(self), (*self.args, self.closest_)

@@ -1,0 +1,61 @@
+"""Declare what a classifier must do, as rates on datasets.
+
+A rate is a share of rows (positive answers, errors, ...); comparing one gives a constraint.
+Expressions are immutable, know neither data nor solvers, survive ``clone`` and pickling,
+and print as the Python text that makes them. Every rate is also a metric: see
+`Rate.value`.
+
+Rows are named by `where`: None for all; the name of a boolean column of `attributes` (or
+of X, if it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, in
+which missing counts as False; ``{column: value}`` or ``{column: [values]}``; or a function
+from the frame of attributes to a boolean mask. `on` chooses the dataset: the rows of X
+(``"train"``), of X_extra (``"extra"``) or of both (``"all"``). `weight` names a column of
+row weights, such as an amount of money.
+
+Examples
+--------
+>>> from skbandit.rates import positive_rate, recall
+>>> goals = [recall() >= 0.9, positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")]
+>>> goals[1]
+positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
+"""
+
+from skbandit.rates._catalogue import (
+    accuracy,
+    churn,
+    error_rate,
+    f1,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    negative_rate,
+    positive_rate,
+    precision,
+    recall,
+    true_negative_rate,
+)
+from skbandit.rates._constraint import Constraint, flatten_constraints
+from skbandit.rates._expression import AbsoluteRate, Rate
+from skbandit.rates._groups import difference, each, ratio
+
+__all__ = [
+    "AbsoluteRate",
+    "Constraint",
+    "Rate",
+    "accuracy",
+    "churn",
+    "difference",
+    "each",
+    "error_rate",
+    "f1",
+    "false_negative_rate",
+    "false_positive_rate",
+    "flatten_constraints",
+    "negative_predictive_value",
+    "negative_rate",
+    "positive_rate",
+    "precision",
+    "ratio",
+    "recall",
+    "true_negative_rate",
+]

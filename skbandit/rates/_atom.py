@@ -1,0 +1,132 @@
+"""Atoms: the rates of Goh et al. (2016), Tables 1 and 2, each as two 2-by-2 tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Where = str | Mapping[str, Any] | Callable[[Any], Any] | None
+"""How rows are named: everything, a column or query, ``{column: value}``, or a function."""
+
+On = Literal["train", "extra", "all"]
+"""The rows of X, those of X_extra, or both."""
+
+Table = tuple[tuple[float, float], tuple[float, float]]
+"""What a row counts for: ``table[actual][predicted]``, 0 = negative and 1 = positive."""
+
+_EVERY_ROW: Table = ((1, 1), (1, 1))
+_NEGATIVES: Table = ((1, 1), (0, 0))
+_POSITIVES: Table = ((0, 0), (1, 1))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of rate, numerator over denominator.
+
+    Row j adds ``numerator[a][p]`` and ``denominator[a][p]``, times its weight, where p is
+    the prediction and a what the kind compares it with: the true label, the stored
+    prediction of a reference model, or nothing (then both lines of a table agree).
+    A denominator whose columns agree depends on the data alone: the rate is linear in the
+    predictions. Otherwise it is linear-fractional (precision, NPV, F1).
+    """
+
+    name: str
+    compares_with: Literal["nothing", "label", "reference"]
+    numerator: Table
+    denominator: Table
+    greater_is_better: bool | None
+
+    @property
+    def fractional(self) -> bool:
+        """Whether the denominator depends on the predictions."""
+        return any(negative != positive for negative, positive in self.denominator)
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("positive_rate", "nothing", ((0, 1), (0, 1)), _EVERY_ROW, None),
+        Kind("negative_rate", "nothing", ((1, 0), (1, 0)), _EVERY_ROW, None),
+        Kind("recall", "label", ((0, 0), (0, 1)), _POSITIVES, True),
+        Kind("true_negative_rate", "label", ((1, 0), (0, 0)), _NEGATIVES, True),
+        Kind("false_positive_rate", "label", ((0, 1), (0, 0)), _NEGATIVES, False),
+        Kind("false_negative_rate", "label", ((0, 0), (1, 0)), _POSITIVES, False),
+        Kind("error_rate", "label", ((0, 1), (1, 0)), _EVERY_ROW, False),
+        Kind("accuracy", "label", ((1, 0), (0, 1)), _EVERY_ROW, True),
+        Kind("precision", "label", ((0, 0), (0, 1)), ((0, 1), (0, 1)), True),
+        Kind("negative_predictive_value", "label", ((1, 0), (0, 0)), ((1, 0), (1, 0)), True),
+        Kind("f1", "label", ((0, 0), (0, 2)), ((0, 1), (1, 2)), True),
+        Kind("churn", "reference", ((0, 1), (1, 0)), _EVERY_ROW, False),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for a group, filled when the data are known: `each`, `ratio`, `difference`."""
+
+    column: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """The rows whose `column` holds `value`: a filled `Slot`."""
+
+    column: str
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atom:
+    """One rate on one set of rows."""
+
+    kind: Kind
+    where: Where
+    on: On
+    weight: str | None
+    reference: str | None = None
+    group: Slot | Member | None = None
+
+    def __post_init__(self) -> None:
+        if not (
+            self.where is None or isinstance(self.where, str | Mapping) or callable(self.where)
+        ):
+            raise TypeError(
+                f"where={self.where!r} names no rows: use a column or query (str), "
+                "{column: value}, a function of the attributes, or None for all rows."
+            )
+        if isinstance(self.where, Mapping):
+            object.__setattr__(self, "where", {k: _plain(v) for k, v in self.where.items()})
+        if self.on not in ("train", "extra", "all"):
+            raise ValueError(f"on={self.on!r}: write 'train', 'extra' or 'all'.")
+        if not (self.weight is None or isinstance(self.weight, str)):
+            raise TypeError(
+                f"weight={self.weight!r}: give the name of an attribute column; weights of "
+                "single rows go to fit(..., sample_weight=...)."
+            )
+        if self.kind.compares_with == "reference" and not isinstance(self.reference, str):
+            raise TypeError(
+                f"{self.kind.name}({self.reference!r}): give the name of the attribute column "
+                "that holds the predictions of the reference model."
+            )
+
+    def __repr__(self) -> str:
+        shown = [] if self.reference is None else [repr(self.reference)]
+        if self.where is not None:
+            shown.append(repr(self.where))
+        if self.on != "train":
+            shown.append(f"on={self.on!r}")
+        if self.weight is not None:
+            shown.append(f"weight={self.weight!r}")
+        return f"{self.kind.name}({', '.join(shown)})"
+
+
+def _plain(value: Any) -> Any:
+    """A value of `where` that prints as Python and shares no memory with the caller's."""
+    if hasattr(value, "tolist"):  # numpy scalars and arrays, pandas and polars columns
+        value = value.tolist()
+    elif hasattr(value, "to_list"):
+        value = value.to_list()
+    return list(value) if isinstance(value, list | tuple | set | frozenset) else value

@@ -1,0 +1,104 @@
+"""Group forms: one statement for every value found in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from skbandit.rates._atom import Slot
+from skbandit.rates._expression import Rate, call_rate
+
+
+def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+    """The rate of every group; a constraint on it is one constraint a group.
+
+    Parameters
+    ----------
+    rate : Rate or function that makes one
+        What is measured in each group.
+    by : str
+        Attribute column whose values, found at fit, are the groups.
+
+    Returns
+    -------
+    Rate
+        It combines with other rates, which keep to their own rows. Its `value` is the
+        worst group's.
+
+    Examples
+    --------
+    >>> from skbandit.rates import each, recall
+    >>> each(recall, by="country") >= recall() - 0.05
+    each(recall, by='country') >= recall() - 0.05
+    """
+    made, shown = _member(rate)
+    return call_rate(_in_slot(made, by, 0), f"each({shown}, by={by!r})")
+
+
+def ratio(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+    """The rate of a group over that of another, for every ordered pair of groups.
+
+    Parameters
+    ----------
+    rate : Rate or function that makes one
+        What is measured in each group; linear (not precision, NPV or F1).
+    by : str
+        Attribute column whose values, found at fit, are the groups.
+
+    Returns
+    -------
+    Rate
+        Its `value` is the smallest ratio; bound it from below.
+
+    Examples
+    --------
+    >>> from skbandit.rates import positive_rate, ratio
+    >>> ratio(positive_rate, by="sex") >= 0.8
+    ratio(positive_rate, by='sex') >= 0.8
+    """
+    made, shown = _member(rate)
+    pair = _in_slot(made, by, 0) / _in_slot(made, by, 1)
+    return call_rate(pair, f"ratio({shown}, by={by!r})", "min")
+
+
+def difference(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+    """The rate of a group less that of another, for every ordered pair of groups.
+
+    Parameters
+    ----------
+    rate : Rate or function that makes one
+        What is measured in each group; linear (not precision, NPV or F1).
+    by : str
+        Attribute column whose values, found at fit, are the groups.
+
+    Returns
+    -------
+    Rate
+        Its `value` is the largest difference; bound it from above.
+
+    Examples
+    --------
+    >>> from skbandit.rates import difference, recall
+    >>> difference(recall, by="sex").value([1, 1, 1], [1, 1, 0], {"sex": ["F", "M", "M"]})
+    0.5
+    """
+    made, shown = _member(rate)
+    pair = _in_slot(made, by, 0) - _in_slot(made, by, 1)
+    return call_rate(pair, f"difference({shown}, by={by!r})", "max")
+
+
+def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
+    """The rate of one group, and how it is to be printed."""
+    if isinstance(rate, Rate):
+        return rate, repr(rate)
+    if not callable(rate) or not isinstance(made := rate(), Rate):
+        raise TypeError(f"{rate!r} makes no rate: give a function of skbandit.rates or a rate.")
+    return made, getattr(rate, "__name__", repr(made))
+
+
+def _in_slot(rate: Rate, by: str, index: int) -> Rate:
+    if rate.grouped_by is not None:
+        raise ValueError(f"{rate} is a group form already: groups do not nest.")
+    if not isinstance(by, str):
+        raise TypeError(f"by={by!r}: give the name of one attribute column.")
+    return rate.map_atoms(lambda atom: replace(atom, group=Slot(by, index)))

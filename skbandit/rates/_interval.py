@@ -1,0 +1,89 @@
+"""Confidence intervals for rates of given predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import beta
+
+from skbandit.rates._atom import Atom
+from skbandit.rates._bind import EmptyRateError, atom_counts
+from skbandit.rates._data import Data
+from skbandit.rates._expression import Rate
+
+Interval = tuple[float, float]
+
+
+def clopper_pearson(successes: float, trials: float, level: float) -> Interval:
+    """The exact two-sided interval of a binomial share (Clopper & Pearson 1934).
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(0, 10, 0.95)
+    >>> low, round(high, 4)
+    (0.0, 0.3085)
+    """
+    tail = (1 - level) / 2
+    low = beta.ppf(tail, successes, trials - successes + 1) if successes > 0 else 0.0
+    high = beta.ppf(1 - tail, successes + 1, trials - successes) if successes < trials else 1.0
+    return float(low), float(high)
+
+
+def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> Interval:
+    """An interval that holds the rate of the population with probability >= `level`.
+
+    One atom: Clopper-Pearson on its rows, exact for equal weights; with unequal weights on
+    their effective number (sum w)^2 / sum w^2, an approximation. Several atoms: each at
+    level 1 - (1 - level)/k (Bonferroni), combined by interval arithmetic: conservative.
+    """
+    atoms = len(rate.atoms)
+    return _combine(rate, data, positive, 1 - (1 - level) / max(atoms, 1))
+
+
+def _combine(rate: Rate, data: Data, positive: np.ndarray, level: float) -> Interval:
+    low = high = rate.constant
+    for coefficient, atom in rate.terms:
+        ends = sorted(coefficient * end for end in _atom_interval(atom, data, positive, level))
+        low, high = low + ends[0], high + ends[1]
+    if rate.denominator is None:
+        return low, high
+    below = _combine(rate.denominator, data, positive, level)
+    return _divided(low, below, min), _divided(high, below, max)
+
+
+def _divided(end: float, below: Interval, choose: Callable[..., float]) -> float:
+    """The lower or upper end of a quotient by a nonnegative divisor that may be 0."""
+    quotients = [end / divisor if divisor > 0 else end * np.inf for divisor in below if end]
+    return float(choose(quotients)) if quotients else 0.0
+
+
+def _atom_interval(atom: Atom, data: Data, positive: np.ndarray, level: float) -> Interval:
+    """Trials are the rows in the denominator, successes those in the numerator."""
+    numerator, denominator, _ = atom_counts(atom, data)
+    answers = positive.astype(int)
+    rows = np.arange(len(answers))
+    weight = denominator[rows, answers]
+    if not weight.sum() > 0:
+        raise EmptyRateError(f"{atom!r}: no answer falls in its denominator.")
+    won = numerator[rows, answers]
+    # F1 counts a hit twice above and below: q hits of all trials are 2q / (2q + 1 - q)
+    hit, base = _per_hit(atom)
+    trial = np.where(won > 0, weight / base, weight)
+    share = trial[won > 0].sum() / trial.sum()
+    effective = trial.sum() ** 2 / (trial**2).sum()
+    ends = clopper_pearson(share * effective, effective, level)
+    low, high = (hit * q / (base * q + 1 - q) for q in ends)
+    return low, high
+
+
+def _per_hit(atom: Atom) -> tuple[float, float]:
+    """What a success adds to the numerator and to the denominator of its kind."""
+    kind = atom.kind
+    pairs = [
+        (above, below)
+        for line, under in zip(kind.numerator, kind.denominator, strict=True)
+        for above, below in zip(line, under, strict=True)
+        if above > 0
+    ]
+    return pairs[0]

@@ -1,0 +1,80 @@
+"""Rates as metrics of given predictions."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_consistent_length
+
+from skbandit.rates._bind import EmptyRateError, Forms, bind_rate, fill
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+from skbandit.rates._expression import Rate
+from skbandit.rates._labels import MISSING, check_two_labels, distinct, encode
+from skbandit.utils._validation import check_row_weights
+
+
+def read_predictions(
+    y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
+) -> tuple[Data, np.ndarray]:
+    """One dataset and the positive answers (floats 0 and 1) on its rows."""
+    n = len(y_pred)
+    check_consistent_length(y_pred, y_true)
+    seen = distinct(y_pred) if y_true is None else distinct(y_true)
+    labels = list(dict.fromkeys([*seen, *distinct(y_pred)]))
+    check_two_labels(labels, pos_label)
+    answers = encode(y_pred, pos_label, labels, "y_pred")
+    if (answers == MISSING).any():
+        raise ValueError("y_pred has missing values: every row needs a prediction.")
+    truth = (
+        np.full(n, MISSING, dtype=np.int8)
+        if y_true is None
+        else encode(y_true, pos_label, labels, "y_true")
+    )
+    rows = Rows(
+        Columns.read(attributes, X, n), truth, check_row_weights(sample_weight, n, "sample_weight")
+    )
+    return Data(rows, None, pos_label, labels), answers.astype(float)
+
+
+def measure(
+    rate: Rate, y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any
+) -> float:
+    """`Rate.value`: see there."""
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
+    return measure_on(rate, data, positive)
+
+
+def measure_on(rate: Rate, data: Data, positive: np.ndarray) -> float:
+    """The value of a rate on one dataset; group forms give their worst group or pair."""
+    here = rate.map_atoms(lambda atom: replace(atom, on="train"))
+    if here.grouped_by is None:
+        return _single(here, data, positive)
+    column, size = here.grouped_by
+    groups = data.groups(column, {"train"}, repr(rate))
+    values = [
+        _single(fill(here, chosen), data, positive, f" in group {chosen}")
+        for chosen in itertools.permutations(groups, size)
+    ]
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return float("nan")
+    summary = here.summary or ("min" if here.greater_is_better else "max")
+    return min(known) if summary == "min" else max(known)
+
+
+def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
+    why = "no answer falls in its denominator"
+    try:
+        above, below, _ = bind_rate(rate, data)
+        value = float(Forms.stack([(above, below)], len(data)).values(positive)[0])
+    except EmptyRateError as error:
+        value, why = float("nan"), str(error)
+    if np.isnan(value):
+        warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=4)
+    return value
