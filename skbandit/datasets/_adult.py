@@ -1,0 +1,299 @@
+"""The Adult census data: the table of the UCI repository and LIBSVM's binary encoding of it."""
+
+import os
+from io import BytesIO
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_matrix, vstack
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import Bunch
+
+from skbandit.datasets._files import DataFile, load_bytes
+
+__all__ = ["fetch_a9a", "fetch_adult"]
+
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+
+_ADULT = {
+    "train": DataFile(
+        folder="adult",
+        name="adult.data",
+        url=_UCI + "adult.data",
+        sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    ),
+    "test": DataFile(
+        folder="adult",
+        name="adult.test",
+        url=_UCI + "adult.test",
+        sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    ),
+}
+_A9A = {
+    "train": DataFile(
+        folder="adult",
+        name="a9a",
+        url=_LIBSVM + "a9a",
+        sha256="f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
+    ),
+    "test": DataFile(
+        folder="adult",
+        name="a9a.t",
+        url=_LIBSVM + "a9a.t",
+        sha256="7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76",
+    ),
+}
+
+# The publisher's names, with underscores so that `DataFrame.query` takes them.
+_COLUMNS = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+]
+_NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
+_TARGET = "income"
+
+_N_FEATURES = 123
+# Counted from 0; features 72 and 73 in LIBSVM's counting from 1.
+_FEMALE, _MALE = 71, 72
+
+_ADULT_DESCR = """\
+Adult (Census Income), Becker and Kohavi, UCI Machine Learning Repository, CC BY 4.0.
+
+Who earns more than 50,000 dollars a year? 48,842 people from the US census of 1994, described by
+6 numbers and 8 categories; 32,561 of them for training and 16,281 for testing. '?' is a missing
+value. The labels are '<=50K' and '>50K'.
+"""
+_A9A_DESCR = """\
+a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
+values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
+Real-world Goals with Dataset Constraints" (2016), use this version.
+"""
+
+Subset = Literal["train", "test", "all"]
+
+
+def fetch_adult(
+    *,
+    subset: Subset = "train",
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = True,
+) -> Bunch | tuple[Any, Any]:
+    """Load the Adult census data (classification, 14 mixed features).
+
+    The files are taken from a local folder or downloaded once, and checked by hash. The training
+    and the test table have the same dtypes: a categorical column knows the levels of both files.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        The publisher's training rows (32,561), test rows (16,281), or the former followed by the
+        latter.
+    data_home : path-like, default=None
+        The folder to look in and to download to; the files are in its subfolder ``adult``, as
+        published or packed with gzip. If None, the folder named by the environment variable
+        ``SKBANDIT_DATA`` is searched, then ``skbandit`` inside scikit-learn's data home, which
+        also receives downloads.
+    download_if_missing : bool, default=True
+        Whether to download files that are not found; if False, a missing file is an ``OSError``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Whether data and target are pandas objects; if False, they are arrays of objects.
+
+    Returns
+    -------
+    Bunch or tuple
+        A Bunch with
+
+        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' in the file is missing.
+        - ``target``: Series of ``"<=50K"`` and ``">50K"``, named ``income``.
+        - ``frame``: DataFrame of both (None unless `as_frame`).
+        - ``feature_names``, ``target_names``, ``DESCR``.
+
+        With `return_X_y`, the tuple ``(data, target)``.
+
+    See Also
+    --------
+    fetch_a9a : The same people, encoded as 123 binary features.
+
+    Examples
+    --------
+    Without the files and without leave to download, the error says what to do:
+
+    >>> from skbandit.datasets import fetch_adult
+    >>> fetch_adult(data_home="no-such-folder", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    OSError: adult.data was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
+
+    With them (not run here: it would need the network):
+
+    >>> adult = fetch_adult()  # doctest: +SKIP
+    >>> adult.data["sex"].value_counts()  # doctest: +SKIP
+    """
+    parts = _parts(subset)
+    # Both files are always read: each alone misses a level or two of some column.
+    tables = {
+        part: _parse_adult(
+            load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
+        )
+        for part, file in _ADULT.items()
+    }
+    table = pd.concat(tables)
+    levels = table.columns.difference([*_NUMERIC, _TARGET])
+    frame = table.astype(dict.fromkeys(levels, "category")).loc[parts].reset_index(drop=True)
+
+    data: Any = frame[_COLUMNS]
+    target: Any = frame[_TARGET]
+    if not as_frame:
+        data, target = data.to_numpy(dtype=object), target.to_numpy(dtype=object)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        frame=frame if as_frame else None,
+        feature_names=list(_COLUMNS),
+        target_names=["<=50K", ">50K"],
+        DESCR=_ADULT_DESCR,
+    )
+
+
+def fetch_a9a(
+    *,
+    subset: Subset = "train",
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Bunch | tuple[csr_matrix, np.ndarray]:
+    """Load a9a, LIBSVM's binary encoding of Adult (classification, 123 sparse features).
+
+    The people, and their order, are those of `fetch_adult`.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        The training rows (32,561), the test rows (16,281), or the former followed by the latter.
+    data_home : path-like, default=None
+        The folder to look in and to download to, see `fetch_adult`.
+    download_if_missing : bool, default=True
+        Whether to download files that are not found; if False, a missing file is an ``OSError``.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or tuple
+        A Bunch with
+
+        - ``data``: csr_matrix of shape (n, 123), float64 zeros and ones, int32 sorted indices.
+        - ``target``: int array of -1 and 1.
+        - ``female``, ``male``: bool arrays, the columns 71 and 72 of ``data``.
+        - ``DESCR``.
+
+        With `return_X_y`, the tuple ``(data, target)``.
+
+    See Also
+    --------
+    fetch_adult : The same people in a table of numbers and categories.
+
+    Examples
+    --------
+    Without the files and without leave to download, the error says what to do:
+
+    >>> from skbandit.datasets import fetch_a9a
+    >>> fetch_a9a(data_home="no-such-folder", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    OSError: a9a was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
+    """
+    loaded = [
+        _parse_a9a(
+            load_bytes(_A9A[part], data_home=data_home, download_if_missing=download_if_missing)
+        )
+        for part in _parts(subset)
+    ]
+    data = vstack([X for X, _ in loaded], format="csr")
+    target = np.concatenate([y for _, y in loaded])
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        female=_is_set(data, _FEMALE),
+        male=_is_set(data, _MALE),
+        DESCR=_A9A_DESCR,
+    )
+
+
+def _parts(subset: str) -> list[str]:
+    """Translate `subset` into the files it is made of."""
+    if subset == "all":
+        return list(_ADULT)
+    if subset in _ADULT:
+        return [subset]
+    raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
+
+
+def _parse_adult(content: bytes) -> pd.DataFrame:
+    r"""Read the publisher's text.
+
+    Examples
+    --------
+    The test file opens with a remark and ends its labels in a dot:
+
+    >>> line = b"25, ?, 226802, 11th, 7, Divorced, ?, Husband, Black, Male, 0, 0, 40, ?, >50K."
+    >>> frame = _parse_adult(b"|1x3 Cross validator\n" + line + b"\n\n")
+    >>> frame[["age", "workclass", "sex", "income"]]
+       age workclass   sex income
+    0   25       NaN  Male   >50K
+    """
+    frame = pd.read_csv(
+        BytesIO(content),
+        names=[*_COLUMNS, _TARGET],
+        comment="|",
+        skipinitialspace=True,
+        na_values="?",
+        keep_default_na=False,
+    )
+    frame[_TARGET] = frame[_TARGET].str.removesuffix(".")
+    return frame
+
+
+def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
+    r"""Read LIBSVM's text.
+
+    Examples
+    --------
+    >>> X, y = _parse_a9a(b"-1 3:1 73:1 123:0\n+1 72:1\n")
+    >>> X.shape, X.indices, y
+    ((2, 123), array([ 2, 72, 71], dtype=int32), array([-1,  1]))
+    """
+    X, y = load_svmlight_file(BytesIO(content), n_features=_N_FEATURES, dtype=np.float64)
+    # The test file writes a zero out, to tell readers how many features there are.
+    X.eliminate_zeros()
+    X.sort_indices()
+    # The loader's int64 indices are refused by scikit-learn's liblinear estimators.
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, y.astype(np.int64)
+
+
+def _is_set(X: csr_matrix, column: int) -> np.ndarray:
+    """Read a binary column as booleans."""
+    return X[:, [column]].toarray().ravel() > 0

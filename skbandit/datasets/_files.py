@@ -1,0 +1,121 @@
+"""Find a data file in a local folder, else download it once; trust neither without its hash."""
+
+import gzip
+import hashlib
+import os
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from sklearn.datasets import fetch_file, get_data_home
+
+__all__ = ["DataFile", "load_bytes"]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A published file whose bytes never change.
+
+    Parameters
+    ----------
+    folder : str
+        Name of the folder it lives in, below the data home.
+    name : str
+        Its name; locally it may also be stored as ``name + ".gz"``.
+    url : str
+        Where its publisher serves it.
+    sha256 : str
+        Checksum of the unpacked content.
+    """
+
+    folder: str
+    name: str
+    url: str
+    sha256: str
+
+
+def load_bytes(
+    file: DataFile,
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> bytes:
+    """Return the unpacked content of a file.
+
+    The file is looked for in `data_home`, or, when that is None, in the folder named by the
+    environment variable ``SKBANDIT_DATA`` and then in scikit-learn's data home. A download goes to
+    the last folder searched, where the next call finds it.
+
+    Parameters
+    ----------
+    file : DataFile
+        The file.
+    data_home : path-like, default=None
+        The only folder to look in and to download to.
+    download_if_missing : bool, default=True
+        Whether to download a file that no folder holds.
+
+    Returns
+    -------
+    bytes
+        The content, its hash checked.
+
+    Raises
+    ------
+    OSError
+        If the file is missing and is not, or cannot be, downloaded, or if its hash is wrong.
+
+    Examples
+    --------
+    >>> file = DataFile("toy", "toy.csv", "https://example.org/toy.csv", sha256="0" * 64)
+    >>> load_bytes(file, data_home="no-such-folder", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    OSError: toy.csv was not found in no-such-folder/toy. Pass download_if_missing=True, or ...
+    """
+    folders = [home / file.folder for home in _homes(data_home)]
+    for folder in folders:
+        for path in (folder / file.name, folder / f"{file.name}.gz"):
+            if path.exists():
+                return _read_checked(path, file.sha256)
+
+    missing = f"{file.name} was not found in {' or '.join(map(str, folders))}"
+    by_hand = (
+        f"put the file, as served by {file.url} or packed as {file.name}.gz, into a folder "
+        f"{file.folder!r} inside the folder given as data_home or named by the environment "
+        "variable SKBANDIT_DATA."
+    )
+    if not download_if_missing:
+        raise OSError(f"{missing}. Pass download_if_missing=True, or {by_hand}")
+    target = folders[-1]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        path = fetch_file(file.url, folder=target, local_filename=file.name, sha256=file.sha256)
+    except (OSError, HTTPException) as error:
+        reason = f"{missing} and the download failed ({error})"
+        raise OSError(f"{reason}. Try again, or {by_hand}") from error
+    return _read_checked(Path(path), file.sha256)
+
+
+def _homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """List the folders to search; the last is the one to download to."""
+    if data_home is not None:
+        return [Path(data_home).expanduser()]
+    # The named folder may be shared and read-only, so downloads never go there.
+    named = os.environ.get("SKBANDIT_DATA")
+    cache = Path(get_data_home()) / "skbandit"
+    return [Path(named).expanduser(), cache] if named else [cache]
+
+
+def _read_checked(path: Path, sha256: str) -> bytes:
+    """Read a file, unpack it if its name says so, and compare its hash."""
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise OSError(
+            f"{path} is not the published file: the sha256 of its unpacked content is {found}, "
+            f"expected {sha256}. Remove or replace it."
+        )
+    return content

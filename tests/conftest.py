@@ -1,0 +1,28 @@
+"""Fixtures shared by all tests."""
+
+import os
+
+import pytest
+
+from skbandit.datasets import fetch_a9a, fetch_adult
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """The folder of real data sets; without it, what asks for it is skipped."""
+    folder = os.environ.get("SKBANDIT_DATA")
+    if not folder:
+        pytest.skip("real data: the environment variable SKBANDIT_DATA is not set")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def a9a(real_data):
+    """The training rows of a9a."""
+    return fetch_a9a(data_home=real_data, download_if_missing=False)
+
+
+@pytest.fixture(scope="session")
+def adult_frame(real_data):
+    """The training rows of Adult, target included."""
+    return fetch_adult(data_home=real_data, download_if_missing=False).frame
