@@ -1,0 +1,532 @@
+"""ConstrainedRampClassifier: plumbing around `train`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse, vstack
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.constrained._input import (
+    Extra,
+    class_factors,
+    read_extra,
+    read_labels,
+    read_rows,
+    with_weights,
+)
+from skbandit.constrained._problem import Point, RampProblem, compile_problem
+from skbandit.constrained._ramp import ramp
+from skbandit.constrained._report import add_intervals, missed, report_table
+from skbandit.constrained._train import Trained, train
+from skbandit.constrained.solvers import CvxpySolver, Solver
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import Constraint, Rate, error_rate, flatten_constraints
+from skbandit.rates._bind import BoundConstraints, Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._data import Data
+from skbandit.utils._draft import all_or_nothing
+from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
+    """Linear classifier that meets declared goals on rates.
+
+    It minimises (or maximises) one rate expression under bounds on others,
+
+        objective(w, b) + alpha/2 |w|^2   subject to   every constraint,
+
+    by majorisation-minimisation on the ramp loss (Goh, Cotter, Gupta & Friedlander, NIPS
+    2016, Algorithm 1), and then moves the threshold to the best one whose *hard* training
+    rates meet the constraints.
+
+    Parameters
+    ----------
+    objective : Rate, default=None
+        What to optimise, in the direction in which it is better; None is `error_rate()`.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        What must hold: see `skbandit.rates`.
+    alpha : float, default=1e-3
+        The paper's lambda, in units of the mean objective.
+    fit_intercept : bool, default=True
+        Whether there is an (unpenalised) intercept. Without one there is no threshold to
+        move.
+    max_iter : int, default=15
+        Majorisation-minimisation steps at most.
+    tol : float, default=1e-5
+        A step that lowers the objective by less ends the training.
+    solver : {"auto", "cvxpy"}, default="auto"
+        Solver of the convex problem in each step. "auto" is cvxpy.
+    solver_options : dict, default=None
+        Passed to the solver. For cvxpy: the arguments of ``cvxpy.Problem.solve``, as in
+        ``{"solver": "CLARABEL"}``; by default PIQP if installed, else Clarabel.
+    threshold : {"shift"} or None, default="shift"
+        Whether to move the intercept to the best threshold that meets the constraints.
+    pos_label : label, default=None
+        The positive class of all rates; None is ``classes_[1]``.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the objective; constraints are not touched.
+    warm_start : bool, default=False
+        Whether to start from the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Of `sample_predict`; training draws no random numbers.
+    verbose : int, default=0
+        1 prints a line for each step.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights; positive scores speak for ``classes_[1]``.
+    intercept_ : ndarray of shape (1,)
+        Intercept of the deterministic rule (minus the paper's b).
+    ramp_intercept_ : ndarray of shape (1,)
+        Intercept of the randomised rule: the one that training ended with.
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    n_iter_ : int
+        Steps taken.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0: by how much the objective would improve for each unit that a
+        bound gives, in the last convex problem. For precision, F1 and ratios, N/D against
+        t, per unit of the linear form N - tD. nan for groups that were skipped. One a row
+        of `constraint_report_`.
+    objective_path_ : ndarray of shape (n_iter_,)
+        Regularised ramp objective after each step, signed so that lower is better.
+    constraint_report_ : DataFrame
+        One row a constraint, on the training data: `constraint`, `on`, `n_rows`, `bound`,
+        `expected` (of the randomised rule), `value` (of the deterministic one), `slack`,
+        `satisfied` (the latter's), `multiplier`.
+    feasible_ : bool
+        Whether the deterministic rule meets every constraint on the training data.
+    solver_ : str
+        The solver used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X had some.
+
+    See Also
+    --------
+    skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
+
+    Notes
+    -----
+    `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
+    is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
+    probability.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = ConstrainedRampClassifier(
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.99, pos_label=0
+    ... )
+    >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
+           constraint  bound  satisfied
+    0  recall() >= 0.99   0.99       True
+    """
+
+    # Rows that travel with X: users need no set_fit_request.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "sample_weight": True,
+        "attributes": True,
+        "X_extra": True,
+        "y_extra": True,
+        "attributes_extra": True,
+        "sample_weight_extra": True,
+    }
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "objective": [Rate, None],
+        "constraints": "no_validation",
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", "cvxpy"})],
+        "solver_options": [dict, None],
+        "threshold": [StrOptions({"shift"}), None],
+        "pos_label": "no_validation",
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        alpha: float = 1e-3,
+        fit_intercept: bool = True,
+        max_iter: int = 15,
+        tol: float = 1e-5,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        threshold: str | None = "shift",
+        pos_label: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.constraints = constraints
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.solver_options = solver_options
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+    ) -> ConstrainedRampClassifier:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective and in every constraint.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra : like X, default=None
+            Rows that count only in rates with ``on="extra"`` or ``"all"``. In a Pipeline,
+            use ``transform_input=["X_extra"]``; under cross-validation pass ``(X_extra,)``,
+            which is never sliced. So with the other parts of the extra dataset.
+        y_extra : array-like, default=None
+            Its labels; None or missing entries are unlabelled rows.
+        attributes_extra : DataFrame or dict of arrays, default=None
+            Its attributes.
+        sample_weight_extra : array-like, default=None
+            Its row weights.
+
+        Returns
+        -------
+        self : ConstrainedRampClassifier
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If neither rule can meet the constraints; the closest model is in its
+            `closest_`, and this estimator is left as it was.
+        """
+        extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        with all_or_nothing(self) as draft:
+            draft._fit(X, y, sample_weight, attributes, extra)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra) -> None:
+        declared = flatten_constraints(self.constraints)
+        objective = error_rate() if self.objective is None else self.objective
+        if objective.grouped_by is not None:
+            raise ValueError(f"objective={objective} is one value a group; bound it instead.")
+        previous = vars(self).copy() if self.warm_start else {}
+
+        given = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        self._read_classes(y)
+        train_rows = read_rows(
+            given, (y == self._positive).astype(np.int8), sample_weight, attributes
+        )
+        X_extra, extra_rows = read_extra(self, extra, self._positive, self.classes_)
+        data = Data(train_rows, extra_rows, self._positive, self.classes_.tolist())
+        factors = class_factors(self.class_weight, self.classes_, y, train_rows.weight)
+
+        above, below, _ = bind_rate(objective, with_weights(data, factors))
+        self._constraints = expand(declared, data)
+        goals = bind_constraints(self._constraints, data)
+        design = _stack(X, X_extra)
+        problem = compile_problem(
+            design,
+            Forms.stack([(above, below)], len(data)),
+            objective.greater_is_better,
+            goals,
+            float(self.alpha),
+            self.fit_intercept,
+        )
+        solver = self._make_solver()
+        trained = train(
+            problem,
+            solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            shift=self.threshold == "shift" and self.fit_intercept,
+            warm=self._previous_point(previous, X.shape[1]),
+            report=(lambda step: print(f"[ConstrainedRampClassifier] {step}"))
+            if self.verbose
+            else (lambda step: None),
+        )
+        self.solver_ = solver.name
+        self._keep(trained, problem, goals, design)
+
+    def _read_classes(self, y: np.ndarray) -> None:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}, with {len(self.classes_)} classes."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"Two classes are needed, y has one class only: {self.classes_.tolist()[0]!r}."
+            )
+        if self.pos_label is not None and self.pos_label not in self.classes_.tolist():
+            raise ValueError(
+                f"pos_label={self.pos_label!r} is not among the classes {self.classes_.tolist()}."
+            )
+
+    @property
+    def _positive(self) -> Any:
+        return self.classes_[1] if self.pos_label is None else self.pos_label
+
+    @property
+    def _orientation(self) -> float:
+        """1 if scores of the positive class are scikit-learn's (for classes_[1]), else -1."""
+        return 1.0 if self.classes_[1] == self._positive else -1.0
+
+    def _make_solver(self) -> Solver:
+        return CvxpySolver(dict(self.solver_options or {}))
+
+    def _previous_point(self, previous: dict[str, Any], n_features: int) -> Point | None:
+        coef = previous.get("coef_")
+        if coef is None or coef.shape[1] != n_features:
+            return None
+        if not np.array_equal(previous["classes_"], self.classes_):
+            return None
+        sign = self._orientation
+        return Point(sign * coef[0], float(sign * previous["ramp_intercept_"][0]))
+
+    def _keep(
+        self, trained: Trained, problem: RampProblem, goals: BoundConstraints, design: Any
+    ) -> None:
+        """Turn what training found into fitted attributes, or say what could not be met."""
+        sign, point = self._orientation, trained.point
+        b = point.intercept if trained.threshold is None else -trained.threshold.cut
+        self.coef_ = sign * point.coef[None, :]
+        self.intercept_ = np.array([sign * b])
+        self.ramp_intercept_ = np.array([sign * point.intercept])
+        self.objective_path_ = np.array(trained.mm.path)
+        self.n_iter_ = len(trained.mm.path)
+        expected = ramp(problem.scores(point))
+        self.multipliers_ = np.full(len(goals.n_rows), np.nan)
+        self.multipliers_[goals.n_rows > 0] = problem.shadow_prices(trained.multipliers, expected)
+        self.constraint_report_ = self._report(design, goals)
+        satisfied = self.constraint_report_["satisfied"]
+        self.feasible_ = bool(satisfied.fillna(True).all())
+        if not self.feasible_ and not trained.mm.feasible:
+            raise InfeasibleConstraintsError(
+                f"The constraints cannot be met together. {missed(self.constraint_report_)}. "
+                "The closest model is in the error's closest_."
+                + ("" if trained.mm.converged else " More steps (max_iter) might help."),
+                self,
+            )
+        if not self.feasible_ and self.threshold == "shift":
+            warnings.warn(
+                "The randomised rule (sample_predict) meets the constraints, no single threshold "
+                f"does: {missed(self.constraint_report_)}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if not trained.mm.converged:
+            warnings.warn(
+                f"Training stopped after max_iter={self.max_iter} steps, the last of which "
+                f"still gained more than tol={self.tol:g}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores: positive speaks for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._linear(X) + self.intercept_[0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels by the deterministic rule.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Scores clipped to [0, 1]; not calibrated probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`; above 1/2 exactly where `predict` says so.
+        """
+        positive = ramp(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
+        """Predict by the paper's randomised rule, whose expected rates are the ramp's.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        random_state : int, RandomState instance or None, default=None
+            None takes the estimator's own.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels, drawn with the ramp's probabilities.
+        """
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        probability = ramp(self._linear(X) + self.ramp_intercept_[0])
+        return self.classes_[(rng.uniform(size=len(probability)) < probability).astype(int)]
+
+    def constraint_report(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        confidence_level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Report on the constraints on any data, with confidence intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels; None or missing entries are unlabelled.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            As in `fit`.
+        X_extra : like X, default=None
+            Rows for rates with ``on="extra"`` or ``"all"``.
+        y_extra : array-like, default=None
+            Their labels.
+        attributes_extra : DataFrame or dict of arrays, default=None
+            Their attributes.
+        sample_weight_extra : array-like, default=None
+            Their weights.
+        confidence_level : float, default=0.95
+            Of each interval: Clopper-Pearson for a single rate, combined conservatively for
+            expressions of several.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`.
+            What this data cannot measure has ``n_rows`` 0, with a warning.
+        """
+        check_is_fitted(self)
+        if not 0 < confidence_level < 1:
+            raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
+        given = X
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        label = read_labels(y, X.shape[0], self._positive, self.classes_, "y")
+        rows = read_rows(given, label, sample_weight, attributes)
+        extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        X_extra, extra_rows = read_extra(self, extra, self._positive, self.classes_)
+        data = Data(rows, extra_rows, self._positive, self.classes_.tolist())
+        goals = bind_constraints(self._constraints, data, allow_empty=True)
+        design = _stack(X, X_extra)
+        table = self._report(design, goals)
+        return add_intervals(table, goals, data, self._answers(design), confidence_level)
+
+    def _report(self, design: Any, goals: BoundConstraints) -> pd.DataFrame:
+        sign = self._orientation
+        expected = ramp(sign * (self._scores(design) + self.ramp_intercept_[0]))
+        return report_table(goals, expected, self._answers(design), self.multipliers_)
+
+    def _answers(self, design: Any) -> np.ndarray:
+        """1.0 where the deterministic rule answers the positive class."""
+        second = self._scores(design) + self.intercept_[0] > 0
+        return (second == (self._orientation > 0)).astype(float)
+
+    def _linear(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._scores(
+            validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        )
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
+
+
+def _stack(X: Any, X_extra: Any) -> Any:
+    """The rows of X and those of X_extra below."""
+    if X_extra is None:
+        return X
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.vstack([X, X_extra])

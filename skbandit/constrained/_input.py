@@ -1,0 +1,105 @@
+"""From what a user passes to `fit` to the datasets that expressions are bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import validate_data
+
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+from skbandit.rates._labels import MISSING, encode
+from skbandit.utils._validation import check_row_weights
+
+
+@dataclass(frozen=True)
+class Extra:
+    """The extra dataset as passed, each part bare or in a 1-tuple.
+
+    Cross-validation slices whatever has as many rows as X; a tuple of one it leaves alone.
+    """
+
+    X: Any = None
+    y: Any = None
+    attributes: Any = None
+    sample_weight: Any = None
+
+    def unwrapped(self) -> Extra:
+        """Take the parts out of their tuples; refuse parts without rows to belong to."""
+        parts = {name: _unwrap(part) for name, part in vars(self).items()}
+        if parts["X"] is None:
+            given = [f"{name}_extra" for name, part in parts.items() if part is not None]
+            if given:
+                raise ValueError(f"{given[0]} was passed without X_extra.")
+        return Extra(**parts)
+
+
+def read_rows(
+    X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = ""
+) -> Rows:
+    """One dataset of `Rows`; `X` as the user passed it, for its column names."""
+    n = len(label)
+    columns = Columns.read(attributes, X, n, f"attributes{suffix}")
+    return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
+
+
+def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: str) -> np.ndarray:
+    """Codes 1, 0 and -1 (missing) of shape (n_rows,); None is all missing."""
+    if y is None:
+        return np.full(n_rows, MISSING, dtype=np.int8)
+    codes = encode(y, pos_label, classes.tolist(), name)
+    if len(codes) != n_rows:
+        raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows.")
+    return codes
+
+
+def read_extra(
+    estimator: Any, extra: Extra, pos_label: Any, classes: np.ndarray
+) -> tuple[Any, Rows | None]:
+    """The validated X_extra and its rows, or (None, None)."""
+    extra = extra.unwrapped()
+    if extra.X is None:
+        return None, None
+    if hasattr(extra.X, "columns") and not hasattr(estimator, "feature_names_in_"):
+        raise ValueError(
+            "X_extra has column names and X has none, so X was transformed and X_extra was not: "
+            'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
+        )
+    try:
+        X = validate_data(estimator, extra.X, accept_sparse="csr", dtype=np.float64, reset=False)
+    except ValueError as error:
+        raise ValueError(
+            f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
+            "sends it through the same transformers.)"
+        ) from error
+    label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
+    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra")
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Factor of each row's weight in the objective; balanced means by total weight."""
+    if class_weight is None:
+        return np.ones(len(y))
+    codes = np.searchsorted(classes, y)
+    if isinstance(class_weight, Mapping):
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
+    else:
+        totals = np.bincount(codes, weights=weight, minlength=len(classes))
+        factors = weight.sum() / (len(classes) * np.maximum(totals, 1e-300))
+    return factors[codes]
+
+
+def with_weights(data: Data, factors: np.ndarray) -> Data:
+    """The same data with the weights of the rows of X multiplied."""
+    train = Rows(data.train.columns, data.train.label, data.train.weight * factors)
+    return Data(train, data.extra, data.pos_label, data.labels)
+
+
+def _unwrap(part: Any) -> Any:
+    return part[0] if isinstance(part, tuple) and len(part) == 1 else part

@@ -1,0 +1,139 @@
+"""Algorithm 1 of Goh et al. (2016): majorisation-minimisation on the ramp loss."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbandit.constrained._problem import FEASIBLE, Point, RampProblem
+from skbandit.constrained._ramp import ramp
+from skbandit.constrained.solvers import Solution, Solver, SolverError
+
+FIRST_PRICE, RAISE_PRICE, LAST_PRICE = 2.0, 5.0, 1e4
+"""Price of a unit of violation while there is no feasible point; it caps the multipliers."""
+
+ACCURACY = 1e-10
+"""Asked of the inner solver: MM paths branch at kinks, so a loose solve is another path."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one MM step did, for progress reports."""
+
+    number: int
+    objective: float
+    violation: float
+    gap: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.number:2d}  objective {self.objective:.6f}  "
+            f"worst violation {self.violation:+.2e}  gap {self.gap:.1e}  {self.seconds:.2f} s"
+        )
+
+
+@dataclass(frozen=True)
+class MMResult:
+    """Where MM ended.
+
+    Parameters
+    ----------
+    point : Point
+        The classifier, with MM's own b.
+    multipliers : ndarray of shape (m,)
+        Of the last convex problem, for its normalised rows.
+    path : tuple of float
+        Ramp objective after each step.
+    violation : float
+        The largest normalised violation of a ramp constraint (-inf without constraints).
+    converged : bool
+        Whether it stopped because nothing was to be gained.
+    """
+
+    point: Point
+    multipliers: np.ndarray
+    path: tuple[float, ...]
+    violation: float
+    converged: bool
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every ramp constraint holds."""
+        return self.violation <= FEASIBLE
+
+
+def majorise_minimise(
+    problem: RampProblem,
+    start: Point,
+    solver: Solver,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Callable[[Step], None] = lambda step: None,
+) -> MMResult:
+    """Minimise tight convex upper bounds in turn (Algorithm 1).
+
+    From a feasible point every step stays feasible and never raises the objective. From an
+    infeasible one the constraints are elastic: violations are paid for, at a price that
+    rises while it is too low, until the point is feasible or nothing is gained any more.
+    """
+    point, path = start, []
+    objective, violations = evaluate(problem, point)
+    price = FIRST_PRICE
+    multipliers = np.zeros(len(problem.rhs))
+    converged = False
+    for number in range(1, max_iter + 1):
+        began = time.perf_counter()
+        inside = worst(violations) <= FEASIBLE
+        solution = _solve(problem, point, solver, math.inf if inside else price)
+        proposed = Point(solution.coef, solution.intercept)
+        new_objective, new_violations = evaluate(problem, proposed)
+        multipliers = solution.multipliers
+        before = _penalised(objective, violations, 0.0 if inside else price)
+        after = _penalised(new_objective, new_violations, 0.0 if inside else price)
+        stays = not inside or worst(new_violations) <= FEASIBLE
+        if after <= before and stays:  # otherwise what is left to gain is rounding
+            point, objective, violations = proposed, new_objective, new_violations
+        path.append(objective)
+        report(
+            Step(number, objective, worst(violations), solution.gap, time.perf_counter() - began)
+        )
+        too_cheap = worst(violations) > FEASIBLE and price < LAST_PRICE
+        if before - after < tol and not too_cheap and (inside or worst(violations) > FEASIBLE):
+            converged = True
+            break
+        if too_cheap and (before - after < tol or (multipliers >= 0.999 * price).any()):
+            price *= RAISE_PRICE
+    return MMResult(point, multipliers, tuple(path), worst(violations), converged)
+
+
+def evaluate(problem: RampProblem, point: Point) -> tuple[float, np.ndarray]:
+    """The ramp objective with its regulariser, and the normalised violations."""
+    positive = ramp(problem.scores(point))
+    value = problem.objective_value(positive, problem.regulariser(point))
+    return value, problem.violation(positive)
+
+
+def worst(violations: np.ndarray) -> float:
+    """The largest violation, -inf without constraints."""
+    return float(violations.max(initial=-math.inf))
+
+
+def _penalised(objective: float, violations: np.ndarray, price: float) -> float:
+    return objective + price * float(np.maximum(violations, 0.0).sum())
+
+
+def _solve(problem: RampProblem, point: Point, solver: Solver, price: float) -> Solution:
+    convex = problem.majorise_at(point)
+    try:
+        return solver.solve(convex, price, ACCURACY)
+    except SolverError:
+        if math.isfinite(price):
+            raise
+        # Feasible only within tolerance, or with no interior: let the constraints give a hair.
+        return solver.solve(convex, LAST_PRICE, ACCURACY)

@@ -1,0 +1,85 @@
+"""The table that says which constraints hold, for which rule, by how much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from skbandit.constrained._threshold import MET
+from skbandit.rates._atom import Atom
+from skbandit.rates._bind import BoundConstraints, EmptyRateError
+from skbandit.rates._data import Data
+from skbandit.rates._interval import interval
+
+
+def report_table(
+    goals: BoundConstraints,
+    expected: np.ndarray,
+    positive: np.ndarray,
+    multipliers: np.ndarray,
+) -> pd.DataFrame:
+    """One row a constraint.
+
+    Parameters
+    ----------
+    goals : BoundConstraints
+        K constraints over n rows.
+    expected : ndarray of shape (n,)
+        Probabilities of a positive answer by the randomised rule.
+    positive : ndarray of shape (n,)
+        Positive answers of the deterministic rule, 0 and 1.
+    multipliers : ndarray of shape (K,)
+        Shadow prices; nan where skipped.
+
+    Returns
+    -------
+    DataFrame
+        `satisfied` is about the deterministic rule; missing where nothing was measured,
+        False where the rate is undefined.
+    """
+    values = goals.values(positive)
+    slack = goals.slack(values)
+    measured = goals.n_rows > 0
+    return pd.DataFrame(
+        {
+            "constraint": [constraint.label for constraint in goals.constraints],
+            "on": [_datasets(constraint.rate.atoms) for constraint in goals.constraints],
+            "n_rows": goals.n_rows,
+            "bound": goals.bound,
+            "expected": goals.values(expected),
+            "value": values,
+            "slack": slack,
+            "satisfied": pd.array(slack >= -MET, dtype="boolean"),
+            "multiplier": multipliers,
+        }
+    ).assign(satisfied=lambda table: table["satisfied"].where(measured))
+
+
+def add_intervals(
+    table: pd.DataFrame, goals: BoundConstraints, data: Data, positive: np.ndarray, level: float
+) -> pd.DataFrame:
+    """Append the columns ci_low and ci_high of the deterministic rule's values."""
+    ends = np.full((len(table), 2), np.nan)
+    for k, constraint in enumerate(goals.constraints):
+        if not np.isnan(table["value"].iloc[k]):
+            try:
+                ends[k] = interval(constraint.rate, data, positive, level)
+            except EmptyRateError:  # a divisor that only the expression as a whole fills
+                continue
+    return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
+
+
+def missed(table: pd.DataFrame) -> str:
+    """Name the constraints that do not hold, and by how much."""
+    told = []
+    for row in table[~table["satisfied"].fillna(True)].to_dict("records"):
+        if np.isnan(row["value"]):
+            fault = "is undefined, no answer falls in its denominator"
+        else:
+            fault = f"is {row['value']:.4g}, missed by {-row['slack']:.2g}"
+        told.append(f"{row['constraint']}: {fault}")
+    return "; ".join(told)
+
+
+def _datasets(atoms: tuple[Atom, ...]) -> str:
+    return ", ".join(dict.fromkeys(atom.on for atom in atoms))

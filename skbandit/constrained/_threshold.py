@@ -1,0 +1,114 @@
+"""The exact best threshold under constraints on hard rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skbandit.rates._bind import BoundConstraints, Forms
+
+MET = 1e-9
+"""Rounding allowed in a hard rate before its bound counts as missed."""
+
+SAME_SCORE = 1e-10
+"""Scores closer than this (relative to the largest) cannot be told apart reliably."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A cut between scores: positive is score > `cut`.
+
+    Parameters
+    ----------
+    cut : float
+        Midway between neighbouring scores, 1/2 beyond the outermost.
+    objective : float
+        The hard objective there, lower is better; inf if undefined.
+    slack : float
+        The smallest distance of a hard rate inside its bound: negative if one is missed,
+        -inf if one is undefined, inf without constraints.
+    """
+
+    cut: float
+    objective: float
+    slack: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every constraint holds."""
+        return self.slack >= -MET
+
+
+def best_threshold(
+    scores: np.ndarray, objective: Forms, goals: BoundConstraints, near: float
+) -> Threshold:
+    """Search all thresholds for the best one that meets the constraints.
+
+    Hard rates change only at the scores, so one sort and cumulative sums give every
+    threshold's values exactly (METHODS, from randomised to deterministic). If none meets
+    all constraints, the one that misses the worst by least. Ties go to the cut nearest to
+    `near`.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Scores of the rows that the expressions are over.
+    objective : Forms
+        One expression, signed so that lower is better.
+    goals : BoundConstraints
+        What must hold.
+    near : float
+        Preferred cut.
+
+    Returns
+    -------
+    Threshold
+    """
+    order = np.argsort(-scores, kind="stable")
+    sorted_scores = scores[order]
+    cuts, heads = _cuts(sorted_scores)
+    values = _values_by_cut(objective, order, heads)[0]
+    goal = np.where(np.isnan(values), np.inf, values)
+    measured = _values_by_cut(goals.forms, order, heads)
+    slacks = goals.sign[:, None] * (goals.bound[:, None] - measured)
+    slack = np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
+
+    if (slack >= -MET).any():
+        candidates = np.flatnonzero(slack >= -MET)
+        lowest = goal[candidates].min()
+        candidates = candidates[goal[candidates] <= lowest + MET]
+    else:
+        candidates = np.flatnonzero(slack >= slack.max() - MET)
+        candidates = candidates[goal[candidates] <= goal[candidates].min() + MET]
+    best = candidates[np.argmin(np.abs(cuts[candidates] - near))]
+    return Threshold(float(cuts[best]), float(goal[best]), float(slack[best]))
+
+
+def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts between distinct scores, and how many rows lie above each."""
+    span = np.abs(descending).max(initial=0.0)
+    inner = np.flatnonzero(descending[:-1] - descending[1:] > SAME_SCORE * max(span, 1e-300)) + 1
+    middles = 0.5 * (descending[inner - 1] + descending[inner])
+    cuts = np.concatenate([[descending[0] + 0.5], middles, [descending[-1] - 0.5]])
+    return cuts, np.concatenate([[0], inner, [len(descending)]])
+
+
+def _values_by_cut(forms: Forms, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
+    """Values of K expressions at every cut, nan where undefined; shape (K, n_cuts)."""
+    above = _head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
+    below = forms.denominator_constant[:, None]
+    if forms.denominator.nnz:
+        below = below + _head_sums(forms.denominator, order, heads)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(below > 1e-12, above / below, np.nan)
+
+
+def _head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
+    """Sums of each row's coefficients over the first `heads` rows in order."""
+    sums = np.zeros((rows.shape[0], len(heads)))
+    for k in range(rows.shape[0]):  # a row at a time: K full rows may not fit in cache
+        running = np.cumsum(rows[[k]].toarray().ravel()[order])
+        sums[k] = np.append(0.0, running)[heads]
+    return sums

@@ -1,0 +1,114 @@
+"""Training from start to deployable threshold; pure arrays in, a linear classifier out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skbandit.constrained._mm import ACCURACY, MMResult, Step, majorise_minimise
+from skbandit.constrained._problem import Point, RampProblem
+from skbandit.constrained._ramp import ramp
+from skbandit.constrained._start import find_start
+from skbandit.constrained._threshold import Threshold, best_threshold
+from skbandit.constrained.solvers import Solver
+
+USELESS = 0.005
+"""A threshold whose objective is worse than MM promised by more than this is not taken."""
+
+TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS = 2e-4, 6, 5
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained classifier.
+
+    Parameters
+    ----------
+    mm : MMResult
+        Of the first run: its path and whether it converged.
+    point : Point
+        w, and the b of the randomised rule.
+    multipliers : ndarray of shape (m,)
+        For the normalised rows.
+    threshold : Threshold or None
+        For w alone (cut on <w, x>); None if b was left alone.
+    """
+
+    mm: MMResult
+    point: Point
+    multipliers: np.ndarray
+    threshold: Threshold | None
+
+
+def train(
+    problem: RampProblem,
+    solver: Solver,
+    *,
+    max_iter: int,
+    tol: float,
+    shift: bool,
+    warm: Point | None = None,
+    report: Callable[[Step], None] = lambda step: None,
+) -> Trained:
+    """Find a start, run MM, and, if `shift`, choose the deterministic threshold."""
+    start = find_start(problem, solver, ACCURACY, warm)
+    mm = majorise_minimise(problem, start, solver, max_iter=max_iter, tol=tol, report=report)
+    first = Trained(mm, mm.point, mm.multipliers, None)
+    return _with_threshold(problem, first, solver, tol, report) if shift else first
+
+
+def _with_threshold(
+    problem: RampProblem,
+    trained: Trained,
+    solver: Solver,
+    tol: float,
+    report: Callable[[Step], None],
+) -> Trained:
+    """Shift b to the best feasible threshold; if that costs too much, tighten and refit.
+
+    A single threshold can be feasible and useless, or not exist though the ramp problem is
+    feasible. Bounds are then tightened by what the hard rates miss, and MM goes on from
+    where it is (SOLVERS, start, threshold, path).
+    """
+    best = replace(trained, threshold=_search(problem, trained.point))
+    current, bounds = trained.point, problem
+    for _ in range(TIGHTEN_ROUNDS):
+        missed = problem.violation(_hard(problem, current))
+        if not trained.mm.feasible or _good_enough(problem, trained, best):
+            break
+        bounds = bounds.tightened(np.maximum(missed, 0.0) + TIGHTEN)
+        mm = majorise_minimise(
+            bounds, current, solver, max_iter=TIGHTEN_STEPS, tol=tol, report=report
+        )
+        current = mm.point
+        found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))
+        if _rank(found) < _rank(best):
+            best = found
+    return best
+
+
+def _search(problem: RampProblem, point: Point) -> Threshold:
+    z = problem.scores(replace(point, intercept=0.0))
+    return best_threshold(z, problem.objective, problem.goals, near=-point.intercept)
+
+
+def _hard(problem: RampProblem, point: Point) -> np.ndarray:
+    return (problem.scores(point) > 0).astype(float)
+
+
+def _good_enough(problem: RampProblem, trained: Trained, best: Trained) -> bool:
+    assert best.threshold is not None
+    promised = max(
+        problem.objective_value(_hard(problem, trained.point)),
+        problem.objective_value(ramp(problem.scores(trained.point))),
+    )
+    return best.threshold.feasible and best.threshold.objective <= promised + USELESS
+
+
+def _rank(trained: Trained) -> tuple[bool, float]:
+    """Feasible ones first, by objective; then the others, by what they miss."""
+    found = trained.threshold
+    assert found is not None
+    return not found.feasible, found.objective if found.feasible else -found.slack

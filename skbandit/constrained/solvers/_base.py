@@ -1,0 +1,100 @@
+"""What every solver of the convex subproblem takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from skbandit.constrained._ramp import ConvexProblem
+
+
+class SolverError(RuntimeError):
+    """A solver returned no solution."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution of Problem 3 with its certificate.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (d,)
+        w.
+    intercept : float
+        b, in f = X w + b.
+    multipliers : ndarray of shape (m,)
+        v >= 0: by how much the optimal value falls for a unit more of gamma[1:].
+    primal : float
+        Row 0 + alpha/2 |w|^2 (+ penalty of the elastic slack) at this solution.
+    dual : float
+        A lower bound on the optimal value.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    multipliers: np.ndarray
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """How far from optimal the solution can be at most."""
+        return self.primal - self.dual
+
+
+@dataclass(frozen=True)
+class Pull:
+    """Dual variables of the hinges: `up` of max(0, 1/2 + f), `down` of max(0, 1/2 - f)."""
+
+    up: np.ndarray
+    down: np.ndarray
+
+
+class Solver(Protocol):
+    """A solver of Problem 3.
+
+    `penalty` is the price of a unit of constraint violation: infinite for hard
+    constraints, finite in elastic mode, where it caps the multipliers. `tol` is the
+    accuracy aimed at, relative to the objective.
+    """
+
+    @property
+    def name(self) -> str:
+        """What `solver_` says."""
+        ...
+
+    def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
+        """Solve the problem, or raise SolverError."""
+        ...
+
+
+def certify(
+    problem: ConvexProblem,
+    coef: np.ndarray,
+    intercept: float,
+    multipliers: np.ndarray,
+    penalty: float,
+    pull: Pull,
+) -> Solution:
+    """Complete a solution by its primal and dual values (METHODS: the SVM dual).
+
+    The duals of the hinges lie in [0, p] and [0, q] for p = P[0] + v P[1:], q likewise. They
+    are clipped and rescaled so that the lower bound is one whatever the solver's accuracy.
+    """
+    v = np.append(1.0, multipliers)
+    up = np.clip(pull.up, 0.0, v @ problem.P)
+    down = np.clip(pull.down, 0.0, v @ problem.Q)
+    if problem.fit_intercept and up.sum() and down.sum():  # b is free: sums must agree
+        total = min(up.sum(), down.sum())
+        up, down = up * (total / up.sum()), down * (total / down.sum())
+    elif problem.fit_intercept:
+        up, down = np.zeros_like(up), np.zeros_like(down)
+    turned = problem.X.T @ (down - up)
+    dual = 0.5 * (up.sum() + down.sum()) - turned @ turned / (2 * problem.alpha) - v @ problem.gamma
+    rows = problem.rows(problem.X @ coef + intercept)
+    primal = rows[0] + 0.5 * problem.alpha * coef @ coef
+    if np.isfinite(penalty):
+        primal += penalty * np.maximum(rows[1:], 0.0).sum()
+    return Solution(coef, float(intercept), multipliers, float(primal), float(dual))

@@ -1,0 +1,94 @@
+"""The reference solver: Problem 3 written in cvxpy."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from skbandit.constrained._ramp import ConvexProblem
+from skbandit.constrained.solvers._base import Pull, Solution, SolverError, certify
+from skbandit.constrained.solvers._polish import polish
+
+_ACCURACY = {
+    "PIQP": lambda tol: {"eps_abs": tol, "eps_rel": tol, "max_iter": 500},
+    "CLARABEL": lambda tol: {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol},
+}
+
+
+@dataclass(frozen=True)
+class CvxpySolver:
+    """Solve the quadratic program with any solver that cvxpy finds installed.
+
+    Parameters
+    ----------
+    options : dict
+        Passed on to ``cvxpy.Problem.solve``. Without a ``"solver"`` it is PIQP if installed,
+        else Clarabel, which comes with cvxpy.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    name: str = "cvxpy"
+
+    def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
+        """Solve the problem: see `Solver`."""
+        import cvxpy as cp  # most of a second: loaded on first use
+
+        n, d = problem.X.shape
+        m = len(problem.gamma) - 1
+        up, down = (
+            np.flatnonzero(np.asarray(W.sum(axis=0)).ravel()) for W in (problem.P, problem.Q)
+        )
+        P, Q = csc_array(problem.P)[:, up], csc_array(problem.Q)[:, down]
+        # In units of one row's weight: with costs of 1/n a solver's absolute tolerance is vague.
+        unit = float(n)
+
+        w = cp.Variable(d)
+        b: Any = cp.Variable() if problem.fit_intercept else 0.0
+        above = cp.Variable(len(up), nonneg=True)  # >= max(0, 1/2 + f)
+        below = cp.Variable(len(down), nonneg=True)  # >= max(0, 1/2 - f)
+        hinges = [above >= 0.5 + problem.X[up] @ w + b, below >= 0.5 - problem.X[down] @ w - b]
+        costs = (unit * P[:1]) @ above + (unit * Q[:1]) @ below
+        goal = cp.sum(costs) + (unit * problem.alpha / 2) * cp.sum_squares(w)
+        rates = []
+        if m:
+            violation = (unit * P[1:]) @ above + (unit * Q[1:]) @ below - unit * problem.gamma[1:]
+            slack = cp.Variable(m, nonneg=True) if np.isfinite(penalty) else 0.0
+            rates = [violation <= slack]
+            if np.isfinite(penalty):
+                goal = goal + penalty * cp.sum(slack)
+        self._run(cp, cp.Problem(cp.Minimize(goal), hinges + rates), tol)
+
+        multipliers = np.maximum(np.atleast_1d(rates[0].dual_value), 0.0) if m else np.zeros(0)
+        pull = Pull(np.zeros(n), np.zeros(n))
+        pull.up[up], pull.down[down] = (hinge.dual_value / unit for hinge in hinges)
+        intercept = float(b.value) if problem.fit_intercept else 0.0
+        multipliers = np.minimum(multipliers, penalty)
+        rough = certify(problem, np.asarray(w.value), intercept, multipliers, penalty, pull)
+        return polish(problem, rough, pull, penalty)
+
+    def _run(self, cp: Any, program: Any, tol: float) -> None:
+        options = dict(self.options)
+        installed = cp.installed_solvers()
+        solver = options.setdefault("solver", "PIQP" if "PIQP" in installed else "CLARABEL")
+        if str(solver).upper() not in installed:
+            raise SolverError(
+                f"cvxpy finds no solver {solver!r}; installed are {', '.join(installed)}. "
+                f"Install it (pip install {str(solver).lower()}) or choose another with "
+                "solver_options={'solver': ...}."
+            )
+        own = _ACCURACY.get(str(solver).upper(), lambda tol: {})(tol)
+        try:
+            with warnings.catch_warnings():
+                # "Solution may be inaccurate": the certified gap says how inaccurate.
+                warnings.simplefilter("ignore", UserWarning)
+                program.solve(**{**own, **options})
+        except (cp.error.SolverError, cp.error.DCPError, TypeError, ValueError) as error:
+            raise SolverError(f"cvxpy's solver {solver} failed: {error}") from error
+        if program.variables()[0].value is None:
+            raise SolverError(
+                f"cvxpy's solver {solver} ended with status {program.status!r} and no solution."
+            )

@@ -1,0 +1,115 @@
+"""Every public name exists, is typed, and documents each of its parameters with an example."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+import pytest
+
+import skbandit
+
+pytest.importorskip("numpydoc", reason="numpydoc is not installed")
+from numpydoc.docscrape import ClassDoc, FunctionDoc
+
+
+def public_modules():
+    """Import the package and every module below it whose path has no underscored part."""
+    yield skbandit
+    for found in pkgutil.walk_packages(skbandit.__path__, "skbandit."):
+        if not any(part.startswith("_") for part in found.name.split(".")):
+            yield importlib.import_module(found.name)
+
+
+MODULES = {module.__name__: module for module in public_modules()}
+
+
+def public_objects():
+    """Map each public function and class, by its first public address, to itself."""
+    seen = {}
+    for module_name, module in MODULES.items():
+        for name in getattr(module, "__all__", []):
+            obj = getattr(module, name, None)
+            if inspect.isclass(obj) or inspect.isfunction(obj):
+                seen.setdefault(obj, f"{module_name}.{name}")
+    return {address: obj for obj, address in seen.items()}
+
+
+OBJECTS = public_objects()
+
+
+def public_methods():
+    """Map the methods that our public classes define, scikit-learn's generated ones left out."""
+    methods = {}
+    for address, cls in OBJECTS.items():
+        if not inspect.isclass(cls):
+            continue
+        for name, attribute in vars(cls).items():
+            function = getattr(attribute, "__func__", attribute)
+            if name.startswith("_") or re.fullmatch(r"set_\w+_request", name):
+                continue
+            if inspect.isfunction(function):
+                methods[f"{address}.{name}"] = function
+    return methods
+
+
+CALLABLES = OBJECTS | public_methods()
+
+
+def parameters(obj):
+    """List the parameters that a caller writes."""
+    if inspect.isclass(obj) and issubclass(obj, BaseException) and "__init__" not in vars(obj):
+        return []  # a plain message, as for every exception
+    return [p for p in inspect.signature(obj).parameters.values() if p.name not in {"self", "cls"}]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_declares_its_names(name):
+    module = MODULES[name]
+    assert module.__doc__, f"{name} has no docstring"
+    assert hasattr(module, "__all__"), f"{name} does not define __all__"
+    assert len(set(module.__all__)) == len(module.__all__)
+    missing = [public for public in module.__all__ if not hasattr(module, public)]
+    assert not missing, f"{name}.__all__ names what is not there: {missing}"
+
+
+@pytest.mark.parametrize("address", CALLABLES)
+def test_summary(address):
+    doc = inspect.getdoc(CALLABLES[address])
+    assert doc, f"{address} has no docstring"
+    first, _, rest = doc.partition("\n")
+    assert first.strip().endswith("."), f"the summary of {address} is not one sentence on one line"
+    assert not rest or rest.startswith("\n"), f"the summary of {address} runs over its first line"
+
+
+@pytest.mark.parametrize("address", OBJECTS)
+def test_example(address):
+    obj = OBJECTS[address]
+    doc = ClassDoc(obj) if inspect.isclass(obj) else FunctionDoc(obj)
+    assert any(">>>" in line for line in doc["Examples"]), f"{address} has no example"
+
+
+@pytest.mark.parametrize("address", CALLABLES)
+def test_parameters_are_documented(address):
+    obj = CALLABLES[address]
+    doc = ClassDoc(obj) if inspect.isclass(obj) else FunctionDoc(obj)
+    documented = {
+        name.strip().lstrip("*")
+        for section in ("Parameters", "Other Parameters")
+        for entry in doc[section]
+        for name in entry.name.split(",")
+    }
+    actual = {p.name for p in parameters(obj)}
+    assert documented == actual, (
+        f"{address}: not documented {sorted(actual - documented)}, "
+        f"documented but not there {sorted(documented - actual)}"
+    )
+
+
+@pytest.mark.parametrize("address", CALLABLES)
+def test_signature_is_typed(address):
+    obj = CALLABLES[address]
+    untyped = [p.name for p in parameters(obj) if p.annotation is inspect.Parameter.empty]
+    if inspect.isfunction(obj) and "return" not in obj.__annotations__:
+        untyped.append("return")
+    assert not untyped, f"{address}: no type hint for {untyped}"
