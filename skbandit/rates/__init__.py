@@ -6,11 +6,12 @@ and print as the Python text that makes them. Every rate is also a metric: see
 `Rate.value`.
 
 Rows are named by `where`: None for all; the name of a boolean column of `attributes` (or
-of X, if it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, in
-which missing counts as False; ``{column: value}`` or ``{column: [values]}``; or a function
-from the frame of attributes to a boolean mask. `on` chooses the dataset: the rows of X
-(``"train"``), of X_extra (``"extra"``) or of both (``"all"``). `weight` names a column of
-row weights, such as an amount of money.
+of X, if it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, which
+leaves out rows whose answer is missing, as where age is (but to pandas a missing text differs
+from every text: ``sex != 'Female'`` holds there); ``{column: value}`` or ``{column:
+[values]}``; or a function from the frame of attributes to a boolean mask. `on` chooses the
+dataset: the rows of X (``"train"``), of X_extra (``"extra"``) or of both (``"all"``). `weight`
+names a column of row weights, such as an amount of money.
 
 Examples
 --------
@@ -20,6 +21,7 @@ Examples
 positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
 """
 
+from skbandit.rates._absolute import AbsoluteRate
 from skbandit.rates._catalogue import (
     accuracy,
     churn,
@@ -34,8 +36,9 @@ from skbandit.rates._catalogue import (
     recall,
     true_negative_rate,
 )
-from skbandit.rates._constraint import Constraint, flatten_constraints
-from skbandit.rates._expression import AbsoluteRate, Rate
+from skbandit.rates._constraint import Constraint
+from skbandit.rates._expression import Rate
+from skbandit.rates._flatten import flatten_constraints
 from skbandit.rates._groups import difference, each, ratio
 
 __all__ = [

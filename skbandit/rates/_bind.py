@@ -23,6 +23,10 @@ class EmptyRateError(ValueError):
     """No row is left in the denominator of a rate."""
 
 
+class UnlabelledRateError(EmptyRateError):
+    """A rate needs labels, or a reference, and its dataset has none at all."""
+
+
 @dataclass(frozen=True)
 class Form:
     """The linear form sum_j coef_j * pi_j + constant in the positive answers pi."""
@@ -74,8 +78,10 @@ class Forms:
     def values(self, positive: np.ndarray) -> np.ndarray:
         """Values of shape (K,), nan where a denominator is empty."""
         above, below = self.fractions(positive)
+        # coefficients are negative against a constant only: beyond this, a rest is no rounding
+        rounding = self.denominator.shape[1] * np.finfo(float).eps * self.denominator_constant
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(below > 1e-15, above / below, np.nan)
+            return np.where(below > rounding, above / below, np.nan)
 
     def negated(self) -> Forms:
         """The same with opposite sign."""
@@ -198,7 +204,8 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     parts = list(data.parts(atom.on))
     if not parts:
         raise EmptyRateError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
-    weight, actual = np.zeros(n), np.zeros(n, dtype=np.int8)
+    weight = np.zeros(n)
+    actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING, dtype=np.int8)
     for rows, place in parts:
         weight[place] = atom_weights(atom, rows)
         if kind.compares_with == "label":
@@ -206,14 +213,21 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
         elif kind.compares_with == "reference":
             actual[place] = _reference(atom, rows, data)
     any_selected = bool((weight > 0).any())
+    if any_selected and (actual == MISSING).all():
+        raise UnlabelledRateError(_why_unlabelled(atom))
     weight[actual == MISSING] = 0.0
-    if any_selected and not (weight > 0).any():
-        raise ValueError(_why_unlabelled(atom))
     numerator = weight[:, None] * np.array(kind.numerator)[actual]
     denominator = weight[:, None] * np.array(kind.denominator)[actual]
     if not denominator.any():
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return numerator, denominator, weight
+
+
+def answer_counts(atom: Atom, data: Data, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each row adds to numerator and denominator under given answers 0 and 1."""
+    numerator, denominator, _ = atom_counts(atom, data)
+    rows = np.arange(len(answers))
+    return numerator[rows, answers], denominator[rows, answers]
 
 
 def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
@@ -250,15 +264,22 @@ def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
 
 def _why_unlabelled(atom: Atom) -> str:
     if atom.kind.compares_with == "reference":
-        return f"{atom!r}: column {atom.reference!r} is missing in all selected rows."
+        return f"{atom!r}: column {atom.reference!r} is missing in all rows."
     cure = "pass y_extra" if atom.on == "extra" else "pass their labels"
     return f"{atom!r} needs labels, and the rows it is measured on have none: {cure}."
 
 
 def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
-    if any_selected:  # of the right label, then
-        wanted = "positives" if any(atom.kind.denominator[1]) else "negatives"
+    if any_selected:
+        negatives, positives = map(any, atom.kind.denominator)
+        wanted = "labels" if negatives and positives else "positives" if positives else "negatives"
+        if atom.kind.compares_with == "reference":
+            wanted = f"predictions in column {atom.reference!r}"
         return f"{atom!r}: the selected rows hold no {wanted}."
+    if isinstance(atom.group, Member):
+        return f"{atom!r}: no rows of {atom.group.column!r} = {atom.group.value!r} are selected."
+    if atom.where is None:
+        return f"{atom!r}: every row has weight 0."
     told = f"{atom!r}: where={atom.where!r} selects no rows"
     if isinstance(atom.where, dict):
         rows, _ = next(data.parts(atom.on))
@@ -327,9 +348,8 @@ def bind_constraints(
         try:
             above, below, behind = bind_rate(constraint.rate, data)
         except EmptyRateError as error:
-            of_groups = any(isinstance(atom.group, Member) for atom in constraint.rate.atoms)
-            if not (of_groups or allow_empty):
-                raise
+            if not allow_empty:  # it is the group that is empty, or this raises again
+                bind_rate(constraint.rate.map_atoms(_whole), data)
             warnings.warn(
                 f"{constraint.label} is not measured: {error}", UndefinedMetricWarning, stacklevel=2
             )
@@ -343,6 +363,11 @@ def bind_constraints(
         np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
         np.array(n_rows, dtype=int),
     )
+
+
+def _whole(atom: Atom) -> Atom:
+    """The atom on all groups."""
+    return replace(atom, group=None)
 
 
 def _rows(coefficients: list[np.ndarray], n_rows: int) -> csr_array:

@@ -42,7 +42,10 @@ class Columns:
         """One column, or an error that lists the known ones."""
         for frame in (self.attributes, self.X):
             if name in frame.columns:
-                return frame[name]
+                found = frame[name]
+                if isinstance(found, pd.Series):
+                    return found
+                raise ValueError(f"{asked_by}: {found.shape[1]} columns are named {name!r}.")
         raise ValueError(f"{asked_by}: unknown column {name!r}; {self._known()}.")
 
     def _known(self) -> str:
@@ -78,8 +81,11 @@ class Columns:
                 f"{asked_by}: a query cannot name Python variables with @, which mean nothing "
                 "where the model is fitted: write the value, or pass a function."
             )
+        named = [name for name in self.frame.columns if isinstance(name, str) and name in query]
+        # in nullable types ~(age > 30) is missing where age is, as it should be, not True
+        frame = self.frame.assign(**self.frame[named].convert_dtypes())
         try:
-            return self.frame.eval(query, engine="python")
+            return frame.eval(query, engine="python")
         except pd.errors.UndefinedVariableError as error:
             raise ValueError(f"{asked_by}: {error}; {self._known()}.") from error
         except Exception as error:  # whatever pandas' parser and the columns' types may raise
@@ -97,7 +103,10 @@ def _as_mask(found: Any, asked_by: str, n_rows: int, cure: str = "") -> np.ndarr
     if len(column) != n_rows:
         raise ValueError(f"{asked_by}: got {len(column)} answers for {n_rows} rows{cure}.")
     present = column.dropna()
-    if not (pd.api.types.is_bool_dtype(column.dtype) or all(isinstance(v, bool) for v in present)):
+    if not (
+        pd.api.types.is_bool_dtype(column.dtype)
+        or all(isinstance(v, bool | np.bool_) for v in present)
+    ):
         raise ValueError(
             f"{asked_by} must be boolean, got {column.dtype} such as {present.tolist()[0]!r}{cure}."
         )
@@ -113,8 +122,13 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
     """A pandas DataFrame with the rows in their given order, sharing memory where it can."""
     if table is None:
         return pd.DataFrame(index=pd.RangeIndex(n_rows))
+    if isinstance(table, pd.Series) and table.name is not None:
+        table = table.to_frame()
     if isinstance(table, Mapping):
         table = {column: _positional(values) for column, values in table.items()}
+        single = [column for column, values in table.items() if not np.ndim(values)]
+        if single:
+            raise ValueError(f"{name}[{single[0]!r}] is a single value: give one a row.")
         lengths = {f"{name}[{column!r}]": len(values) for column, values in table.items()}
     elif _is_frame(table):
         lengths = {name: len(table)}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
-from skbandit.rates._expression import AbsoluteRate, Rate, as_rate
+from skbandit.rates._expression import Rate, as_rate
 
 Sense = Literal["<=", ">="]
 
@@ -104,16 +103,16 @@ class Constraint:
 
 def _negated(rate: Rate) -> Rate:
     # a bare number prints as a number, not as -(number)
-    return -rate if rate.terms else as_rate(-rate.constant, rate.text)
+    return -rate if rate.terms else as_rate(0.0 - rate.constant, rate.text)
 
 
 def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Constraint:
     """Make a constraint of two expressions, or say why they make none."""
     made = Constraint(lhs, sense, rhs, absolute)
-    if not lhs.terms and not rhs.terms:
+    if lhs.is_number and rhs.is_number:
         raise TypeError(f"{made.text} compares two numbers.")
-    if rhs.fractional or (lhs.fractional and rhs.terms):
-        if lhs.terms:
+    if rhs.fractional or (lhs.fractional and not rhs.is_number):
+        if not lhs.is_number:
             raise ValueError(
                 f"{made.text} bounds a ratio by a rate: precision, F1 and ratios of rates can "
                 "only be compared with a number."
@@ -127,45 +126,3 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             f"bound {made.rate} from {side}."
         )
     return made
-
-
-def flatten_constraints(constraints: Any) -> list[Constraint]:
-    """List a lone constraint, or any nesting of lists of them.
-
-    Parameters
-    ----------
-    constraints : Constraint or iterable of Constraint, nested at will
-        What the user declared.
-
-    Returns
-    -------
-    list of Constraint
-
-    Raises
-    ------
-    TypeError
-        If anything else is among them.
-
-    Examples
-    --------
-    >>> from skbandit.rates import flatten_constraints, recall, precision
-    >>> flatten_constraints([recall() >= 0.9, [precision() >= 0.5]])
-    [recall() >= 0.9, precision() >= 0.5]
-    """
-    if isinstance(constraints, Constraint):
-        return [constraints]
-    if isinstance(constraints, bool):
-        raise TypeError(
-            f"Found {constraints} among the constraints: == compares objects, not rates. "
-            "For an equality write abs(rate - c) <= tol."
-        )
-    if isinstance(constraints, Rate | AbsoluteRate):
-        raise TypeError(f"{constraints} is a rate, not a constraint: compare it with a bound.")
-    if constraints is None:
-        return []
-    if isinstance(constraints, str | dict) or not isinstance(constraints, Iterable):
-        raise TypeError(
-            f"{constraints!r} is not a constraint: compare a rate with a bound, as in "
-            "skbandit.rates.recall() >= 0.9."
-        )
-    return [one for part in constraints for one in flatten_constraints(part)]

@@ -61,8 +61,10 @@ class Data:
     def groups(self, column: str, ons: set[On], asked_by: str) -> list[Any]:
         """The distinct values of a column over rows that count, sorted."""
         parts = [part for on in sorted(ons) for part in self.parts(on)]
+        if not parts:
+            raise ValueError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
         values = [rows.columns.get(column, asked_by)[rows.weight > 0].dropna() for rows, _ in parts]
-        found = list(pd.unique(pd.concat(values, ignore_index=True))) if values else []
+        found = list(pd.unique(pd.concat(values, ignore_index=True)))
         try:
             return sorted(found)
         except TypeError:  # values of several types

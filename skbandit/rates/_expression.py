@@ -13,6 +13,8 @@ from skbandit.rates._atom import Atom, Slot
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from skbandit.rates._absolute import AbsoluteRate
+
 Summary = Literal["min", "max"]
 
 _SUM, _PRODUCT, _CALL = 1, 2, 3  # how tightly the last operation of a text binds
@@ -70,6 +72,11 @@ class Rate:
         raise TypeError(f"{self} has no truth value before it is measured: see Rate.value.")
 
     @property
+    def is_number(self) -> bool:
+        """Whether no rate is in it (1 / rate has no terms, yet is no number)."""
+        return not self.terms and self.denominator is None
+
+    @property
     def fractional(self) -> bool:
         """Whether a denominator depends on the predictions."""
         return self.denominator is not None or any(a.kind.fractional for _, a in self.terms)
@@ -94,8 +101,11 @@ class Rate:
 
         Recall, accuracy, precision and the like are better high, error rate, churn and the
         like better low; positive and negative rates follow the others, and alone are
-        minimised (Problem 1 of Goh et al.). Terms that disagree are a ValueError.
+        minimised (Problem 1 of Goh et al.). Over pairs of groups the worst pair is to
+        improve. Terms that disagree are a ValueError.
         """
+        if self.summary is not None:
+            return self.summary == "min"
         if self.denominator is not None:
             return replace(self, denominator=None).greater_is_better
         wishes = {
@@ -168,30 +178,31 @@ class Rate:
     # --- algebra -----------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Rate:
-        right = as_rate(other, f"{self} + {_shown(other)}")
+        right = as_rate(other, f"{self} + {shown(other)}")
         return _sum(self, right, f"{self} + {right}")
 
     def __radd__(self, other: Any) -> Rate:
-        left = as_rate(other, f"{_shown(other)} + {self}")
-        # sum() starts at 0: the text should read as the user thinks of it.
-        return self if left.constant == 0 else _sum(left, self, f"{left} + {self}")
+        left = as_rate(other, f"{shown(other)} + {self}")
+        if left.constant == 0:  # where sum() starts: the text should read as the user thinks
+            return self
+        return _sum(left, self, f"{left} + {_inside(self, _PRODUCT)}")
 
     def __sub__(self, other: Any) -> Rate:
-        right = as_rate(other, f"{self} - {_shown(other)}")
+        right = as_rate(other, f"{self} - {shown(other)}")
         return _sum(self, _scale(right, -1.0, ""), f"{self} - {_inside(right, _PRODUCT)}")
 
     def __rsub__(self, other: Any) -> Rate:
-        left = as_rate(other, f"{_shown(other)} - {self}")
+        left = as_rate(other, f"{shown(other)} - {self}")
         return _sum(left, _scale(self, -1.0, ""), f"{left} - {_inside(self, _PRODUCT)}")
 
     def __neg__(self) -> Rate:
-        return _scale(self, -1.0, f"-{_inside(self, _PRODUCT)}")
+        return _scale(self, -1.0, f"-{_inside(self, _CALL)}")
 
     def __mul__(self, other: Any) -> Rate:
-        return self._times(other, f"{_inside(self, _PRODUCT)} * {_shown(other)}")
+        return self._times(other, f"{_inside(self, _PRODUCT)} * {shown(other)}")
 
     def __rmul__(self, other: Any) -> Rate:
-        return self._times(other, f"{_shown(other)} * {_inside(self, _PRODUCT)}")
+        return self._times(other, f"{shown(other)} * {_inside(self, _CALL)}")
 
     def _times(self, other: Any, text: str) -> Rate:
         if isinstance(other, Rate):
@@ -201,7 +212,7 @@ class Rate:
         return _scale(self, as_rate(other, text).constant, text)
 
     def __truediv__(self, other: Any) -> Rate:
-        right = as_rate(other, f"{self} / {_shown(other)}")
+        right = as_rate(other, f"{self} / {shown(other)}")
         text = f"{_inside(self, _PRODUCT)} / {_inside(right, _CALL)}"
         if isinstance(other, Rate):
             return _quotient(self, right, text)
@@ -210,113 +221,31 @@ class Rate:
         return _scale(self, 1.0 / right.constant, text)
 
     def __rtruediv__(self, other: Any) -> Rate:
-        left = as_rate(other, f"{_shown(other)} / {self}")
+        left = as_rate(other, f"{shown(other)} / {self}")
         return _quotient(left, self, f"{left} / {_inside(self, _CALL)}")
 
     def __abs__(self) -> AbsoluteRate:
         if self.summary is not None:
             raise ValueError(f"abs({self}): every ordered pair of groups is in {self} already.")
+        from skbandit.rates._absolute import AbsoluteRate
+
         return AbsoluteRate(self)
 
     def __le__(self, other: Any) -> Any:
         from skbandit.rates._constraint import compare
 
-        return compare(self, "<=", as_rate(other, f"{self} <= {_shown(other)}"))
+        return compare(self, "<=", as_rate(other, f"{self} <= {shown(other)}"))
 
     def __ge__(self, other: Any) -> Any:
         from skbandit.rates._constraint import compare
 
-        return compare(self, ">=", as_rate(other, f"{self} >= {_shown(other)}"))
+        return compare(self, ">=", as_rate(other, f"{self} >= {shown(other)}"))
 
     def __lt__(self, other: Any) -> NoReturn:
-        raise TypeError(f"{self} < {_shown(other)}: bounds are closed, write <=.")
+        raise TypeError(f"{self} < {shown(other)}: bounds are closed, write <=.")
 
     def __gt__(self, other: Any) -> NoReturn:
-        raise TypeError(f"{self} > {_shown(other)}: bounds are closed, write >=.")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AbsoluteRate:
-    """The absolute value of a rate expression; it can be bounded from above, or measured.
-
-    Parameters
-    ----------
-    rate : Rate
-        What stands in ``abs(...)``.
-
-    Examples
-    --------
-    >>> from skbandit.rates import positive_rate
-    >>> abs(positive_rate() - 0.3) <= 0.01
-    abs(positive_rate() - 0.3) <= 0.01
-    """
-
-    rate: Rate
-
-    __array_ufunc__ = None
-
-    def __repr__(self) -> str:
-        return f"abs({self.rate})"
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} has no truth value before it is measured.")
-
-    def __le__(self, other: Any) -> Any:
-        from skbandit.rates._constraint import compare
-
-        return compare(self.rate, "<=", as_rate(other, f"{self} <= {_shown(other)}"), absolute=True)
-
-    def __ge__(self, other: Any) -> NoReturn:
-        raise TypeError(
-            f"{self} >= {_shown(other)} asks for one of two alternatives, which no set of rate "
-            "constraints states: choose a side and bound it."
-        )
-
-    __lt__ = Rate.__lt__
-    __gt__ = Rate.__gt__
-
-    def _no_algebra(self, other: Any = None) -> NoReturn:
-        raise TypeError(f"{self} can only be compared: abs(rate) <= bound.")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = _no_algebra
-    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _no_algebra
-
-    def value(
-        self,
-        y_true: ArrayLike | None,
-        y_pred: ArrayLike,
-        attributes: Any = None,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-    ) -> float:
-        """Measure it on the predictions of any classifier, as `Rate.value` does.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,) or None
-            True labels.
-        y_pred : array-like of shape (n_samples,)
-            Predicted labels.
-        attributes : DataFrame or dict of arrays, default=None
-            Columns named by the expression.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        pos_label : label, default=None
-            The positive class.
-
-        Returns
-        -------
-        float
-            The absolute value; for `each`, that of the group furthest from zero.
-        """
-        from skbandit.rates._metric import measure
-
-        over = (y_true, y_pred, attributes, sample_weight, pos_label)
-        if self.rate.grouped_by is None:
-            return abs(measure(self.rate, *over))
-        largest = measure(replace(self.rate, summary="max"), *over)
-        smallest = measure(replace(self.rate, summary="min"), *over)
-        return max(abs(largest), abs(smallest))
+        raise TypeError(f"{self} > {shown(other)}: bounds are closed, write >=.")
 
 
 def atom_rate(atom: Atom) -> Rate:
@@ -342,12 +271,14 @@ def as_rate(other: Any, text: str) -> Rate:
     if not math.isfinite(other):
         raise ValueError(f"{text}: the number must be finite.")
     return Rate(
-        (), float(other), None, None, _shown(other), _CALL if float(other) >= 0 else _PRODUCT
+        (), float(other), None, None, shown(other), _CALL if float(other) >= 0 else _PRODUCT
     )
 
 
-def _shown(value: Any) -> str:
-    """A number as Python text (numpy's scalars print with their type)."""
+def shown(value: Any) -> str:
+    """A number as Python text (numpy's scalars and fractions print with their type)."""
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        value = float(value)
     return repr(value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value)
 
 
@@ -371,15 +302,16 @@ def _scale(rate: Rate, factor: float, text: str) -> Rate:
 
 def _sum(left: Rate, right: Rate, text: str) -> Rate:
     if left.fractional or right.fractional:
-        if left.terms and right.terms:
+        if not (left.is_number or right.is_number):
             raise ValueError(
                 f"{text} is not linear-fractional: a ratio (precision, F1, a / b) combines "
                 "with numbers only."
             )
-        ratio, number = (left, right) if left.terms else (right, left)
+        ratio, number = (left, right) if right.is_number else (right, left)
         below = ratio.denominator
         if below is not None:  # N/D + c = (N + cD)/D
-            shifted = _sum(replace(ratio, denominator=None), _scale(below, number.constant, ""), "")
+            above = replace(ratio, denominator=None, summary=None)
+            shifted = _sum(above, _scale(below, number.constant, ""), "")
             return replace(shifted, denominator=below, summary=ratio.summary, text=text)
     _check_one_group_column(left, right, text)
     return Rate(

@@ -91,9 +91,12 @@ def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     """The rate of one group, and how it is to be printed."""
     if isinstance(rate, Rate):
         return rate, repr(rate)
+    if getattr(rate, "__name__", "") == "churn":
+        raise TypeError('churn needs the column of its reference: churn("deployed"), called.')
     if not callable(rate) or not isinstance(made := rate(), Rate):
         raise TypeError(f"{rate!r} makes no rate: give a function of skbandit.rates or a rate.")
-    return made, getattr(rate, "__name__", repr(made))
+    name = getattr(rate, "__name__", "")
+    return made, name if repr(made) == f"{name}()" else repr(made)
 
 
 def _in_slot(rate: Rate, by: str, index: int) -> Rate:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import beta
 
 from skbandit.rates._atom import Atom
-from skbandit.rates._bind import EmptyRateError, atom_counts
+from skbandit.rates._bind import EmptyRateError, answer_counts
 from skbandit.rates._data import Data
 from skbandit.rates._expression import Rate
 
@@ -60,13 +60,9 @@ def _divided(end: float, below: Interval, choose: Callable[..., float]) -> float
 
 def _atom_interval(atom: Atom, data: Data, positive: np.ndarray, level: float) -> Interval:
     """Trials are the rows in the denominator, successes those in the numerator."""
-    numerator, denominator, _ = atom_counts(atom, data)
-    answers = positive.astype(int)
-    rows = np.arange(len(answers))
-    weight = denominator[rows, answers]
-    if not weight.sum() > 0:
+    won, weight = answer_counts(atom, data, positive.astype(int))
+    if not weight.any():
         raise EmptyRateError(f"{atom!r}: no answer falls in its denominator.")
-    won = numerator[rows, answers]
     # F1 counts a hit twice above and below: q hits of all trials are 2q / (2q + 1 - q)
     hit, base = _per_hit(atom)
     trial = np.where(won > 0, weight / base, weight)

@@ -23,7 +23,8 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
         The positive class; None reads {0, 1}, {-1, 1} and bool as they are.
     labels : sequence
         The labels known so far. Values that are none of them but lie in {0, 1} or
-        {-1, 1}, as stored predictions often do, are read as 1 = positive.
+        {-1, 1}, as stored predictions often do, are read as 1 = positive, unless 1 is the
+        label of the negative class.
     name : str
         What to call the values in an error.
 
@@ -42,7 +43,7 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
             )
         pos_label = 1
     elif not set(found) <= {*labels, pos_label}:
-        if not yes_no:
+        if not yes_no or (1 in labels and pos_label != 1):  # whose 1 would it be?
             unknown = [label for label in found if label not in {*labels, pos_label}]
             raise ValueError(
                 f"{name} has {_listed(unknown)}, which is none of the labels "

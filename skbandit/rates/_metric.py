@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
-from skbandit.rates._bind import EmptyRateError, Forms, bind_rate, fill
+from skbandit.rates._bind import EmptyRateError, UnlabelledRateError, answer_counts, fill
 from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
 from skbandit.rates._expression import Rate
@@ -52,29 +52,55 @@ def measure(
 
 def measure_on(rate: Rate, data: Data, positive: np.ndarray) -> float:
     """The value of a rate on one dataset; group forms give their worst group or pair."""
-    here = rate.map_atoms(lambda atom: replace(atom, on="train"))
+    here = on_given_rows(rate)
     if here.grouped_by is None:
         return _single(here, data, positive)
     column, size = here.grouped_by
     groups = data.groups(column, {"train"}, repr(rate))
     values = [
-        _single(fill(here, chosen), data, positive, f" in group {chosen}")
+        _single(fill(here, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
         for chosen in itertools.permutations(groups, size)
     ]
     known = [value for value in values if not np.isnan(value)]
+    if not values:
+        warnings.warn(
+            f"{rate} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
+            UndefinedMetricWarning,
+            stacklevel=3,
+        )
     if not known:
         return float("nan")
-    summary = here.summary or ("min" if here.greater_is_better else "max")
+    # what is worst is up to the groups' own terms, as in each(recall, by="g") - recall()
+    own = replace(here, terms=tuple((c, atom) for c, atom in here.terms if atom.group))
+    summary = here.summary or ("min" if own.greater_is_better else "max")
     return min(known) if summary == "min" else max(known)
+
+
+def on_given_rows(rate: Rate) -> Rate:
+    """The same expression on the one dataset that a metric sees, whatever `on` says."""
+    return rate.map_atoms(lambda atom: replace(atom, on="train"))
 
 
 def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
     why = "no answer falls in its denominator"
     try:
-        above, below, _ = bind_rate(rate, data)
-        value = float(Forms.stack([(above, below)], len(data)).values(positive)[0])
+        value = _evaluate(rate, data, positive.astype(int))
+    except UnlabelledRateError:
+        raise  # nothing is empty: the call is wrong
     except EmptyRateError as error:
         value, why = float("nan"), str(error)
     if np.isnan(value):
         warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=4)
     return value
+
+
+def _evaluate(rate: Rate, data: Data, answers: np.ndarray) -> float:
+    """The value by counting, divided once: k/n comes out as Python's k/n, to the last bit."""
+    value = rate.constant
+    for coefficient, atom in rate.terms:
+        won, tried = answer_counts(atom, data, answers)
+        value += coefficient * (won.sum() / tried.sum() if tried.any() else np.nan)
+    if rate.denominator is None:
+        return float(value)
+    divisor = _evaluate(rate.denominator, data, answers)
+    return float(value / divisor) if divisor > 0 else float("nan")

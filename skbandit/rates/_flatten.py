@@ -1,0 +1,52 @@
+"""What a user may pass where constraints are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from skbandit.rates._absolute import AbsoluteRate
+from skbandit.rates._constraint import Constraint
+from skbandit.rates._expression import Rate
+
+
+def flatten_constraints(constraints: Any) -> list[Constraint]:
+    """List a lone constraint, or any nesting of lists of them.
+
+    Parameters
+    ----------
+    constraints : Constraint or iterable of Constraint, nested at will
+        What the user declared.
+
+    Returns
+    -------
+    list of Constraint
+
+    Raises
+    ------
+    TypeError
+        If anything else is among them.
+
+    Examples
+    --------
+    >>> from skbandit.rates import flatten_constraints, recall, precision
+    >>> flatten_constraints([recall() >= 0.9, [precision() >= 0.5]])
+    [recall() >= 0.9, precision() >= 0.5]
+    """
+    if isinstance(constraints, Constraint):
+        return [constraints]
+    if isinstance(constraints, bool):
+        raise TypeError(
+            f"Found {constraints} among the constraints: == compares objects, not rates. "
+            "For an equality write abs(rate - c) <= tol."
+        )
+    if isinstance(constraints, Rate | AbsoluteRate):
+        raise TypeError(f"{constraints} is a rate, not a constraint: compare it with a bound.")
+    if constraints is None:
+        return []
+    if isinstance(constraints, str | dict) or not isinstance(constraints, Iterable):
+        raise TypeError(
+            f"{constraints!r} is not a constraint: compare a rate with a bound, as in "
+            "skbandit.rates.recall() >= 0.9."
+        )
+    return [one for part in constraints for one in flatten_constraints(part)]

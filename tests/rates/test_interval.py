@@ -1,0 +1,229 @@
+"""Confidence intervals: exact where they claim it, and coverage by simulation.
+
+Coverage is simulated with fixed seeds. A test fails if it falls below the nominal level by
+more than 3.3 standard errors of the simulation: were the true coverage exactly nominal, one
+seed in 2,000 would raise a false alarm, and most intervals here are conservative.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+from skbandit.rates import (
+    churn,
+    difference,
+    error_rate,
+    f1,
+    false_positive_rate,
+    negative_predictive_value,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+)
+from skbandit.rates._bind import EmptyRateError, bind_rate, fill
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+from skbandit.rates._interval import clopper_pearson, interval
+
+A, B = {"g": "a"}, {"g": "b"}
+theorem = settings(derandomize=True, deadline=None, max_examples=100)
+
+
+def data_of(label, group, weight=None, deployed=None):
+    frame = {"g": group, "deployed": label if deployed is None else deployed}
+    weight = np.ones(len(label)) if weight is None else weight
+    columns = Columns.read(frame, None, len(label))
+    return Data(Rows(columns, label.astype(np.int8), weight), None, 1, [0, 1])
+
+
+def point(rate, data, positive):
+    above, below, _ = bind_rate(rate, data)
+    return (above.coef @ positive + above.constant) / (below.coef @ positive + below.constant)
+
+
+RATES = {
+    "positive_rate": positive_rate(),
+    "recall": recall(),
+    "fpr": false_positive_rate(A),
+    "error": error_rate(B),
+    "churn": churn("deployed"),
+    "precision": precision(),
+    "npv": negative_predictive_value(),
+    "f1": f1(),
+    "difference": positive_rate(A) - positive_rate(B),
+    "equal odds gap": recall(A) - recall(B),
+    "ratio": positive_rate(A) / positive_rate(B),
+    "weighted sum": 2 * recall() - 0.5 * false_positive_rate() + 0.1,
+    "ratio of sums": (recall() + 0.5) / (1 + error_rate()),
+    "affine precision": 1 - precision(),
+}
+
+
+@theorem
+@given(st.integers(1, 300), st.data(), st.floats(0.5, 0.999))
+def test_clopper_pearson_is_scipys_exact_interval(trials, data, level):
+    successes = data.draw(st.integers(0, trials))
+    expected = binomtest(successes, trials).proportion_ci(level, method="exact")
+    assert clopper_pearson(successes, trials, level) == pytest.approx(tuple(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("trials", [1, 7, 40])
+@pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])
+def test_clopper_pearson_covers_exactly_enough(trials, p):
+    """No simulation: the coverage is a sum over all outcomes."""
+    outcomes = np.arange(trials + 1)
+    ends = [clopper_pearson(k, trials, 0.9) for k in outcomes]
+    held = np.array([low <= p <= high for low, high in ends])
+    assert binom.pmf(outcomes, trials, p)[held].sum() >= 0.9
+
+
+def draw(rng, n=60):
+    label = (rng.random(n) < 0.4).astype(int)
+    group = np.where(rng.random(n) < 0.5, "a", "b")
+    shift = np.where(group == "a", 0.1, -0.1)
+    positive = (rng.random(n) < np.where(label == 1, 0.7, 0.2) + shift).astype(float)
+    deployed = np.where(rng.random(n) < 0.8, positive, 1 - positive).astype(int)
+    return label, group, positive, deployed
+
+
+def truth(rate):
+    """The rate of the population, from half a million rows."""
+    label, group, positive, deployed = draw(np.random.default_rng(99), 500_000)
+    return point(rate, data_of(label, group, deployed=deployed), positive)
+
+
+def coverage(rate, level, repeats, weigh=None, n=60):
+    target, held = truth(rate), 0
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        label, group, positive, deployed = draw(rng, n)
+        weight = None if weigh is None else weigh(rng, n)
+        data = data_of(label, group, weight, deployed)
+        low, high = interval(rate, data, positive, level)
+        held += low <= target <= high
+    return held / repeats
+
+
+def least(level, repeats):
+    return level - 3.3 * np.sqrt(level * (1 - level) / repeats)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_coverage_is_at_least_nominal(name):
+    assert coverage(RATES[name], 0.9, 250) >= least(0.9, 250)
+
+
+@pytest.mark.parametrize("name", ["recall", "precision", "f1", "difference", "ratio"])
+def test_coverage_with_unequal_weights(name):
+    """An approximation: weights from .2 to 2, drawn apart from the answers."""
+    found = coverage(RATES[name], 0.9, 250, lambda rng, n: rng.uniform(0.2, 2, n), n=100)
+    assert found >= least(0.9, 250)
+
+
+def test_coverage_of_a_single_rate_is_not_wastefully_high():
+    assert coverage(positive_rate(), 0.8, 400, n=200) <= 0.9
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_holds_the_point_estimate_and_grows_with_the_level(name):
+    rate = RATES[name]
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        label, group, positive, deployed = draw(rng)
+        data = data_of(label, group, rng.uniform(0.1, 3, 60), deployed)
+        estimate = point(rate, data, positive)
+        last = None
+        for level in (0.05, 0.5, 0.9, 0.99):
+            low, high = interval(rate, data, positive, level)
+            assert low <= estimate <= high
+            assert last is None or (low <= last[0] and high >= last[1])
+            last = low, high
+        assert last[1] - last[0] > 0
+
+
+@theorem
+@given(st.integers(0, 10**6), st.floats(0.1, 100))
+def test_scaling_weights_and_adding_weightless_rows_change_nothing(seed, factor):
+    rng = np.random.default_rng(seed)
+    label, group, positive, deployed = draw(rng)
+    weight = rng.uniform(0.5, 2, 60)
+    rate = list(RATES.values())[seed % len(RATES)]
+    given_ = interval(rate, data_of(label, group, weight, deployed), positive, 0.9)
+    scaled = interval(rate, data_of(label, group, factor * weight, deployed), positive, 0.9)
+    assert scaled == pytest.approx(given_)
+    more = np.append(np.arange(60), [0, 1, 2])
+    padded = data_of(label[more], group[more], np.append(weight, np.zeros(3)), deployed[more])
+    assert interval(rate, padded, positive[more], 0.9) == pytest.approx(given_)
+
+
+def test_equal_weights_are_counts_and_weight_is_not_evidence():
+    """Weight 2 on every row says nothing new; two rows of each do."""
+    label, group, positive, _ = draw(np.random.default_rng(0))
+    once = interval(recall(), data_of(label, group), positive, 0.9)
+    hits, trials = int(positive[label == 1].sum()), int(label.sum())
+    assert once == pytest.approx(clopper_pearson(hits, trials, 0.9))
+    double = data_of(label, group, np.full(60, 2.0))
+    assert interval(recall(), double, positive, 0.9) == pytest.approx(once)
+    twice = np.tile(np.arange(60), 2)
+    low, high = interval(recall(), data_of(label[twice], group[twice]), positive[twice], 0.9)
+    assert once[0] < low < high < once[1]
+
+
+def test_single_rates_by_hand():
+    label = np.array([1, 1, 1, 0, 0, 0])
+    positive = np.array([1, 1, 0, 1, 0, 0], dtype=float)
+    data = data_of(label, np.array(list("aaabbb")))
+    for rate, hits, trials in [
+        (recall(), 2, 3),
+        (precision(), 2, 3),
+        (false_positive_rate(), 1, 3),
+        (error_rate(), 2, 6),
+        (negative_predictive_value(), 2, 3),
+    ]:
+        expected = clopper_pearson(hits, trials, 0.9)
+        assert interval(rate, data, positive, 0.9) == pytest.approx(expected)
+    q = np.array(clopper_pearson(2, 4, 0.9))  # F1: 2 hits, 1 false alarm, 1 miss
+    assert interval(f1(), data, positive, 0.9) == pytest.approx(tuple(2 * q / (1 + q)))
+
+
+def test_several_rates_share_the_level():
+    label, group, positive, _ = draw(np.random.default_rng(1))
+    data = data_of(label, group)
+    a, b = (interval(positive_rate(g), data, positive, 0.95) for g in (A, B))
+    gap = interval(positive_rate(A) - positive_rate(B), data, positive, 0.9)
+    assert gap == pytest.approx((a[0] - b[1], a[1] - b[0]))
+    quotient = interval(positive_rate(A) / positive_rate(B), data, positive, 0.9)
+    assert quotient == pytest.approx((a[0] / b[1], a[1] / b[0]))
+
+
+def test_filled_groups_are_as_good_as_named_ones():
+    label, group, positive, _ = draw(np.random.default_rng(2))
+    data = data_of(label, group)
+    for grouped, named in [
+        (difference(positive_rate, by="g"), positive_rate(A) - positive_rate(B)),
+        (ratio(positive_rate, by="g"), positive_rate(A) / positive_rate(B)),
+    ]:
+        filled = interval(fill(grouped, ("a", "b")), data, positive, 0.9)
+        assert filled == pytest.approx(interval(named, data, positive, 0.9))
+
+
+def test_divisors_that_may_be_zero_leave_one_end_open():
+    label = np.array([1, 1, 0, 0])
+    positive = np.array([1.0, 1.0, 0.0, 0.0])
+    data = data_of(label, np.array(list("aabb")))
+    low, high = interval(positive_rate(A) / positive_rate(B), data, positive, 0.9)
+    assert 0 < low < np.inf and high == np.inf
+    low, high = interval((positive_rate(A) - 2) / positive_rate(B), data, positive, 0.9)
+    assert low == -np.inf and -np.inf < high < 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "answer"), [(precision(), 0.0), (negative_predictive_value(), 1.0)]
+)
+def test_no_answers_in_the_denominator_is_an_error(rate, answer):
+    data = data_of(np.array([1, 0, 1]), np.array(list("aab")))
+    with pytest.raises(EmptyRateError, match="no answer falls in its denominator"):
+        interval(rate, data, np.full(3, answer), 0.9)

@@ -1,0 +1,298 @@
+"""Rates as metrics: against scikit-learn, and where there is nothing to measure."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import metrics
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skbandit import rates
+from skbandit.rates import (
+    accuracy,
+    churn,
+    difference,
+    each,
+    error_rate,
+    f1,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    negative_rate,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+    true_negative_rate,
+)
+
+SAMPLES = range(4)
+
+
+def sample(seed, labels=(0, 1), n=60):
+    rng = np.random.default_rng(seed)
+    labels = np.array(labels)
+    return labels[rng.integers(0, 2, n)], labels[rng.integers(0, 2, n)], rng.random(n)
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True), ("no", "yes"), ("x", "a")])
+def test_against_sklearn(labels, weighted, seed):
+    y, predicted, weight = sample(seed, labels)
+    pos_label = labels[1] if isinstance(labels[1], str) else None
+    weight = weight if weighted else None
+
+    def value(rate):
+        return pytest.approx(rate().value(y, predicted, None, weight, pos_label), abs=1e-12)
+
+    sklearns = {"pos_label": labels[1], "sample_weight": weight}
+    assert metrics.recall_score(y, predicted, **sklearns) == value(recall)
+    assert metrics.precision_score(y, predicted, **sklearns) == value(precision)
+    assert metrics.f1_score(y, predicted, **sklearns) == value(f1)
+    assert metrics.accuracy_score(y, predicted, sample_weight=weight) == value(accuracy)
+    assert metrics.zero_one_loss(y, predicted, sample_weight=weight) == value(error_rate)
+    (TN, FP), (FN, TP) = metrics.confusion_matrix(y, predicted, labels=labels, sample_weight=weight)
+    assert TN / (TN + FP) == value(true_negative_rate)
+    assert FP / (TN + FP) == value(false_positive_rate)
+    assert FN / (TP + FN) == value(false_negative_rate)
+    assert TN / (TN + FN) == value(negative_predictive_value)
+    assert (TP + FP) / (TN + FP + FN + TP) == value(positive_rate)
+    assert (TN + FN) / (TN + FP + FN + TP) == value(negative_rate)
+    stored = {"stored": y}  # churn against stored labels is the error against them
+    found = churn("stored").value(None, predicted, stored, weight, pos_label)
+    assert metrics.zero_one_loss(y, predicted, sample_weight=weight) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("seed", SAMPLES)
+def test_expressions_are_expressions_of_values(seed):
+    y, predicted, weight = sample(seed)
+    group = np.where(np.arange(60) % 3, "a", "b")
+    over = (y, predicted, {"g": group, "amount": weight})
+    a = group == "a"
+    in_a = metrics.recall_score(y[a], predicted[a])
+    weighted = metrics.precision_score(y, predicted, sample_weight=weight)
+    assert recall({"g": "a"}).value(*over) == pytest.approx(in_a)
+    assert precision(weight="amount").value(*over) == pytest.approx(weighted)
+    assert (2 - 3 * precision(weight="amount")).value(*over) == pytest.approx(2 - 3 * weighted)
+    rate = positive_rate().value(*over)
+    assert (recall("g == 'a'") / positive_rate()).value(*over) == pytest.approx(in_a / rate)
+    assert abs(recall("g == 'a'") - 2).value(*over) == pytest.approx(2 - in_a)
+    # both kinds of weights multiply; `on` says nothing here
+    both = metrics.recall_score(y, predicted, sample_weight=weight**2)
+    found = recall(weight="amount", on="extra").value(*over, sample_weight=weight)
+    assert found == pytest.approx(both)
+
+
+@pytest.mark.parametrize(
+    ("rate", "y_true", "y_pred", "why"),
+    [
+        (recall(), [0, 0], [0, 1], "the selected rows hold no positives"),
+        (false_negative_rate(), [0, 0], [0, 1], "no positives"),
+        (true_negative_rate(), [1, 1], [0, 1], "no negatives"),
+        (false_positive_rate(), [1, 1], [0, 1], "no negatives"),
+        (precision(), [0, 1], [0, 0], "no answer falls in its denominator"),
+        (negative_predictive_value(), [0, 1], [1, 1], "no answer falls in its denominator"),
+        (f1(), [0, 0], [0, 0], "no answer falls in its denominator"),
+        (1 - precision(), [0, 1], [0, 0], "no answer"),
+        (recall() / positive_rate(), [0, 1], [0, 0], "no answer"),
+        (positive_rate() - recall(), [0, 0], [0, 1], "no positives"),
+        (recall("g == 'z'"), [0, 1], [0, 1], "selects no rows"),
+        (recall({"g": "b"}), [1, None], [0, 1], "the selected rows hold no positives"),
+        (accuracy({"g": "b"}), [1, None], [0, 1], "the selected rows hold no labels"),
+        (churn("d", {"g": "b"}), None, [0, 1], "hold no predictions in column 'd'"),
+    ],
+    ids=repr,
+)
+def test_empty_denominator_is_nan(rate, y_true, y_pred, why):
+    attributes = {"g": ["a", "b"], "d": [1, None]}
+    with pytest.warns(UndefinedMetricWarning, match=f"is undefined.*{why}") as caught:
+        assert np.isnan(rate.value(y_true, y_pred, attributes))
+    assert len(caught) == 1
+    assert repr(rate) in str(caught[0].message)
+
+
+def test_y_true_may_be_missing():
+    predicted = [1, 1, 0, 0]
+    assert positive_rate().value(None, predicted) == 0.5
+    assert negative_rate().value(None, ["n", "n", "n", "y"], pos_label="y") == 0.75
+    assert churn("d").value(None, predicted, {"d": [1, 0, None, 0]}) == pytest.approx(1 / 3)
+    for rate in set(rates.__all__) & {"recall", "precision", "error_rate", "f1"}:
+        with pytest.raises(ValueError, match=rf"{rate}\(\) needs labels.*pass their labels"):
+            getattr(rates, rate)().value(None, predicted)
+        with pytest.raises(ValueError, match="needs labels"):
+            getattr(rates, rate)().value([None] * 4, predicted)
+
+
+def test_unlabelled_rows_are_left_out_where_labels_count():
+    y, predicted = [1, None, 0, 1], [1, 1, 1, 0]
+    assert recall().value(y, predicted) == 0.5
+    assert precision().value(y, predicted) == 0.5
+    assert accuracy().value(y, predicted) == pytest.approx(1 / 3)
+    assert positive_rate().value(y, predicted) == 0.75
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        ["y", "n", "n", None],
+        [1, 0, 0, None],
+        [1, -1, -1, np.nan],
+        [True, False, False, None],
+        pd.array([True, False, False, None], dtype="boolean"),
+        pd.Categorical(["y", "n", "n", None]),
+    ],
+    ids=repr,
+)
+def test_churn_of_labels_and_of_ones(stored):
+    predicted = ["y", "y", "n", "n"]
+    value = churn("d").value(None, predicted, {"d": stored}, pos_label="y")
+    assert value == pytest.approx(1 / 3)
+
+
+Y = [1, 1, 1, 1, 0, 0, 0, 0, 1]
+P = [1, 1, 1, 0, 1, 1, 0, 0, 0]
+GROUPS = {"g": ["a", "a", "b", "b", "a", "b", "b", "b", None]}
+# recall: a 1, b 1/2; error rate: a 1/3, b 2/5; positive rate: a 1, b 2/5
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (each(recall, by="g"), 0.5),
+        (each(error_rate, by="g"), 0.4),
+        (each(positive_rate, by="g"), 1),
+        (-each(recall, by="g"), -0.5),
+        (1 - each(error_rate, by="g"), 0.6),
+        (each(1 - recall(), by="g"), 0.5),
+        (each(recall, by="g") - recall(), 0.5 - 0.6),
+        (recall() - each(error_rate, by="g"), 0.6 - 0.4),
+        (each(recall, by="g") / positive_rate(), 0.5 / (5 / 9)),
+        (each(precision, by="g"), 0.5),
+        (ratio(positive_rate, by="g"), 0.4),
+        (2 * ratio(positive_rate, by="g") - 1, -0.2),
+        (1 - ratio(positive_rate, by="g"), 0.6),
+        (difference(positive_rate, by="g"), 0.6),
+        (-difference(positive_rate, by="g"), -0.6),
+        (difference(recall, by="g"), 0.5),
+        (abs(each(recall, by="g") - 0.6), 0.4),
+        (abs(each(recall, by="g") - 0.9), 0.4),
+    ],
+    ids=repr,
+)
+def test_group_forms_give_the_worst(rate, expected):
+    assert rate.value(Y, P, GROUPS) == pytest.approx(expected)
+
+
+def test_groups_that_cannot_be_measured():
+    labels = [1, 1, 0, 0, 0, 0, 0, 0, 1]
+    text = r"each\(recall, by='g'\) is undefined in group b: .*no positives"
+    with pytest.warns(UndefinedMetricWarning, match=text):
+        assert each(recall, by="g").value(labels, P, GROUPS) == 1
+    with pytest.warns(UndefinedMetricWarning, match=r"in group (a / b|b / a): .*no positives"):
+        assert np.isnan(ratio(recall, by="g").value(labels, P, GROUPS))
+    text = r"ratio\(recall, by='g'\) is undefined: column 'g' holds 1 group\(s\), needs 2"
+    with pytest.warns(UndefinedMetricWarning, match=text):
+        assert np.isnan(ratio(recall, by="g").value(Y, P, {"g": ["a"] * 9}))
+    with pytest.warns(UndefinedMetricWarning, match=r"holds 0 group\(s\), needs 1"):
+        assert np.isnan(each(recall, by="g").value(Y, P, {"g": [None] * 9}))
+
+
+@pytest.mark.parametrize(
+    ("rate", "direction"),
+    [
+        (positive_rate(), False),
+        (negative_rate(), False),
+        (recall(), True),
+        (true_negative_rate(), True),
+        (false_positive_rate(), False),
+        (false_negative_rate(), False),
+        (error_rate(), False),
+        (accuracy(), True),
+        (precision(), True),
+        (negative_predictive_value(), True),
+        (f1(), True),
+        (churn("d"), False),
+        (-recall(), False),
+        (1 - error_rate(), True),
+        (recall() - false_positive_rate() + positive_rate(), True),
+        (error_rate() + 0.1 * churn("d") - positive_rate(), False),
+        (recall() + 0 * error_rate(), True),
+        (recall() / positive_rate(), True),
+        (-(error_rate() / positive_rate()), True),
+        (each(recall, by="g"), True),
+        (ratio(positive_rate, by="g"), True),
+        (difference(recall, by="g"), False),
+        (1 - ratio(recall, by="g"), False),
+        (-difference(recall, by="g"), True),
+    ],
+    ids=repr,
+)
+def test_direction(rate, direction):
+    assert rate.greater_is_better is direction
+
+
+def test_directions_that_disagree():
+    with pytest.raises(ValueError, match=r"recall\(\) \+ error_rate\(\) adds .* change a sign"):
+        _ = (recall() + error_rate()).greater_is_better
+    assert (recall() + error_rate()).value([0, 1], [1, 1]) == 1.5
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        list,
+        np.array,
+        lambda values: np.array(values, dtype=object),
+        lambda values: np.array(values, dtype=np.int8),
+        pd.Series,
+        lambda values: pd.Series(values, dtype="Int64", index=range(9, 0, -1)),
+        lambda values: pd.Series(values, dtype="boolean"),
+        lambda values: pd.Series(values, dtype="category"),
+        pl.Series,
+    ],
+)
+def test_kinds_of_arrays(convert):
+    y, predicted = convert(Y), convert(P)
+    expected = pytest.approx(0.6)
+    assert recall().value(y, predicted) == expected
+    assert recall().value(y, P) == expected
+    assert recall().value(Y, predicted) == expected
+    weight = np.arange(9)
+    expected = metrics.f1_score(Y, P, sample_weight=weight)
+    assert f1().value(y, predicted, sample_weight=weight) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame])
+def test_kinds_of_attributes(frame):
+    assert recall("g == 'b'").value(Y, P, frame(GROUPS)) == 0.5
+    shuffled = pd.DataFrame(GROUPS, index=range(9, 0, -1))
+    assert recall("g == 'b'").value(Y, P, shuffled) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, -1, 1, 1], "sample_weight must not be negative: row 1 has -1"),
+        ([1, 1], "sample_weight has 2 entries for 4 rows"),
+        ([1, np.nan, 1, 1], "sample_weight contains NaN"),
+        ([0, 0, 0, 0], "sample_weight must not be zero for every row"),
+        ([[1], [1], [1], [1]], "sample_weight must be 1D"),
+    ],
+)
+def test_wrong_row_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        recall().value([0, 1, 1, 1], [0, 1, 1, 0], sample_weight=weight)
+
+
+def test_rows_of_weight_zero_are_absent():
+    assert recall().value([1, 1, 1], [1, 0, 1], sample_weight=[1, 0, 2]) == 1
+    with pytest.warns(UndefinedMetricWarning, match="every row has weight 0"):
+        assert np.isnan(positive_rate(weight="w").value([1, 1], [1, 0], {"w": [0, 0]}))
+
+
+def test_shares_are_exact():
+    # a bound met exactly must not be missed by rounding
+    for n in range(1, 40):
+        for k in range(n + 1):
+            assert recall().value([1] * n, [1] * k + [0] * (n - k), pos_label=1) == k / n
