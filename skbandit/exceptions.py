@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["InfeasibleConstraintsError"]
+__all__ = ["InfeasibleConstraintsError", "SolverError"]
 
 
 class InfeasibleConstraintsError(ValueError):
-    """The declared constraints cannot be met together.
+    """No rule was found that meets the declared constraints together.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class InfeasibleConstraintsError(ValueError):
     >>> try:
     ...     ConstrainedRampClassifier(constraints=impossible).fit(X, y)
     ... except InfeasibleConstraintsError as error:
-    ...     print(error.closest_.constraint_report_["satisfied"].tolist())
-    [True, False]
+    ...     print(error.closest_.feasible_)
+    False
     """
 
     def __init__(self, message: str, closest: Any = None) -> None:
@@ -39,3 +39,18 @@ class InfeasibleConstraintsError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         # by default pickling keeps only what went to Exception.__init__
         return type(self), (*self.args, self.closest_)
+
+
+class SolverError(RuntimeError):
+    """A solver is not installed, or ended without a solution.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> X, y = make_classification(60, random_state=0)
+    >>> ConstrainedRampClassifier(solver_options={"solver": "nonesuch"}).fit(X, y)
+    Traceback (most recent call last):
+    ...
+    skbandit.exceptions.SolverError: cvxpy finds no solver 'nonesuch'; installed are ...
+    """

@@ -60,6 +60,8 @@ def parameters(obj):
     """List the parameters that a caller writes."""
     if inspect.isclass(obj) and issubclass(obj, BaseException) and "__init__" not in vars(obj):
         return []  # a plain message, as for every exception
+    if getattr(obj, "_is_protocol", False):
+        return []  # never made, only followed
     return [p for p in inspect.signature(obj).parameters.values() if p.name not in {"self", "cls"}]
 
 

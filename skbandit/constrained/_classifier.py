@@ -151,6 +151,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         "attributes_extra": True,
         "sample_weight_extra": True,
     }
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sample_weight": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": [Rate, None],
@@ -252,7 +253,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         InfeasibleConstraintsError
-            If neither rule can meet the constraints; the closest model is in its
+            If no rule is found that meets the constraints; the closest model is in its
             `closest_`, and this estimator is left as it was.
         """
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
@@ -323,7 +324,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _positive(self) -> Any:
-        return self.classes_[1] if self.pos_label is None else self.pos_label
+        return self.classes_.tolist()[1] if self.pos_label is None else self.pos_label
 
     @property
     def _orientation(self) -> float:
@@ -359,11 +360,14 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         self.constraint_report_ = self._report(design, goals)
         satisfied = self.constraint_report_["satisfied"]
         self.feasible_ = bool(satisfied.fillna(True).all())
-        if not self.feasible_ and not trained.mm.feasible:
+        # N - tD >= 0 holds where D = 0, but a precision of no answers is not a met one
+        promised = self.constraint_report_["expected"][goals.n_rows > 0]
+        if not self.feasible_ and not (trained.mm.feasible and promised.notna().all()):
+            more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
-                f"The constraints cannot be met together. {missed(self.constraint_report_)}. "
-                "The closest model is in the error's closest_."
-                + ("" if trained.mm.converged else " More steps (max_iter) might help."),
+                "No rule was found that meets the constraints together: "
+                f"{missed(self.constraint_report_)}. The closest model is in the error's "
+                f"closest_.{more}",
                 self,
             )
         if not self.feasible_ and self.threshold == "shift":
@@ -371,14 +375,14 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {missed(self.constraint_report_)}.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if not trained.mm.converged:
             warnings.warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
                 f"still gained more than tol={self.tol:g}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
 from skbandit.rates._labels import MISSING, encode
+from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights
 
 
@@ -64,7 +65,7 @@ def read_extra(
     extra = extra.unwrapped()
     if extra.X is None:
         return None, None
-    if hasattr(extra.X, "columns") and not hasattr(estimator, "feature_names_in_"):
+    if feature_names(extra.X) is not None and not hasattr(estimator, "feature_names_in_"):
         raise ValueError(
             "X_extra has column names and X has none, so X was transformed and X_extra was not: "
             'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
@@ -72,6 +73,8 @@ def read_extra(
     try:
         X = validate_data(estimator, extra.X, accept_sparse="csr", dtype=np.float64, reset=False)
     except ValueError as error:
+        if "feature" not in str(error):
+            raise ValueError(f"X_extra: {error}") from error
         raise ValueError(
             f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
             "sends it through the same transformers.)"
@@ -91,8 +94,8 @@ def class_factors(
         factors = compute_class_weight(class_weight, classes=classes, y=y)
     else:
         totals = np.bincount(codes, weights=weight, minlength=len(classes))
-        factors = weight.sum() / (len(classes) * np.maximum(totals, 1e-300))
-    return factors[codes]
+        factors = weight.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return check_row_weights(factors[codes], len(y), "class_weight")
 
 
 def with_weights(data: Data, factors: np.ndarray) -> Data:

@@ -77,8 +77,8 @@ class RampProblem:
 
         Infinite where the ratio is undefined.
         """
-        above, below = self.objective.fractions(positive)
-        return float((above[0] + regulariser) / below[0]) if below[0] > 1e-15 else np.inf
+        value, below = self.objective.values(positive)[0], self.objective.fractions(positive)[1][0]
+        return np.inf if np.isnan(value) else float(value + regulariser / below)
 
     def violation(self, positive: np.ndarray) -> np.ndarray:
         """Normalised violations of the constraints at answers pi; negative inside."""

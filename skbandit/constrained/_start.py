@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained._mm import FIRST_PRICE, evaluate
+from skbandit.constrained._mm import FIRST_PRICE, evaluate, worst
 from skbandit.constrained._problem import FEASIBLE, Point, RampProblem
-from skbandit.constrained.solvers import Solver
+from skbandit.constrained.solvers import Solution, Solver
 
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 PRICE = 10.0
 """Of a unit of violation, when starts are compared."""
 
+FLAT = 1e-3
+"""A direction whose scores differ by less (of a ramp of width 1) tells no rows apart."""
+
 TIE = 1e-10
 """Starts this close in value are the same: the first is taken, whatever the rounding."""
 
 
-def find_start(
+def starts(
     problem: RampProblem, solver: Solver, tol: float, warm: Point | None = None
-) -> Point:
-    """The best point to start MM from.
+) -> Iterator[Point]:
+    """Points to start MM from, the best guess first; more are worked out only if asked for.
 
-    A feasible warm start is taken as it is. Otherwise the lowest penalised ramp objective
-    wins among constant answers, the solution of the all-hinge problem without constraints
-    and with elastic ones, each at several scales and at its exactly best b (METHODS,
-    feasible start; SOLVERS, starts).
+    A feasible warm start is the first. Then the lowest penalised ramp objective wins among
+    constant answers and the solution of the all-hinge problem without constraints, at
+    several scales, each at its exactly best b (METHODS, feasible start; SOLVERS, starts).
+    Last comes the solution of the all-hinge problem with elastic constraints: it clings to
+    them, and MM rarely leaves, say, the neighbourhood of a model not to be churned from; but
+    where the objective points away from everything feasible, it is what is left.
     """
-    if warm is not None and evaluate(problem, warm)[1].max(initial=-np.inf) <= FEASIBLE:
-        return warm
+    if warm is not None and worst(evaluate(problem, warm)[1]) <= FEASIBLE:
+        yield warm
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    candidates = [] if warm is None else [warm]
+    candidates.append(best_intercept(problem, zero.coef))
     free = solver.solve(problem.majorise_at(zero, constrained=False), np.inf, tol)
-    directions = [Point(free.coef, free.intercept)]
-    if len(problem.rhs):
-        elastic = solver.solve(problem.majorise_at(zero), FIRST_PRICE, tol)
-        directions.append(Point(elastic.coef, elastic.intercept))
-    candidates = [best_intercept(problem, zero.coef)]
-    for direction in directions:
-        candidates.append(direction)
-        candidates += [best_intercept(problem, scale * direction.coef) for scale in SCALES]
-    if warm is not None:
-        candidates.append(warm)
+    # Alone some objectives are best served by one answer for all, as recall is.
+    if np.ptp(problem.X @ free.coef) > FLAT:
+        yield lowest(problem, candidates + scaled(problem, free))
+    elastic = solver.solve(problem.majorise_at(zero), FIRST_PRICE, tol)
+    yield lowest(problem, candidates + scaled(problem, elastic))
+
+
+def scaled(problem: RampProblem, solution: Solution) -> list[Point]:
+    """A solution as it is, and at every scale with its best b."""
+    shifted = [best_intercept(problem, scale * solution.coef) for scale in SCALES]
+    return [Point(solution.coef, solution.intercept), *shifted]
+
+
+def lowest(problem: RampProblem, candidates: list[Point]) -> Point:
+    """The candidate with the lowest penalised objective."""
     values = np.array([penalised(problem, candidate) for candidate in candidates])
     return candidates[int(np.flatnonzero(values <= values.min() + TIE)[0])]
 

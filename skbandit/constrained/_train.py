@@ -7,11 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skbandit.constrained._mm import ACCURACY, MMResult, Step, majorise_minimise
-from skbandit.constrained._problem import Point, RampProblem
+from skbandit.constrained._mm import (
+    ACCURACY,
+    MMResult,
+    Step,
+    evaluate,
+    majorise_minimise,
+    worst,
+)
+from skbandit.constrained._problem import FEASIBLE, Point, RampProblem
 from skbandit.constrained._ramp import ramp
-from skbandit.constrained._start import find_start
-from skbandit.constrained._threshold import Threshold, best_threshold
+from skbandit.constrained._start import starts
+from skbandit.constrained._threshold import MET, Threshold, best_threshold
 from skbandit.constrained.solvers import Solver
 
 USELESS = 0.005
@@ -52,10 +59,20 @@ def train(
     warm: Point | None = None,
     report: Callable[[Step], None] = lambda step: None,
 ) -> Trained:
-    """Find a start, run MM, and, if `shift`, choose the deterministic threshold."""
-    start = find_start(problem, solver, ACCURACY, warm)
-    mm = majorise_minimise(problem, start, solver, max_iter=max_iter, tol=tol, report=report)
-    first = Trained(mm, mm.point, mm.multipliers, None)
+    """Run MM from a start, and, if `shift`, choose the deterministic threshold.
+
+    MM is local: if it ends where the constraints do not hold, it is run from the other
+    starts too.
+    """
+    best: MMResult | None = None
+    for start in starts(problem, solver, ACCURACY, warm):
+        mm = majorise_minimise(problem, start, solver, max_iter=max_iter, tol=tol, report=report)
+        if best is None or mm.violation < best.violation:
+            best = mm
+        if best.feasible:
+            break
+    assert best is not None  # there is always a start
+    first = Trained(best, best.point, best.multipliers, None)
     return _with_threshold(problem, first, solver, tol, report) if shift else first
 
 
@@ -84,7 +101,7 @@ def _with_threshold(
         )
         current = mm.point
         found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))
-        if _rank(found) < _rank(best):
+        if _better(problem, found, best):
             best = found
     return best
 
@@ -107,8 +124,21 @@ def _good_enough(problem: RampProblem, trained: Trained, best: Trained) -> bool:
     return best.threshold.feasible and best.threshold.objective <= promised + USELESS
 
 
-def _rank(trained: Trained) -> tuple[bool, float]:
-    """Feasible ones first, by objective; then the others, by what they miss."""
+def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
+    """Whether one is better by more than rounding."""
+    (grade, cost), (other_grade, other_cost) = _rank(problem, one), _rank(problem, other)
+    return grade < other_grade or (grade == other_grade and cost < other_cost - MET)
+
+
+def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
+    """Feasible thresholds first, by objective; then by what is missed.
+
+    A threshold that holds beside a randomised rule that no longer does must be the better
+    one by a margin; among those that do not hold, the randomised rule decides.
+    """
     found = trained.threshold
     assert found is not None
-    return not found.feasible, found.objective if found.feasible else -found.slack
+    holds = worst(evaluate(problem, trained.point)[1]) <= FEASIBLE
+    if found.feasible:
+        return 0, found.objective + (0.0 if holds else USELESS)
+    return 1 if holds else 2, -found.slack

@@ -8,10 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from skbandit.constrained._ramp import ConvexProblem
+from skbandit.exceptions import SolverError
 
-
-class SolverError(RuntimeError):
-    """A solver returned no solution."""
+__all__ = ["Pull", "Solution", "Solver", "SolverError", "certify"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,13 @@ class Solution:
         Row 0 + alpha/2 |w|^2 (+ penalty of the elastic slack) at this solution.
     dual : float
         A lower bound on the optimal value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit.constrained.solvers import Solution
+    >>> Solution(np.array([1.0]), 0.0, np.zeros(0), primal=0.5, dual=0.25).gap
+    0.25
     """
 
     coef: np.ndarray
@@ -53,11 +59,14 @@ class Pull:
 
 
 class Solver(Protocol):
-    """A solver of Problem 3.
+    """What training asks of a solver of Problem 3; any object with these two will do.
 
-    `penalty` is the price of a unit of constraint violation: infinite for hard
-    constraints, finite in elastic mode, where it caps the multipliers. `tol` is the
-    accuracy aimed at, relative to the objective.
+    Examples
+    --------
+    >>> from skbandit.constrained.solvers import CvxpySolver, Solver
+    >>> solver: Solver = CvxpySolver()
+    >>> solver.name
+    'cvxpy'
     """
 
     @property
@@ -66,7 +75,22 @@ class Solver(Protocol):
         ...
 
     def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
-        """Solve the problem, or raise SolverError."""
+        """Solve the problem, or raise SolverError.
+
+        Parameters
+        ----------
+        problem : ConvexProblem
+            Problem 3, with m constraints.
+        penalty : float
+            Price of a unit of constraint violation: infinite for hard constraints, finite
+            in elastic mode, where it caps the multipliers.
+        tol : float
+            The accuracy aimed at.
+
+        Returns
+        -------
+        Solution
+        """
         ...
 
 

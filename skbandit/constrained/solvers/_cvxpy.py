@@ -28,13 +28,43 @@ class CvxpySolver:
     options : dict
         Passed on to ``cvxpy.Problem.solve``. Without a ``"solver"`` it is PIQP if installed,
         else Clarabel, which comes with cvxpy.
+    name : str
+        What `solver_` says.
+
+    Examples
+    --------
+    Two rows, one of each class, and the objective's costs of answering them wrongly:
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from skbandit.constrained._ramp import majorise
+    >>> from skbandit.constrained.solvers import CvxpySolver
+    >>> X = np.array([[1.0], [-1.0]])
+    >>> P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])
+    >>> problem = majorise(X, P, Q, gamma=np.zeros(1), alpha=0.1, f=np.zeros(2))
+    >>> CvxpySolver({"solver": "CLARABEL"}).solve(problem, np.inf, 1e-10).coef.round(6)
+    array([0.5])
     """
 
     options: dict[str, Any] = field(default_factory=dict)
     name: str = "cvxpy"
 
     def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
-        """Solve the problem: see `Solver`."""
+        """Solve the problem, and polish the solution.
+
+        Parameters
+        ----------
+        problem : ConvexProblem
+            Problem 3.
+        penalty : float
+            Price of a unit of constraint violation; infinite for hard constraints.
+        tol : float
+            Passed to PIQP and Clarabel as their tolerances; others use their own.
+
+        Returns
+        -------
+        Solution
+        """
         import cvxpy as cp  # most of a second: loaded on first use
 
         n, d = problem.X.shape
@@ -74,19 +104,26 @@ class CvxpySolver:
         options = dict(self.options)
         installed = cp.installed_solvers()
         solver = options.setdefault("solver", "PIQP" if "PIQP" in installed else "CLARABEL")
-        if str(solver).upper() not in installed:
+        name = str(solver).upper()
+        if name not in installed:
+            cure = f'pip install "cvxpy[{name}]", or ' if name in cp.settings.SOLVERS else ""
             raise SolverError(
-                f"cvxpy finds no solver {solver!r}; installed are {', '.join(installed)}. "
-                f"Install it (pip install {str(solver).lower()}) or choose another with "
-                "solver_options={'solver': ...}."
+                f"cvxpy finds no solver {solver!r}; installed are {', '.join(installed)}. Try "
+                f"{cure}another of these with solver_options={{'solver': ...}}."
             )
-        own = _ACCURACY.get(str(solver).upper(), lambda tol: {})(tol)
+        own = _ACCURACY.get(name, lambda tol: {})(tol)
         try:
             with warnings.catch_warnings():
                 # "Solution may be inaccurate": the certified gap says how inaccurate.
                 warnings.simplefilter("ignore", UserWarning)
                 program.solve(**{**own, **options})
-        except (cp.error.SolverError, cp.error.DCPError, TypeError, ValueError) as error:
+        except (
+            cp.error.SolverError,
+            cp.error.DCPError,
+            cp.error.DGPError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise SolverError(f"cvxpy's solver {solver} failed: {error}") from error
         if program.variables()[0].value is None:
             raise SolverError(

@@ -23,12 +23,14 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     multipliers). The correction is kept only if it certifies a smaller gap.
     """
     f = problem.X @ rough.coef + rough.intercept
-    v = np.append(1.0, rough.multipliers)
+    values = problem.rows(f)
+    broken = values[1:] > 0
+    active = _undecided(np.abs(values[1:]), rough.multipliers, np.full(len(broken), penalty))
+    active |= broken & np.isinf(penalty)
+    v = np.append(1.0, np.where(active, rough.multipliers, np.where(broken, penalty, 0.0)))
     p, q = v @ problem.P, v @ problem.Q
     on_low = _undecided(np.abs(f + 0.5), pull.up, p)
     on_high = _undecided(np.abs(f - 0.5), pull.down, q)
-    values = problem.rows(f)
-    active = _undecided(np.abs(values[1:]), rough.multipliers, np.full(len(v) - 1, penalty))
     kinked, bound = np.flatnonzero(on_low | on_high), np.flatnonzero(active)
     d = len(rough.coef)
     if d + 1 + len(kinked) + len(bound) > LARGEST:
@@ -41,7 +43,7 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     edges = np.hstack([_dense(problem.X[kinked]), np.ones((len(kinked), 1))])
     slopes = np.hstack([_dense(turn @ problem.X), turn.sum(axis=1).reshape(-1, 1)])
     ties = np.vstack([edges, slopes[1 + bound]])
-    weights = np.concatenate([theta, rough.multipliers[bound]])
+    weights = np.concatenate([theta, v[1 + bound]])
 
     # [alpha I  ties'; ties  0] [change of (w, b); change of weights] = -residual
     others = np.setdiff1d(np.arange(len(v)), 1 + bound)
@@ -60,16 +62,16 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
         system, residual = np.delete(system, d, axis=0), np.delete(residual, d)
         system[:, d] = 0.0
     change = np.linalg.lstsq(system, -residual, rcond=1e-13)[0]
+    if not problem.fit_intercept:
+        change[d] = 0.0  # not 1e-27
 
     u = u + change[: d + 1]
     weights = weights + change[d + 1 :]
-    multipliers = rough.multipliers.copy()
-    multipliers[bound] = np.clip(weights[len(kinked) :], 0.0, penalty)
-    v = np.append(1.0, multipliers)
+    v[1 + bound] = np.clip(weights[len(kinked) :], 0.0, penalty)
     up, down = (v @ problem.P) * bent_up, (v @ problem.Q) * bent_down
     up[kinked] += np.where(on_low[kinked], weights[: len(kinked)], 0.0)
     down[kinked] -= np.where(on_low[kinked], 0.0, weights[: len(kinked)])
-    exact = certify(problem, u[:d], u[d], multipliers, penalty, Pull(up, down))
+    exact = certify(problem, u[:d], u[d], v[1:], penalty, Pull(up, down))
     excess = problem.rows(problem.X @ exact.coef + exact.intercept)[1:].max(initial=0.0)
     allowed = max(values[1:].max(initial=0.0), 1e-12) if np.isinf(penalty) else np.inf
     rounding = 1e-12 * max(1.0, abs(rough.primal))

@@ -1,0 +1,244 @@
+"""Several datasets at once, and tables of all kinds, in `fit` and in the reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.rates import (
+    accuracy,
+    churn,
+    difference,
+    each,
+    error_rate,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+)
+
+ALL_X, ALL_Y = make_classification(200, 4, n_informative=3, n_redundant=1, random_state=2)
+RNG = np.random.default_rng(2)
+STORED = (ALL_X @ [1, 0.2, -0.3, 0.1] + 0.3 * RNG.normal(size=200) > 0).astype(int)
+FRAME = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M"], 200),
+        "age": RNG.integers(18, 80, 200),
+        "deployed": STORED,
+        "egregious": (RNG.uniform(size=200) < 0.15) & (np.abs(ALL_X[:, 0]) > 0.8),
+        "amount": RNG.exponential(size=200),
+    },
+    index=RNG.permutation(200) + 1000,
+)
+X, Y, ATTRIBUTES = ALL_X[:120], ALL_Y[:120], FRAME[:120]
+X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
+EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
+
+
+def fit(constraints, *, rows=X, y=Y, attributes=ATTRIBUTES, objective=None, **metadata):
+    clf = ConstrainedRampClassifier(objective, constraints)
+    return clf.fit(rows, y, attributes=attributes, **metadata)
+
+
+def assert_same(one, other, **tolerance):
+    np.testing.assert_allclose(one.coef_, other.coef_, **tolerance)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, **tolerance)
+    pd.testing.assert_frame_equal(one.constraint_report_, other.constraint_report_, **tolerance)
+
+
+# --- several datasets ----------------------------------------------------------------------
+
+
+def test_constraints_on_several_datasets_at_once():
+    goals = [
+        recall() >= 0.8,
+        error_rate(on="extra") <= 0.35,
+        churn("deployed", on="extra") <= 0.45,
+        positive_rate("sex == 'F'", on="all") >= 0.8 * positive_rate("sex == 'M'", on="all"),
+        accuracy("egregious", on="all") >= 0.6,
+        recall(weight="amount") >= 0.75,
+        precision() >= 0.5,
+        difference(recall, by="sex") <= 0.2,
+        ratio(lambda: positive_rate(on="all"), by="sex") >= 0.7,
+        abs(positive_rate() - 0.5) <= 0.15,
+        each(churn("deployed"), by="sex") <= 0.5,
+    ]
+    clf = fit(goals, **EXTRA)
+    report = clf.constraint_report_
+    assert clf.feasible_ and report["satisfied"].all() and len(report) == 15
+    here, there = clf.predict(X), clf.predict(X_EXTRA)
+    everywhere, women = np.append(here, there), FRAME["sex"] == "F"
+    odd, rows = FRAME["egregious"], report.set_index("constraint")
+    expected = {
+        0: here[Y == 1].mean(),
+        1: np.mean(there != Y_EXTRA),
+        2: np.mean(there != ATTRIBUTES_EXTRA["deployed"]),
+        3: everywhere[women].mean() - 0.8 * everywhere[~women].mean(),
+        4: np.mean(everywhere[odd] == ALL_Y[odd]),
+        5: np.average(here[Y == 1], weights=ATTRIBUTES["amount"][Y == 1]),
+        6: Y[here == 1].mean(),
+    }
+    for k, value in expected.items():
+        assert rows.loc[repr(goals[k]), "value"] == pytest.approx(value), goals[k]
+    women = women[:120]
+    gap = here[women & (Y == 1)].mean() - here[~women & (Y == 1)].mean()
+    assert rows.loc[f"{goals[7]} [F - M]", "value"] == pytest.approx(gap)
+    assert rows.loc[f"{goals[7]} [M - F]", "value"] == pytest.approx(-gap)
+    assert report["on"].tolist()[:5] == ["train", "extra", "extra", "all", "all"]
+
+
+def test_rows_of_extra_count_only_where_they_are_asked_for():
+    goal = recall() >= 0.9
+    assert_same(fit(goal, **EXTRA), fit(goal))
+    all_rows = fit(recall(on="all") >= 0.95, **EXTRA)
+    answers = np.append(all_rows.predict(X), all_rows.predict(X_EXTRA))
+    assert answers[ALL_Y == 1].mean() >= 0.95
+
+
+@pytest.mark.parametrize("marker", [np.nan, None, pd.NA], ids=repr)
+def test_partly_labelled_extra_is_its_labelled_part(marker):
+    labelled = np.arange(80) % 3 > 0
+    partly = [
+        int(label) if known else marker for label, known in zip(Y_EXTRA, labelled, strict=True)
+    ]
+    goals = [error_rate(on="extra") <= 0.3, recall() >= 0.8]
+    one = fit(goals, X_extra=X_EXTRA, y_extra=partly)
+    other = fit(goals, X_extra=X_EXTRA[labelled], y_extra=Y_EXTRA[labelled])
+    assert_same(one, other)
+    assert one.constraint_report_["n_rows"].tolist() == [labelled.sum(), Y.sum()]
+
+
+def test_unlabelled_extra():
+    goals = [churn("deployed", on="extra") <= 0.3, positive_rate(on="extra") <= 0.6]
+    clf = fit(goals, X_extra=X_EXTRA, attributes_extra=ATTRIBUTES_EXTRA)
+    there = clf.predict(X_EXTRA)
+    changed = np.mean(there != ATTRIBUTES_EXTRA["deployed"])
+    assert changed <= 0.3 and there.mean() <= 0.6
+    assert clf.constraint_report_["value"].tolist() == pytest.approx([changed, there.mean()])
+    assert clf.constraint_report_["n_rows"].tolist() == [80, 80]
+
+
+def test_a_deployed_model_far_from_the_labels_can_be_kept_to():
+    """A linear rule with churn .04 exists, away from where the labels alone would lead."""
+    rule = X_EXTRA @ [1, 0.2, -0.3, 0.1] > 0
+    assert np.mean(rule != ATTRIBUTES_EXTRA["deployed"]) < 0.05
+    goals = [churn("deployed", on="extra") <= 0.15, positive_rate(on="extra") <= 0.6]
+    assert fit(goals, X_extra=X_EXTRA, attributes_extra=ATTRIBUTES_EXTRA).feasible_
+
+
+def test_weights_are_repetitions_in_every_dataset():
+    weight, weight_extra = RNG.integers(0, 3, 120), RNG.integers(0, 3, 80)
+    i, j = np.repeat(np.arange(120), weight), np.repeat(np.arange(80), weight_extra)
+    goals = [recall() >= 0.8, error_rate(on="extra") <= 0.4, churn("deployed", on="all") <= 0.4]
+    weighted = fit(goals, sample_weight=weight, sample_weight_extra=weight_extra, **EXTRA)
+    repeated = fit(
+        goals, rows=X[i], y=Y[i], attributes=ATTRIBUTES.iloc[i], X_extra=X_EXTRA[j],
+        y_extra=Y_EXTRA[j], attributes_extra=ATTRIBUTES_EXTRA.iloc[j],
+    )  # fmt: skip
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
+    columns = ["constraint", "bound", "expected", "value", "satisfied"]
+    pd.testing.assert_frame_equal(
+        weighted.constraint_report_[columns], repeated.constraint_report_[columns], rtol=1e-6
+    )
+
+
+def test_parts_of_extra_in_tuples_are_the_same():
+    goals = [error_rate(on="extra") <= 0.4, churn("deployed", on="extra") <= 0.4]
+    wrapped = {name: (part,) for name, part in EXTRA.items()}
+    weight = np.ones(80)
+    assert_same(
+        fit(goals, **EXTRA, sample_weight_extra=weight),
+        fit(goals, **wrapped, sample_weight_extra=(weight,)),
+    )
+
+
+# --- tables of all kinds -------------------------------------------------------------------
+
+MIXED = [error_rate(on="extra") <= 0.4, recall() >= 0.85]
+
+
+@pytest.mark.parametrize("extra", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize(
+    "make", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.lil_matrix, np.asarray]
+)
+def test_sparse(make, extra):
+    dense = fit(MIXED, X_extra=X_EXTRA, y_extra=Y_EXTRA)
+    other = fit(MIXED, rows=make(X), X_extra=extra(X_EXTRA), y_extra=Y_EXTRA)
+    np.testing.assert_allclose(other.coef_, dense.coef_, rtol=1e-5)
+    np.testing.assert_array_equal(other.predict(make(X)), dense.predict(X))
+    np.testing.assert_array_equal(other.predict(extra(X_EXTRA)), dense.predict(X_EXTRA))
+    sampled = other.sample_predict(make(X), random_state=0)
+    assert sampled.shape == (120,) and set(sampled) <= {0, 1}
+    report = other.constraint_report(make(X), Y, X_extra=extra(X_EXTRA), y_extra=Y_EXTRA)
+    np.testing.assert_allclose(report["value"], other.constraint_report_["value"])
+
+
+GROUPED = [recall({"sex": "F"}) >= 0.8, churn("deployed") <= 0.3, accuracy("egregious") >= 0.6]
+
+
+def nullable(frame):
+    return frame.convert_dtypes().astype({"sex": "category"})
+
+
+def polars_frame(frame):
+    return pytest.importorskip("polars").DataFrame(
+        {name: column.tolist() for name, column in frame.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        nullable,
+        polars_frame,
+        lambda frame: frame.reset_index(drop=True),
+        lambda frame: {name: column.to_numpy() for name, column in frame.items()},
+        lambda frame: {name: column[::1] for name, column in frame.items()},
+        lambda frame: frame.to_dict("list"),
+        lambda frame: frame.set_index("age", drop=False),
+    ],
+    ids=["nullable", "polars", "default index", "arrays", "series", "lists", "repeated index"],
+)
+def test_attributes_by_position_in_any_table(make):
+    assert_same(fit(GROUPED, attributes=make(ATTRIBUTES)), fit(GROUPED))
+
+
+def test_attributes_may_be_columns_of_X():
+    table = pd.DataFrame(X, columns=list("abcd"), index=ATTRIBUTES.index)
+    table["woman"] = ATTRIBUTES["sex"] == "F"
+    goals = [recall("woman") >= 0.8, positive_rate("a > 0 and not woman") <= 0.9]
+    inside = fit(goals, rows=table, attributes=None)
+    outside = fit(goals, rows=table.to_numpy(), attributes=table[["a", "woman"]])
+    assert_same(inside, outside)
+    assert inside.feature_names_in_.tolist() == ["a", "b", "c", "d", "woman"]
+    hidden = fit(goals, rows=table, attributes=table[["woman"]])  # attributes, then X
+    assert_same(hidden, inside)
+    report = inside.constraint_report(table, Y)
+    np.testing.assert_allclose(report["value"], inside.constraint_report_["value"])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame.convert_dtypes, polars_frame, pd.DataFrame])
+def test_X_in_any_table(make):
+    table, extra = (pd.DataFrame(rows, columns=list("abcd")) for rows in (X, X_EXTRA))
+    goals = [*MIXED, positive_rate("a > 0") <= 0.9]
+    clf = fit(goals, rows=make(table), X_extra=make(extra), y_extra=Y_EXTRA, attributes=None)
+    assert_same(clf, fit(goals, attributes=table, X_extra=X_EXTRA, y_extra=Y_EXTRA))
+    np.testing.assert_array_equal(clf.predict(make(table)), clf.predict(make(table.copy())))
+    assert clf.score(make(table), Y) > 0.8
+
+
+def test_columns_without_names_are_no_feature_names():
+    clf = fit(MIXED, rows=pd.DataFrame(X), X_extra=pd.DataFrame(X_EXTRA), y_extra=Y_EXTRA)
+    assert not hasattr(clf, "feature_names_in_")
+    assert_same(clf, fit(MIXED, X_extra=X_EXTRA, y_extra=Y_EXTRA))
+
+
+@pytest.mark.parametrize("dtype", ["string", "category", "object"])
+def test_labels_in_any_series(dtype):
+    y = pd.Series(np.where(Y, "yes", "no")).astype(dtype)
+    y_extra = pd.Series(np.where(Y_EXTRA, "yes", None)).astype(dtype)
+    clf = fit(recall(on="all") >= 0.9, y=y, X_extra=X_EXTRA, y_extra=y_extra)
+    assert clf.classes_.tolist() == ["no", "yes"] and set(clf.predict(X)) == {"no", "yes"}
+    assert clf.constraint_report_["n_rows"].tolist() == [ALL_Y.sum()]

@@ -1,0 +1,259 @@
+"""ConstrainedRampClassifier in pipelines, searches and copies, its metadata routed."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import estimator_html_repr
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.rates import (
+    churn,
+    each,
+    error_rate,
+    f1,
+    false_positive_rate,
+    recall,
+)
+
+ALL_X, ALL_Y = make_classification(200, 4, n_informative=3, n_redundant=1, random_state=2)
+RNG = np.random.default_rng(2)
+STORED = (ALL_X @ [1, 0.2, -0.3, 0.1] + 0.3 * RNG.normal(size=200) > 0).astype(int)
+FRAME = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M"], 200),
+        "age": RNG.integers(18, 80, 200),
+        "deployed": STORED,
+        "egregious": (RNG.uniform(size=200) < 0.15) & (np.abs(ALL_X[:, 0]) > 0.8),
+        "amount": RNG.exponential(size=200),
+    },
+    index=RNG.permutation(200) + 1000,
+)
+X, Y, ATTRIBUTES = ALL_X[:120], ALL_Y[:120], FRAME[:120]
+X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
+EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
+
+
+def fit(constraints, *, rows=X, y=Y, attributes=ATTRIBUTES, objective=None, **metadata):
+    clf = ConstrainedRampClassifier(objective, constraints)
+    return clf.fit(rows, y, attributes=attributes, **metadata)
+
+
+def assert_same(one, other, **tolerance):
+    np.testing.assert_allclose(one.coef_, other.coef_, **tolerance)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, **tolerance)
+    pd.testing.assert_frame_equal(one.constraint_report_, other.constraint_report_, **tolerance)
+
+
+# --- pipelines and searches ----------------------------------------------------------------
+
+PEOPLE, PEOPLE_EXTRA = (
+    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
+    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
+)
+METADATA = {
+    "attributes": ATTRIBUTES,
+    "X_extra": PEOPLE_EXTRA,
+    "y_extra": Y_EXTRA,
+    "attributes_extra": ATTRIBUTES_EXTRA,
+}
+PEOPLE_GOALS = [
+    recall("sex == 'F'") >= 0.75,
+    churn("deployed", on="extra") <= 0.35,
+    error_rate(on="extra") <= 0.4,
+]
+
+
+def encoder():
+    return make_column_transformer(
+        (OneHotEncoder(drop="if_binary"), ["sex"]),
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+    )
+
+
+def pipeline(constraints=PEOPLE_GOALS, transform_input=("X_extra",)):
+    clf = ConstrainedRampClassifier(constraints=constraints)
+    steps = [("encode", encoder()), ("clf", clf)]
+    return Pipeline(steps, transform_input=list(transform_input) or None)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("wrap", [lambda part: part, lambda part: (part,)], ids=["bare", "tuple"])
+def test_pipeline_routes_attributes_and_transforms_extra(wrap):
+    model = pipeline().fit(PEOPLE, Y, **METADATA | {"X_extra": wrap(PEOPLE_EXTRA)})
+    encode = encoder().fit(PEOPLE)
+    by_hand = fit(
+        PEOPLE_GOALS, rows=encode.transform(PEOPLE), X_extra=encode.transform(PEOPLE_EXTRA),
+        y_extra=Y_EXTRA, attributes_extra=ATTRIBUTES_EXTRA,
+    )  # fmt: skip
+    assert_same(model[-1], by_hand)
+    assert model[-1].feasible_
+    changed = np.mean(model.predict(PEOPLE_EXTRA) != ATTRIBUTES_EXTRA["deployed"])
+    assert by_hand.constraint_report_["value"].iloc[1] == pytest.approx(changed)
+
+
+@pytest.mark.usefixtures("routing")
+def test_forgotten_transform_input_is_explained():
+    with pytest.raises(ValueError, match=r'transform_input=\["X_extra"\]'):
+        pipeline(transform_input=()).fit(PEOPLE, Y, **METADATA)
+
+
+def test_pipeline_without_routing():
+    model = make_pipeline(encoder(), ConstrainedRampClassifier(constraints=PEOPLE_GOALS[0]))
+    model.fit(PEOPLE, Y, constrainedrampclassifier__attributes=ATTRIBUTES)
+    assert_same(model[-1], fit(PEOPLE_GOALS[0], rows=encoder().fit_transform(PEOPLE)))
+
+
+@pytest.mark.usefixtures("routing")
+def test_search_over_alpha_and_constraints_with_extra_of_as_many_rows():
+    """120 rows and 120 extra rows: bare, cross-validation would slice the extra ones too."""
+    seen = []
+
+    class Recorder(ConstrainedRampClassifier):
+        def fit(self, X, y, *, attributes, X_extra, attributes_extra):
+            seen.append((len(X), len(attributes), len(X_extra[0]), len(attributes_extra[0])))
+            return super().fit(
+                X, y, attributes=attributes, X_extra=X_extra, attributes_extra=attributes_extra
+            )
+
+    model = Pipeline(
+        [("scale", StandardScaler()), ("clf", Recorder())], transform_input=["X_extra"]
+    )
+    extra = churn("deployed", on="extra")
+    grid = {
+        "clf__alpha": [1e-3, 0.1],
+        "clf__constraints": [[extra <= 0.1], [extra <= 0.4, recall("sex == 'F'") >= 0.9]],
+    }
+    search = GridSearchCV(model, grid, cv=2, error_score="raise")
+    search.fit(
+        X, Y, attributes=ATTRIBUTES, X_extra=(ALL_X[60:180],), attributes_extra=(FRAME[60:180],)
+    )
+    assert seen == [(60, 60, 120, 120)] * 8 + [(120, 120, 120, 120)]
+    assert search.best_params_["clf__constraints"] in grid["clf__constraints"]
+    assert search.best_estimator_[-1].feasible_
+    assert len(search.cv_results_["params"]) == 4
+    changed = np.mean(search.predict(ALL_X[60:180]) != FRAME["deployed"][60:180])
+    assert changed <= grid["clf__constraints"][1][0].bound
+
+
+@pytest.mark.usefixtures("routing")
+def test_cross_validate_slices_attributes_and_weights():
+    weight = RNG.integers(1, 3, 120)
+    clf = ConstrainedRampClassifier(constraints=recall("sex == 'F'") >= 0.9)
+    result = cross_validate(
+        clf, X, Y, cv=3, params={"attributes": ATTRIBUTES, "sample_weight": weight},
+        return_estimator=True, return_indices=True, error_score="raise",
+    )  # fmt: skip
+    for model, rows in zip(result["estimator"], result["indices"]["train"], strict=True):
+        alone = clone(clf).fit(
+            X[rows], Y[rows], attributes=ATTRIBUTES.iloc[rows], sample_weight=weight[rows]
+        )
+        np.testing.assert_array_equal(model.coef_, alone.coef_)
+    for model, rows, score in zip(
+        result["estimator"], result["indices"]["test"], result["test_score"], strict=True
+    ):
+        assert score == pytest.approx(model.score(X[rows], Y[rows], sample_weight=weight[rows]))
+
+
+def test_search_without_routing_over_constraints():
+    loose, strict = [recall() >= 0.5], [recall() >= 0.99]
+    search = GridSearchCV(
+        ConstrainedRampClassifier(false_positive_rate()), {"constraints": [loose, strict]},
+        scoring="recall", cv=3, error_score="raise",
+    ).fit(X, Y)  # fmt: skip
+    assert search.best_params_ == {"constraints": strict}
+    table = pd.DataFrame(search.cv_results_)
+    assert table["param_constraints"].tolist() == [loose, strict]
+    assert "recall() >= 0.99" in table["param_constraints"].to_string()
+
+
+@pytest.mark.usefixtures("routing")
+def test_attributes_as_dict_are_refused_in_cross_validation():
+    clf = ConstrainedRampClassifier(constraints=recall("sex == 'F'") >= 0.5)
+    whole = {"attributes": {"sex": ATTRIBUTES["sex"].to_numpy()}}
+    with pytest.raises(ValueError, match="passes a dict whole: there, pass a DataFrame"):
+        cross_validate(clf, X, Y, cv=2, params=whole, error_score="raise")
+
+
+def test_probabilities_and_scores_cross_validate():
+    clf = ConstrainedRampClassifier(f1(), recall() >= 0.8)
+    proba = cross_val_predict(clf, X, Y, cv=3, method="predict_proba")
+    answers = cross_val_predict(clf, X, Y, cv=3)
+    np.testing.assert_array_equal(answers, proba[:, 1] > 0.5)
+
+
+# --- copies and pictures -------------------------------------------------------------------
+
+DECLARED = ConstrainedRampClassifier(
+    recall() - 2 * false_positive_rate(),
+    [(recall("sex == 'F'") >= 0.5).named("women"), [each(recall, by="sex") >= 0.5]],
+    class_weight={0: 1, 1: 2},
+)
+
+
+def test_unfitted_copies_keep_the_declarations():
+    for make in (clone, copy.copy, copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))):
+        again = make(DECLARED)
+        assert again is not DECLARED and repr(again) == repr(DECLARED)
+        assert list(again.get_params()) == list(DECLARED.get_params())
+        assert_same(
+            again.fit(X, Y, attributes=ATTRIBUTES),
+            clone(DECLARED).fit(X, Y, attributes=ATTRIBUTES),
+        )
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))])
+def test_fitted_copies_predict_and_report(make):
+    clf = clone(DECLARED).fit(X, Y, attributes=ATTRIBUTES)
+    again = make(clf)
+    assert_same(again, clf)
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    pd.testing.assert_frame_equal(
+        again.constraint_report(X, Y, attributes=ATTRIBUTES),
+        clf.constraint_report(X, Y, attributes=ATTRIBUTES),
+    )
+    fresh = clone(again)
+    assert not hasattr(fresh, "coef_") and repr(fresh) == repr(DECLARED)
+
+
+def test_reprs():
+    shown = " ".join(repr(DECLARED).split())
+    assert "objective=recall() - 2 * false_positive_rate()" in shown
+    assert "recall(\"sex == 'F'\") >= 0.5).named('women')" in shown
+    assert repr(ConstrainedRampClassifier()) == "ConstrainedRampClassifier()"
+    for model in (DECLARED, make_pipeline(StandardScaler(), DECLARED)):
+        html = estimator_html_repr(model)
+        assert "ConstrainedRampClassifier" in html and "recall()" in html
+
+
+def test_parameters_can_be_set_and_nested():
+    model = make_pipeline(StandardScaler(), ConstrainedRampClassifier())
+    goal = recall() >= 0.8
+    model.set_params(constrainedrampclassifier__constraints=goal)
+    assert model.get_params()["constrainedrampclassifier__constraints"] is goal
+    assert model.fit(X, Y)[-1].constraint_report_["constraint"].tolist() == ["recall() >= 0.8"]
+    with pytest.raises(ValueError, match="Invalid parameter 'constraint'"):
+        ConstrainedRampClassifier().set_params(constraint=goal)
+
+
+def test_other_classifiers_take_no_harm():
+    """The requests are class-level: a plain classifier beside ours routes as ever."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert ConstrainedRampClassifier().get_metadata_routing().fit.requests["attributes"] is True
+        assert "attributes" not in LogisticRegression().get_metadata_routing().fit.requests

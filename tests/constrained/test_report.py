@@ -1,0 +1,280 @@
+"""constraint_report_ and constraint_report: what they say, on training and on new data."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.rates import (
+    churn,
+    difference,
+    each,
+    error_rate,
+    f1,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+)
+from skbandit.rates._interval import clopper_pearson
+
+COLUMNS = [
+    "constraint", "on", "n_rows", "bound", "expected", "value", "slack", "satisfied", "multiplier",
+]  # fmt: skip
+
+ALL_X, ALL_Y = make_classification(360, 4, n_informative=3, n_redundant=1, random_state=1)
+RNG = np.random.default_rng(1)
+FRAME = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M"], 360),
+        "deployed": np.where(RNG.uniform(size=360) < 0.1, 1 - ALL_Y, ALL_Y),
+        "amount": RNG.exponential(size=360),
+    }
+)
+TRAIN, NEW, EXTRA = slice(0, 120), slice(120, 240), slice(240, 360)
+X, Y, ATTRIBUTES = ALL_X[TRAIN], ALL_Y[TRAIN], FRAME[TRAIN]
+
+RATES = [
+    recall(),
+    positive_rate("sex == 'F'"),
+    precision(),
+    f1(),
+    churn("deployed"),
+    recall(weight="amount"),
+    recall() - false_positive_rate(),
+    positive_rate({"sex": "F"}) / positive_rate({"sex": "M"}),
+]
+DECLARED = [rate >= -2 for rate in RATES]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    clf = ConstrainedRampClassifier(constraints=[*DECLARED, error_rate(on="extra") <= 0.6])
+    return clf.fit(
+        X, Y, attributes=ATTRIBUTES, X_extra=ALL_X[EXTRA], y_extra=ALL_Y[EXTRA],
+        attributes_extra=FRAME[EXTRA],
+    )  # fmt: skip
+
+
+def report_on(clf, rows, **more):
+    given = {"X_extra": ALL_X[EXTRA], "y_extra": ALL_Y[EXTRA], "attributes": FRAME.iloc[rows]}
+    return clf.constraint_report(ALL_X[rows], ALL_Y[rows], **(given | more))
+
+
+# --- what is in it -------------------------------------------------------------------------
+
+
+def test_columns_and_types(fitted):
+    report = fitted.constraint_report_
+    assert list(report.columns) == COLUMNS
+    assert list(report_on(fitted, NEW).columns) == [*COLUMNS, "ci_low", "ci_high"]
+    assert report["satisfied"].dtype == "boolean" and report["n_rows"].dtype.kind == "i"
+    assert report["constraint"].tolist() == [repr(goal) for goal in fitted.constraints]
+    assert report["on"].tolist() == ["train"] * len(RATES) + ["extra"]
+    assert report["bound"].tolist() == [-2.0] * len(RATES) + [0.6]
+    sign = np.where(report["bound"] < 0, 1, -1)
+    np.testing.assert_allclose(report["slack"], sign * (report["value"] - report["bound"]))
+
+
+def test_without_constraints_it_is_empty():
+    clf = ConstrainedRampClassifier().fit(X, Y)
+    assert clf.constraint_report_.empty and list(clf.constraint_report_.columns) == COLUMNS
+    assert clf.constraint_report(X, Y).empty and clf.feasible_
+    assert clf.multipliers_.shape == (0,)
+
+
+@pytest.mark.parametrize("rows", [TRAIN, NEW], ids=["training", "new"])
+def test_values_are_those_of_the_predictions(fitted, rows):
+    report = report_on(fitted, rows)
+    answers = fitted.predict(ALL_X[rows])
+    values = [rate.value(ALL_Y[rows], answers, FRAME[rows]) for rate in RATES]
+    values.append(error_rate().value(ALL_Y[EXTRA], fitted.predict(ALL_X[EXTRA])))
+    np.testing.assert_allclose(report["value"], values)
+
+
+def test_the_training_data_give_the_training_report(fitted):
+    pd.testing.assert_frame_equal(report_on(fitted, TRAIN)[COLUMNS], fitted.constraint_report_)
+
+
+def test_n_rows_counts_the_denominator(fitted):
+    report = report_on(fitted, NEW)
+    y, sex = ALL_Y[NEW], FRAME["sex"][NEW]
+    assert report["n_rows"].tolist() == [
+        y.sum(), (sex == "F").sum(), 120, 120, 120, y.sum(), 120, 120, 120,
+    ]  # fmt: skip
+
+
+def test_names_and_groups_label_the_rows():
+    goals = [
+        (recall() >= 0.5).named("enough found"),
+        each(positive_rate, by="sex") <= 0.9,
+        difference(recall, by="sex") <= 0.5,
+        ratio(positive_rate, by="sex") >= 0.3,
+        (abs(positive_rate() - 0.5) <= 0.2).named("half"),
+    ]
+    clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y, attributes=ATTRIBUTES)
+    assert clf.constraint_report_["constraint"].tolist() == [
+        "enough found",
+        "each(positive_rate, by='sex') <= 0.9 [F]",
+        "each(positive_rate, by='sex') <= 0.9 [M]",
+        "difference(recall, by='sex') <= 0.5 [F - M]",
+        "difference(recall, by='sex') <= 0.5 [M - F]",
+        "ratio(positive_rate, by='sex') >= 0.3 [F / M]",
+        "ratio(positive_rate, by='sex') >= 0.3 [M / F]",
+        "half (upper)",
+        "half (lower)",
+    ]
+    assert clf.constraint_report_["satisfied"].all()
+
+
+def test_positive_class_first():
+    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, pos_label=0).fit(X, Y)
+    report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW])
+    answers = clf.predict(ALL_X[NEW])
+    assert report["value"].iloc[0] == pytest.approx(np.mean(answers[ALL_Y[NEW] == 0] == 0))
+    share = np.clip(0.5 + ALL_X[NEW] @ clf.coef_[0] + clf.ramp_intercept_[0], 0, 1)
+    assert report["expected"].iloc[0] == pytest.approx(1 - share[ALL_Y[NEW] == 0].mean())
+
+
+def test_sample_weight_counts(fitted):
+    weight = RNG.integers(0, 3, 120)
+    index = np.repeat(np.arange(120, 240), weight)
+    by_weight = report_on(fitted, NEW, sample_weight=weight)
+    repeated = report_on(fitted, index)
+    for column in ("expected", "value"):
+        np.testing.assert_allclose(by_weight[column], repeated[column])
+
+
+# --- intervals -----------------------------------------------------------------------------
+
+
+def test_intervals_hold_the_value_and_widen_with_the_level(fitted):
+    report, wide = (report_on(fitted, NEW, confidence_level=level) for level in (0.8, 0.99))
+    assert report[["ci_low", "ci_high"]].notna().all(axis=None)
+    for table in (report, wide):
+        assert (table["ci_low"] <= table["value"]).all()
+        assert (table["value"] <= table["ci_high"]).all()
+    assert (wide["ci_low"] < report["ci_low"]).all() and (wide["ci_high"] > report["ci_high"]).all()
+
+
+def test_interval_of_one_rate_is_clopper_and_pearsons(fitted):
+    found = ((fitted.predict(ALL_X[NEW]) == 1) & (ALL_Y[NEW] == 1)).sum()
+    low, high = clopper_pearson(found, ALL_Y[NEW].sum(), 0.95)
+    recall_row = report_on(fitted, NEW).iloc[0]
+    assert (recall_row["ci_low"], recall_row["ci_high"]) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1, float("nan")])
+def test_confidence_level_is_a_share(fitted, level):
+    with pytest.raises(ValueError, match=r"confidence_level=.* between 0 and 1"):
+        report_on(fitted, NEW, confidence_level=level)
+
+
+# --- what the data cannot measure ----------------------------------------------------------
+
+
+def assert_not_measured(report, k):
+    row = report.iloc[k]
+    assert row["n_rows"] == 0 and row["satisfied"] is pd.NA
+    assert np.isnan([row[c] for c in ("expected", "value", "slack", "ci_low", "ci_high")]).all()
+
+
+def test_missing_extra(fitted):
+    with pytest.warns(UndefinedMetricWarning, match=r"extra'\) <= 0.6 is not measured: .*X_extra"):
+        report = report_on(fitted, NEW, X_extra=None, y_extra=None)
+    assert_not_measured(report, -1)
+    assert report["satisfied"].iloc[:-1].all()
+
+
+def test_missing_groups_and_unknown_ones():
+    goals = [each(recall, by="sex") >= 0.5, recall("sex == 'F'") >= 0.5]
+    clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y, attributes=ATTRIBUTES)
+    sex = np.where(np.arange(120) < 60, "M", "other")
+    with pytest.warns(UndefinedMetricWarning) as caught:
+        report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW], attributes={"sex": sex})
+    assert len(caught) == 2
+    assert report["constraint"].tolist() == clf.constraint_report_["constraint"].tolist()
+    assert_not_measured(report, 0)
+    assert_not_measured(report, 2)
+    assert report["n_rows"].iloc[1] == ALL_Y[NEW][:60].sum()
+    assert report["satisfied"].isna().tolist() == [True, False, True]
+    np.testing.assert_array_equal(report["multiplier"], clf.multipliers_)
+
+
+def test_unlabelled_rows_are_left_out_of_what_needs_labels():
+    goals = [recall() >= 0.5, positive_rate() <= 0.9]
+    clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y)
+    y = np.where(np.arange(120) < 50, ALL_Y[NEW], np.nan)
+    report = clf.constraint_report(ALL_X[NEW], y)
+    half = clf.constraint_report(ALL_X[NEW][:50], ALL_Y[NEW][:50])
+    assert report["n_rows"].tolist() == [ALL_Y[NEW][:50].sum(), 120]
+    assert report["value"].iloc[0] == half["value"].iloc[0]
+    assert report["value"].iloc[1] == pytest.approx(np.mean(clf.predict(ALL_X[NEW])))
+
+
+def test_no_labels_at_all():
+    goals = [positive_rate() <= 0.9, churn("deployed") <= 0.3]
+    clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y, attributes=ATTRIBUTES)
+    report = clf.constraint_report(ALL_X[NEW], attributes=FRAME[NEW])
+    answers = clf.predict(ALL_X[NEW])
+    changed = np.mean(answers != FRAME["deployed"][NEW])
+    assert report["value"].tolist() == pytest.approx([answers.mean(), changed])
+
+
+@pytest.mark.parametrize("y", [None, np.full(120, np.nan), [None] * 120], ids=type)
+def test_what_needs_labels_is_not_measured_without_any(y):
+    clf = ConstrainedRampClassifier(constraints=[recall() >= 0.5, positive_rate() <= 0.9])
+    clf.fit(X, Y)
+    with pytest.warns(UndefinedMetricWarning, match=r"recall\(\) >= 0.5 is not measured"):
+        report = clf.constraint_report(ALL_X[NEW], y)
+    assert_not_measured(report, 0)
+    assert report["n_rows"].iloc[1] == 120
+
+
+def test_undefined_precision_is_not_satisfied():
+    clf = ConstrainedRampClassifier(constraints=precision() >= 0.5).fit(X, Y)
+    negatives = ALL_X[NEW][clf.predict(ALL_X[NEW]) == 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = clf.constraint_report(negatives, np.zeros(len(negatives), dtype=int))
+    row = report.iloc[0]
+    assert np.isnan(row["value"]) and np.isnan(row["ci_low"]) and row["n_rows"] == len(negatives)
+    assert not row["satisfied"] and row["satisfied"] is not pd.NA
+
+
+# --- wrong input ---------------------------------------------------------------------------
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        ConstrainedRampClassifier(constraints=recall() >= 0.5).constraint_report(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": Y[:7]}, "y has 7 entries for 120 rows"),
+        ({"y": Y + 5}, r"y has \[6, 5\]|y has \[5, 6\]"),
+        ({"attributes": None}, "no columns are known"),
+        ({"attributes": ATTRIBUTES[["amount"]]}, "known columns are 'amount'"),
+        ({"attributes": ATTRIBUTES[:7]}, "attributes has 7 rows for 120 rows"),
+        ({"X": X[:, :3]}, "X has 3 features"),
+        ({"X": X * np.nan}, "contains NaN"),
+        ({"X_extra": X[:, :3]}, "X_extra does not fit X: X has 3 features"),
+        ({"X_extra": None}, "y_extra was passed without X_extra"),
+        ({"sample_weight": -np.ones(120)}, "sample_weight must not be negative"),
+        ({"sample_weight_extra": np.ones(3)}, "sample_weight_extra has 3 entries for 120"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_wrong_input_is_explained(fitted, change, message):
+    given = {
+        "X": X, "y": Y, "attributes": ATTRIBUTES, "X_extra": ALL_X[EXTRA], "y_extra": ALL_Y[EXTRA],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        fitted.constraint_report(**(given | change))

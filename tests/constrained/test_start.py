@@ -1,0 +1,196 @@
+"""Where MM starts: the best b for a given w, and the best candidate."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from skbandit.constrained._mm import evaluate
+from skbandit.constrained._problem import FEASIBLE, Point, compile_problem
+from skbandit.constrained._start import (
+    PRICE,
+    _along_intercept,
+    best_intercept,
+    penalised,
+    starts,
+)
+from skbandit.constrained.solvers import CvxpySolver
+from skbandit.rates import (
+    error_rate,
+    f1,
+    false_positive_rate,
+    flatten_constraints,
+    negative_predictive_value,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+
+SOLVER = CvxpySolver({"solver": "CLARABEL"})
+theorem = settings(derandomize=True, deadline=None, max_examples=30)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def compiled(X, y, objective, constraints=(), weight=None, alpha=0.05, fit_intercept=True):
+    weight = np.ones(len(y)) if weight is None else weight
+    data = Data(Rows(Columns.read(None, None, len(y)), y.astype(np.int8), weight), None, 1, [0, 1])
+    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
+    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
+    maximise = bool(objective.greater_is_better)
+    return compile_problem(X, forms, maximise, goals, alpha, fit_intercept)
+
+
+def sample(rng, n=25, ties=False):
+    X = rng.integers(-1, 2, (n, 3)).astype(float) if ties else rng.normal(size=(n, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=n) > 0.2).astype(int)
+    y[:2] = 0, 1
+    return X, y, rng.uniform(0.2, 2, n)
+
+
+def brute_force(problem, w):
+    """The lowest penalised objective over a fine grid and all kinks."""
+    z = problem.scores(Point(w, 0.0))
+    b = np.concatenate([np.linspace(-z.max() - 0.7, -z.min() + 0.7, 1500), -0.5 - z, 0.5 - z])
+    pi = np.clip(0.5 + z[:, None] + b, 0, 1)
+    goal = problem.objective
+    above = (goal.numerator @ pi)[0] + goal.numerator_constant + problem.alpha / 2 * w @ w
+    below = (goal.denominator @ pi)[0] + goal.denominator_constant
+    missed = np.maximum(problem.rows @ pi - problem.rhs[:, None], 0).sum(axis=0)
+    defined = below > 1e-12
+    return (above[defined] / below[defined] + PRICE * missed[defined]).min()
+
+
+LINEAR = {
+    "error": (error_rate(), []),
+    "one bound": (error_rate(), [false_positive_rate() <= 0.1]),
+    "two bounds": (error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.1]),
+    "precision bound": (error_rate(), [precision() >= 0.9, recall() >= 0.5]),
+    "recall": (recall(), [positive_rate() <= 0.3]),
+}
+RATIOS = {
+    "f1": (f1(), []),
+    "precision": (precision(), []),
+    "npv": (negative_predictive_value(), []),
+}
+BOUNDED_RATIOS = {
+    "f1 bounded": (f1(), [positive_rate() <= 0.6]),
+    "precision bounded": (precision(), [recall() >= 0.9, false_positive_rate() <= 0.05]),
+}
+ALL = LINEAR | RATIOS | BOUNDED_RATIOS
+
+
+@pytest.mark.parametrize("name", LINEAR | RATIOS)
+@theorem
+@given(seed=seeds)
+def test_best_intercept_is_the_best(name, seed):
+    rng = np.random.default_rng(seed)
+    X, y, weight = sample(rng, ties=bool(seed % 2))
+    objective, goals = (LINEAR | RATIOS)[name]
+    problem = compiled(X, y, objective, goals, weight)
+    w = rng.normal(0, rng.choice([0.2, 1, 10]), 3)
+    found = best_intercept(problem, w)
+    np.testing.assert_array_equal(found.coef, w)
+    assert penalised(problem, found) <= brute_force(problem, w) + 1e-9
+
+
+@pytest.mark.parametrize("name", BOUNDED_RATIOS)
+@theorem
+@given(seed=seeds)
+def test_a_ratio_under_missed_bounds_is_nearly_best(name, seed):
+    """Not a theorem: a ratio plus priced violations can have its minimum between kinks."""
+    rng = np.random.default_rng(seed)
+    X, y, weight = sample(rng)
+    problem = compiled(X, y, *BOUNDED_RATIOS[name], weight)
+    w = rng.normal(0, 1, 3)
+    assert penalised(problem, best_intercept(problem, w)) <= brute_force(problem, w) + 0.02
+
+
+def test_the_optimum_can_lie_between_kinks_where_a_bound_becomes_tight():
+    """One positive, one negative, w = 0: recall >= .8 holds from b = .3 on."""
+    problem = compiled(np.zeros((2, 3)), np.array([1, 0]), false_positive_rate(), recall() >= 0.8)
+    assert best_intercept(problem, np.zeros(3)).intercept == pytest.approx(0.3)
+
+
+def test_without_intercept_there_is_nothing_to_choose():
+    rng = np.random.default_rng(0)
+    X, y, _ = sample(rng)
+    problem = compiled(X, y, error_rate(), fit_intercept=False)
+    assert best_intercept(problem, np.ones(3)).intercept == 0.0
+
+
+@theorem
+@given(seeds)
+def test_rates_along_b_are_exact_at_and_between_kinks(seed):
+    rng = np.random.default_rng(seed)
+    z = np.round(rng.normal(0, 1, 12), 1 if seed % 2 else 8)
+    rows = csr_array(rng.normal(size=(3, 12)))
+    kinks, values = _along_intercept(rows, z)
+    assert (np.diff(kinks) > 0).all()
+    b = np.concatenate([kinks, (kinks[1:] + kinks[:-1]) / 2, [kinks[0] - 3, kinks[-1] + 3]])
+    expected = rows @ np.clip(0.5 + z[:, None] + b, 0, 1)
+    np.testing.assert_allclose(values(b), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("seed", range(3))
+def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
+    rng = np.random.default_rng(seed)
+    X, y, _ = sample(rng, n=50)
+    problem = compiled(X, y, *ALL[name])
+    start = penalised(problem, next(starts(problem, SOLVER, 1e-10)))
+    zero = np.zeros(3)
+    free = SOLVER.solve(problem.majorise_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
+    assert start <= penalised(problem, Point(free.coef, free.intercept)) + 1e-9
+    for b in np.linspace(-0.5, 0.5, 101):
+        assert start <= penalised(problem, Point(zero, b)) + 1e-9
+
+
+def test_without_intercept_the_start_has_none():
+    rng = np.random.default_rng(1)
+    X, y, _ = sample(rng, n=50)
+    problem = compiled(X, y, error_rate(), recall() >= 0.8, fit_intercept=False)
+    assert next(starts(problem, SOLVER, 1e-10)).intercept == 0.0
+
+
+def test_a_feasible_warm_start_is_taken_and_an_infeasible_one_competes():
+    rng = np.random.default_rng(2)
+    X, y, _ = sample(rng, n=50)
+    problem = compiled(X, y, error_rate(), recall() >= 0.8)
+    feasible, awful = Point(np.zeros(3), 0.5), Point(np.array([-9.0, 0, 0]), -9.0)
+    assert evaluate(problem, feasible)[1].max() <= FEASIBLE
+    assert next(starts(problem, SOLVER, 1e-10, feasible)) is feasible
+    cold = next(starts(problem, SOLVER, 1e-10))
+    found = next(starts(problem, SOLVER, 1e-10, awful))
+    assert penalised(problem, found) == pytest.approx(penalised(problem, cold))
+    good = Point(cold.coef, cold.intercept - 1e-3)  # barely infeasible, or as good as cold
+    warm = next(starts(problem, SOLVER, 1e-10, good))
+    assert penalised(problem, warm) <= penalised(problem, cold) + 1e-9
+
+
+@pytest.mark.parametrize("goal", [precision(), negative_predictive_value(), f1()], ids=repr)
+def test_start_escapes_the_precision_trap(goal):
+    """All-negative has no precision, and a step to it is stationary: the start is defined."""
+    rng = np.random.default_rng(3)
+    X, y, _ = sample(rng, n=60)
+    problem = compiled(X, y, goal, recall() >= 0.3)
+    objective, violations = evaluate(problem, next(starts(problem, SOLVER, 1e-10)))
+    assert np.isfinite(objective)
+    assert violations.max() <= FEASIBLE
+
+
+def test_rounding_does_not_choose_among_equal_starts():
+    """Rows in another order give the same start."""
+    rng = np.random.default_rng(4)
+    X, y, _ = sample(rng, n=60, ties=True)
+    order = rng.permutation(60)
+    goals = [recall() >= 0.8, positive_rate() <= 0.6]
+    one, other = (
+        next(starts(compiled(X[rows], y[rows], error_rate(), goals), SOLVER, 1e-10))
+        for rows in (np.arange(60), order)
+    )
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
+    assert one.intercept == pytest.approx(other.intercept, abs=1e-8)

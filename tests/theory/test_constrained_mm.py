@@ -1,0 +1,270 @@
+"""Theorems about training under rate constraints, on many random problems.
+
+No statement here is statistical: every seed is fixed and every bound is to hold on each draw.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.svm import SVC, LinearSVC
+
+from skbandit.constrained._mm import evaluate, majorise_minimise
+from skbandit.constrained._problem import FEASIBLE, Point, compile_problem
+from skbandit.constrained._ramp import KINK
+from skbandit.constrained._start import SCALES, best_intercept
+from skbandit.constrained._train import train
+from skbandit.constrained.solvers import CvxpySolver, SolverError
+from skbandit.rates import (
+    error_rate,
+    f1,
+    false_positive_rate,
+    flatten_constraints,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+
+SOLVER = CvxpySolver({"solver": "CLARABEL"})
+A, B = {"g": "a"}, {"g": "b"}
+PARITY = abs(positive_rate(A) - positive_rate(B))
+ROUNDING = 1e-10
+
+
+def compiled(X, y, group, objective, constraints=(), weight=None, alpha=0.05):
+    weight = np.ones(len(y)) if weight is None else weight
+    columns = Columns.read(pd.DataFrame({"g": group}), None, len(y))
+    data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
+    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
+    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
+    return compile_problem(X, forms, bool(objective.greater_is_better), goals, alpha, True)
+
+
+def sample(seed, kind="dense", n=100, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + noise * rng.normal(size=n) > 0.3).astype(int)
+    group = np.where(X[:, 1] + rng.normal(size=n) > 0, "a", "b")
+    if kind == "sparse":
+        X = csr_array(np.where(np.abs(X) > 0.6, X, 0.0))
+    elif kind == "binary":  # many rows sit exactly on kinks
+        X = csr_array((X > 0).astype(float))
+    return X, y, group
+
+
+GOALS = {
+    "false positives": (error_rate(), [false_positive_rate() <= 0.1]),
+    "recall and precision": (error_rate(), [recall() >= 0.7, precision() >= 0.65]),
+    "parity": (error_rate(), [PARITY <= 0.1, recall() >= 0.6]),
+    "recall": (recall(), [false_positive_rate() <= 0.15, false_positive_rate(A) <= 0.15]),
+    "f1": (f1(), [positive_rate() <= 0.3, positive_rate(A) >= 0.8 * positive_rate(B)]),
+    "precision": (precision(), [recall() >= 0.6, positive_rate() <= 0.6]),
+}
+TIGHT_ONES = [recall() >= 0.8, false_positive_rate() <= 0.2]
+
+
+def feasible_start(problem):
+    """A feasible point by elastic steps from zero, None if they find none."""
+    inside = problem.tightened(np.full(len(problem.rhs), 0.01))
+    zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    point = majorise_minimise(inside, zero, SOLVER, max_iter=15, tol=1e-3).point
+    return point if evaluate(problem, point)[1].max() <= 0 else None
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "binary"])
+@pytest.mark.parametrize("name", GOALS)
+def test_bare_steps_descend_and_stay_feasible(name, kind):
+    """The two facts of Algorithm 1, of the convex solutions themselves: none is rejected.
+
+    Old objective >= convex value there >= convex optimum >= new objective, and
+    0 >= convex rows >= ramp rows; to rounding, and to KINK where a row lies beside a kink.
+    """
+    steps = 0
+    for seed in range(4):
+        problem = compiled(*sample(seed, kind), *GOALS[name])
+        point = feasible_start(problem)
+        if point is None:
+            continue
+        objective, violations = evaluate(problem, point)
+        for _ in range(6):
+            convex = problem.majorise_at(point)
+            solution = SOLVER.solve(convex, np.inf, 1e-10)
+            moved = Point(solution.coef, solution.intercept)
+            new, new_violations = evaluate(problem, moved)
+            rows = convex.rows(problem.scores(moved))[1:]
+            assert rows.max() <= ROUNDING
+            assert (new_violations <= rows + ROUNDING).all()
+            assert new <= objective + ROUNDING + KINK * (violations.max() > -KINK)
+            steps += 1
+            if objective - new < 1e-6:
+                break
+            point, objective, violations = moved, new, new_violations
+    assert steps >= 3
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "binary"])
+@pytest.mark.parametrize("name", GOALS)
+def test_runs_descend_and_stay_feasible(name, kind):
+    for seed in range(4, 7):
+        problem = compiled(*sample(seed, kind), *GOALS[name])
+        start = feasible_start(problem)
+        if start is None:
+            continue
+        seen = []
+        found = majorise_minimise(problem, start, SOLVER, max_iter=8, tol=1e-6, report=seen.append)
+        assert (np.diff([evaluate(problem, start)[0], *found.path]) <= 0).all()
+        assert all(step.violation <= FEASIBLE for step in seen)
+        assert all(abs(step.gap) <= 1e-9 for step in seen)
+
+
+def test_infeasible_hinges_do_not_stop_training():
+    """Recall >= .8 and FPR <= .2 with outliers: MM gets in, and stays in, on nearly all."""
+    entered = 0
+    for seed in range(12):
+        X, y, group = sample(seed, noise=0.2)
+        X[:4, 0], y[:4] = X[:4, 0] + 3, 0
+        X[4:8, 0], y[4:8] = X[4:8, 0] - 3, 1
+        problem = compiled(X, y, group, error_rate(), TIGHT_ONES)
+        zero = Point(np.zeros(4), 0.0)
+        with pytest.raises(SolverError, match="infeasible"):
+            SOLVER.solve(problem.majorise_at(zero), np.inf, 1e-10)
+        seen = []
+        found = majorise_minimise(problem, zero, SOLVER, max_iter=15, tol=1e-5, report=seen.append)
+        inside = [step.violation <= FEASIBLE for step in seen]
+        entered += found.feasible
+        if found.feasible:
+            first = inside.index(True)
+            assert all(inside[first:])
+            assert (np.diff(found.path[first:]) <= 0).all()
+    assert entered >= 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_impossible_is_told_as_impossible(seed):
+    """Labels without any relation to X, few features: no rule separates them so well."""
+    _, _, group = sample(seed)
+    y = np.random.default_rng(seed).integers(0, 2, 100)
+    X = np.tile([[0.0], [1.0]], (50, 4))
+    trained = fit(compiled(X, y, group, error_rate(), TIGHT_ONES))
+    assert not trained.mm.feasible and not trained.threshold.feasible
+
+
+def fit(problem, max_iter=6):
+    return train(problem, SOLVER, max_iter=max_iter, tol=1e-5, shift=True)
+
+
+def assert_same(one, other, atol=1e-7):
+    np.testing.assert_allclose(one.point.coef, other.point.coef, atol=atol)
+    assert one.point.intercept == pytest.approx(other.point.intercept, abs=atol)
+    assert one.threshold.cut == pytest.approx(other.threshold.cut, abs=atol)
+    np.testing.assert_allclose(one.multipliers, other.multipliers, atol=1e-6)
+
+
+METAMORPHIC = ["false positives", "parity", "f1"]
+
+
+@pytest.mark.parametrize("name", METAMORPHIC)
+@pytest.mark.parametrize("seed", range(2))
+def test_repeated_rows_are_weights(name, seed):
+    X, y, group = sample(seed, n=60)
+    times = np.random.default_rng(seed).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), times)
+    weighted = fit(compiled(X, y, group, *GOALS[name], weight=times.astype(float)))
+    assert_same(weighted, fit(compiled(X[rows], y[rows], group[rows], *GOALS[name])))
+
+
+@pytest.mark.parametrize("name", METAMORPHIC)
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_weight_zero_are_absent(name, seed):
+    X, y, group = sample(seed, n=80)
+    rng = np.random.default_rng(seed)
+    weight = rng.uniform(0.5, 2, 80) * (rng.random(80) < 0.7)
+    keep = weight > 0
+    given = fit(compiled(X, y, group, *GOALS[name], weight=weight))
+    kept = compiled(X[keep], y[keep], group[keep], *GOALS[name], weight=weight[keep])
+    assert_same(given, fit(kept))
+
+
+@pytest.mark.parametrize("name", METAMORPHIC)
+@pytest.mark.parametrize("seed", range(2))
+def test_order_of_rows_and_scale_of_weights_do_not_matter(name, seed):
+    X, y, group = sample(seed, n=80)
+    rng = np.random.default_rng(seed)
+    weight, order = rng.uniform(0.5, 2, 80), rng.permutation(80)
+    first = fit(compiled(X, y, group, *GOALS[name], weight=weight))
+    permuted = (X[order], y[order], group[order], *GOALS[name])
+    assert_same(first, fit(compiled(*permuted, weight=weight[order])))
+    assert_same(first, fit(compiled(X, y, group, *GOALS[name], weight=8 * weight)))
+    assert_same(first, fit(compiled(X, y, group, *GOALS[name], weight=0.37 * weight)))
+
+
+@pytest.mark.parametrize("name", METAMORPHIC)
+def test_dense_and_sparse_rows_give_the_same(name):
+    X, y, group = sample(5, "sparse", n=80)
+    sparse = fit(compiled(X, y, group, *GOALS[name]))
+    assert_same(sparse, fit(compiled(X.toarray(), y, group, *GOALS[name])))
+
+
+@pytest.mark.parametrize("objective", [error_rate(), f1()], ids=repr)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_constraint_slack_in_every_convex_problem_changes_nothing(objective, seed):
+    """Not: one that always holds. Its hinges may bind where its ramps never do."""
+    X, y, group = sample(seed)
+    bare = fit(compiled(X, y, group, objective))
+    problem = compiled(X, y, group, objective, [positive_rate() <= 0.5, recall() >= 0.5])
+    slack = fit(problem.tightened(np.full(2, -50.0)))
+    np.testing.assert_allclose(slack.point.coef, bare.point.coef, atol=1e-8)
+    assert slack.point.intercept == pytest.approx(bare.point.intercept, abs=1e-8)
+    np.testing.assert_array_equal(slack.multipliers, 0.0)
+    np.testing.assert_allclose(slack.mm.path, bare.mm.path, atol=1e-10)
+
+
+def outliers(seed):
+    """Labels flipped, far rows mislabelled, or classes of unequal size and spread."""
+    X, y, group = sample(seed, noise=0.3)
+    rng = np.random.default_rng(seed)
+    if seed % 3 == 0:
+        y = np.where(rng.random(100) < 0.15, 1 - y, y)
+    elif seed % 3 == 1:
+        X[:8], y[:8] = 6 * X[:8], 1 - y[:8]
+    else:
+        X[y == 1] *= 2.5
+    return X, y, group
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_no_worse_than_a_linear_svm_at_any_scale(seed):
+    """Both by the ramp objective. f = half the decision function: margins of 1/2, not 1.
+
+    LinearSVC minimises |u|^2/2 + C sum hinge(1 - y(xu + c)); with u = 2w, c = 2b and
+    C = 2/(alpha n) that is 4/alpha times alpha/2 |w|^2 + mean max(0, 1/2 - y(xw + b)).
+    """
+    X, y, group = outliers(seed)
+    alpha = 0.02
+    problem = compiled(X, y, group, error_rate(), alpha=alpha)
+    svm = LinearSVC(
+        C=2 / (alpha * 100), loss="hinge", tol=1e-4, max_iter=10**6, intercept_scaling=10
+    ).fit(X, y)
+    w, b = svm.coef_[0] / 2, svm.intercept_[0] / 2
+    trained = fit(problem, max_iter=15)
+    ours = evaluate(problem, trained.mm.point)[0]
+    assert ours <= evaluate(problem, Point(w, b))[0] + 1e-4  # the penalised intercept's error
+    scaled = [evaluate(problem, best_intercept(problem, s * w))[0] for s in SCALES]
+    assert ours <= min(scaled) + 1e-4
+    anyscale = [
+        evaluate(problem, best_intercept(problem, s * w))[0] for s in np.geomspace(0.1, 30, 200)
+    ]
+    assert ours <= min(anyscale) + 1e-4
+
+
+def test_our_first_direction_is_the_svm():
+    """The units above, checked on LIBSVM, whose intercept is not penalised either."""
+    X, y, group = outliers(1)
+    problem = compiled(X, y, group, error_rate(), alpha=0.02)
+    found = SOLVER.solve(problem.majorise_at(Point(np.zeros(4), 0.0)), np.inf, 1e-10)
+    svm = SVC(C=1.0, kernel="linear", tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(svm.coef_[0] / 2, found.coef, atol=1e-6)
+    assert svm.intercept_[0] / 2 == pytest.approx(found.intercept, abs=1e-6)
