@@ -31,14 +31,19 @@ from skbandit.constrained._report import add_intervals, missed, report_table
 from skbandit.constrained._train import Trained, train
 from skbandit.constrained.solvers import CvxpySolver, Solver
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import Constraint, Rate, error_rate, flatten_constraints
+from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
 from skbandit.rates._bind import BoundConstraints, Forms, bind_constraints, bind_rate, expand
 from skbandit.rates._data import Data
+from skbandit.rates._flatten import read_objective
 from skbandit.utils._draft import all_or_nothing
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+ROUGH = 1e-4
+"""A convex problem solved less exactly than this, in units of the objective, is told of."""
 
 
 class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
@@ -103,11 +108,14 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         t, per unit of the linear form N - tD. nan for groups that were skipped. One a row
         of `constraint_report_`.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective after each step, signed so that lower is better.
+        Regularised ramp objective after each step, signed so that lower is better. (Where
+        no useful threshold was found, bounds are tightened for a few more steps, which are
+        not in it.)
     constraint_report_ : DataFrame
         One row a constraint, on the training data: `constraint`, `on`, `n_rows`, `bound`,
         `expected` (of the randomised rule), `value` (of the deterministic one), `slack`,
-        `satisfied` (the latter's), `multiplier`.
+        `satisfied` (the latter's; rarely one rule holds where the other does not),
+        `multiplier`.
     feasible_ : bool
         Whether the deterministic rule meets every constraint on the training data.
     solver_ : str
@@ -154,7 +162,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sample_weight": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "objective": [Rate, None],
+        "objective": "no_validation",
         "constraints": "no_validation",
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
@@ -263,9 +271,12 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra) -> None:
         declared = flatten_constraints(self.constraints)
-        objective = error_rate() if self.objective is None else self.objective
-        if objective.grouped_by is not None:
-            raise ValueError(f"objective={objective} is one value a group; bound it instead.")
+        objective = read_objective(self.objective)
+        if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
+            raise ValueError(
+                f"objective={objective} is a matter of several rules at once: bound it instead, "
+                "as a constraint."
+            )
         previous = vars(self).copy() if self.warm_start else {}
 
         given = X
@@ -303,7 +314,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
             else (lambda step: None),
         )
         self.solver_ = solver.name
-        self._keep(trained, problem, goals, design)
+        self._keep(trained, problem, goals, data, design)
 
     def _read_classes(self, y: np.ndarray) -> None:
         check_classification_targets(y)
@@ -344,7 +355,12 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         return Point(sign * coef[0], float(sign * previous["ramp_intercept_"][0]))
 
     def _keep(
-        self, trained: Trained, problem: RampProblem, goals: BoundConstraints, design: Any
+        self,
+        trained: Trained,
+        problem: RampProblem,
+        goals: BoundConstraints,
+        data: Data,
+        design: Any,
     ) -> None:
         """Turn what training found into fitted attributes, or say what could not be met."""
         sign, point = self._orientation, trained.point
@@ -357,7 +373,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         expected = ramp(problem.scores(point))
         self.multipliers_ = np.full(len(goals.n_rows), np.nan)
         self.multipliers_[goals.n_rows > 0] = problem.shadow_prices(trained.multipliers, expected)
-        self.constraint_report_ = self._report(design, goals)
+        self.constraint_report_ = self._report(design, data, goals)
         satisfied = self.constraint_report_["satisfied"]
         self.feasible_ = bool(satisfied.fillna(True).all())
         # N - tD >= 0 holds where D = 0, but a precision of no answers is not a met one
@@ -375,6 +391,13 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {missed(self.constraint_report_)}.",
                 UserWarning,
+                stacklevel=5,
+            )
+        if trained.mm.gap > ROUGH:
+            warnings.warn(
+                f"The last convex problem is solved only to within {trained.mm.gap:.1e} of its "
+                "optimum: choose tighter tolerances in solver_options, or another solver.",
+                ConvergenceWarning,
                 stacklevel=5,
             )
         if not trained.mm.converged:
@@ -504,13 +527,13 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         data = Data(rows, extra_rows, self._positive, self.classes_.tolist())
         goals = bind_constraints(self._constraints, data, allow_empty=True)
         design = _stack(X, X_extra)
-        table = self._report(design, goals)
+        table = self._report(design, data, goals)
         return add_intervals(table, goals, data, self._answers(design), confidence_level)
 
-    def _report(self, design: Any, goals: BoundConstraints) -> pd.DataFrame:
+    def _report(self, design: Any, data: Data, goals: BoundConstraints) -> pd.DataFrame:
         sign = self._orientation
         expected = ramp(sign * (self._scores(design) + self.ramp_intercept_[0]))
-        return report_table(goals, expected, self._answers(design), self.multipliers_)
+        return report_table(goals, data, expected, self._answers(design), self.multipliers_)
 
     def _answers(self, design: Any) -> np.ndarray:
         """1.0 where the deterministic rule answers the positive class."""

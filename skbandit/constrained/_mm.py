@@ -31,9 +31,10 @@ class Step:
     seconds: float
 
     def __str__(self) -> str:
+        violation = "none" if self.violation == -math.inf else f"{self.violation:+.2e}"
         return (
             f"step {self.number:2d}  objective {self.objective:.6f}  "
-            f"worst violation {self.violation:+.2e}  gap {self.gap:.1e}  {self.seconds:.2f} s"
+            f"worst violation {violation}  gap {self.gap:.1e}  {self.seconds:.2f} s"
         )
 
 
@@ -53,6 +54,8 @@ class MMResult:
         The largest normalised violation of a ramp constraint (-inf without constraints).
     converged : bool
         Whether it stopped because nothing was to be gained.
+    gap : float
+        How far from optimal the last convex problem was solved at most.
     """
 
     point: Point
@@ -60,6 +63,7 @@ class MMResult:
     path: tuple[float, ...]
     violation: float
     converged: bool
+    gap: float
 
     @property
     def feasible(self) -> bool:
@@ -109,7 +113,7 @@ def majorise_minimise(
             break
         if too_cheap and (before - after < tol or (multipliers >= 0.999 * price).any()):
             price *= RAISE_PRICE
-    return MMResult(point, multipliers, tuple(path), worst(violations), converged)
+    return MMResult(point, multipliers, tuple(path), worst(violations), converged, solution.gap)
 
 
 def evaluate(problem: RampProblem, point: Point) -> tuple[float, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,6 @@ class ConvexProblem:
     def rows(self, f: np.ndarray) -> np.ndarray:
         """Values of rows 0..m, shape (1 + m,), without the regulariser."""
         return self.P @ hinge(f) + self.Q @ hinge(-f) - self.gamma
-
-    def tightened(self, by: np.ndarray) -> ConvexProblem:
-        """Return the problem with constraint k bounded by gamma[k] - by[k - 1]."""
-        return replace(self, gamma=self.gamma - np.append(0.0, by))
 
 
 def majorise(

@@ -10,10 +10,12 @@ from skbandit.rates._atom import Atom
 from skbandit.rates._bind import BoundConstraints, EmptyRateError
 from skbandit.rates._data import Data
 from skbandit.rates._interval import interval
+from skbandit.rates._metric import count
 
 
 def report_table(
     goals: BoundConstraints,
+    data: Data,
     expected: np.ndarray,
     positive: np.ndarray,
     multipliers: np.ndarray,
@@ -24,6 +26,8 @@ def report_table(
     ----------
     goals : BoundConstraints
         K constraints over n rows.
+    data : Data
+        What they are bound to.
     expected : ndarray of shape (n,)
         Probabilities of a positive answer by the randomised rule.
     positive : ndarray of shape (n,)
@@ -37,9 +41,11 @@ def report_table(
         `satisfied` is about the deterministic rule; missing where nothing was measured,
         False where the rate is undefined.
     """
-    values = goals.values(positive)
-    slack = goals.slack(values)
     measured = goals.n_rows > 0
+    values = np.full(len(measured), np.nan)
+    for k in np.flatnonzero(measured):
+        values[k] = count(goals.constraints[k].rate, data, positive)
+    slack = goals.slack(values)
     return pd.DataFrame(
         {
             "constraint": [constraint.label for constraint in goals.constraints],

@@ -34,8 +34,10 @@ def starts(
     them, and MM rarely leaves, say, the neighbourhood of a model not to be churned from; but
     where the objective points away from everything feasible, it is what is left.
     """
-    if warm is not None and worst(evaluate(problem, warm)[1]) <= FEASIBLE:
-        yield warm
+    if warm is not None:
+        objective, violations = evaluate(problem, warm)
+        if np.isfinite(objective) and worst(violations) <= FEASIBLE:
+            yield warm
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
     candidates = [] if warm is None else [warm]
     candidates.append(best_intercept(problem, zero.coef))
@@ -69,7 +71,8 @@ def best_intercept(problem: RampProblem, coef: np.ndarray) -> Point:
     """The exactly best b for a given w by the penalised ramp objective.
 
     Along b every ramp rate is piecewise linear with kinks at -+1/2 - <w, x_j>, and a price
-    adds kinks where a constraint becomes tight: the optimum is at one of these.
+    adds kinks where a constraint becomes tight: the optimum is at one of these. (Only nearly
+    so for a ratio as objective while a bound is missed: between kinks ratio plus price bends.)
     """
     if not problem.fit_intercept:
         return Point(coef, 0.0)

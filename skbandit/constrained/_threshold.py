@@ -13,7 +13,7 @@ MET = 1e-9
 """Rounding allowed in a hard rate before its bound counts as missed."""
 
 SAME_SCORE = 1e-10
-"""Scores closer than this (relative to the largest) cannot be told apart reliably."""
+"""Scores closer than this, relative to them and to the median, may differ by rounding only."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,10 @@ def best_threshold(
 
 def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cuts between distinct scores, and how many rows lie above each."""
-    span = np.abs(descending).max(initial=0.0)
-    inner = np.flatnonzero(descending[:-1] - descending[1:] > SAME_SCORE * max(span, 1e-300)) + 1
+    upper, lower = descending[:-1], descending[1:]
+    size = np.maximum(np.abs(upper), np.abs(lower))
+    size = np.maximum(size, np.median(np.abs(descending)))
+    inner = np.flatnonzero(upper - lower > SAME_SCORE * np.maximum(size, 1e-300)) + 1
     middles = 0.5 * (descending[inner - 1] + descending[inner])
     cuts = np.concatenate([[descending[0] + 0.5], middles, [descending[-1] - 0.5]])
     return cuts, np.concatenate([[0], inner, [len(descending)]])

@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.rates import AbsoluteRate, Constraint, Rate, error_rate, flatten_constraints
+from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
 from skbandit.rates._bind import bind_constraints, expand
 from skbandit.rates._data import Data
 from skbandit.rates._expression import as_rate
+from skbandit.rates._flatten import read_objective
 from skbandit.rates._metric import on_given_rows, read_predictions
 from skbandit.rates._range import smallest_value
 
@@ -138,7 +139,7 @@ class RateScorer(BaseEstimator):
         float
             Higher is better.
         """
-        objective = _as_goal(error_rate() if self.objective is None else self.objective)
+        objective = _as_goal(read_objective(self.objective))
         worst = min(_smallest_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
             raise ValueError(
@@ -182,18 +183,13 @@ class RateScorer(BaseEstimator):
         return True
 
 
-def _as_goal(objective: Any) -> Constraint:
+def _as_goal(objective: Rate | AbsoluteRate) -> Constraint:
     """The objective compared with 0, so that its slack is its value, higher is better."""
     zero = as_rate(0.0, "")
     if isinstance(objective, AbsoluteRate):
         goal = Constraint(objective.rate, "<=", zero, absolute=True)
-    elif isinstance(objective, Rate):
-        goal = Constraint(objective, ">=" if objective.greater_is_better else "<=", zero)
     else:
-        raise TypeError(
-            f"objective={objective!r} is no rate: give one such as skbandit.rates.recall(), "
-            "called, or None for error_rate()."
-        )
+        goal = Constraint(objective, ">=" if objective.greater_is_better else "<=", zero)
     return goal.named(repr(objective))
 
 

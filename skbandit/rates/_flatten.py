@@ -1,4 +1,4 @@
-"""What a user may pass where constraints are asked for."""
+"""What a user may pass where an objective or constraints are asked for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from skbandit.rates._absolute import AbsoluteRate
+from skbandit.rates._catalogue import error_rate
 from skbandit.rates._constraint import Constraint
 from skbandit.rates._expression import Rate
+
+
+def read_objective(objective: Any) -> Rate | AbsoluteRate:
+    """Return the expression itself; None is ``error_rate()``."""
+    if objective is None:
+        return error_rate()
+    if not isinstance(objective, Rate | AbsoluteRate):
+        raise TypeError(
+            f"objective={objective!r} is no rate: give one such as skbandit.rates.recall(), "
+            "called, or None for error_rate()."
+        )
+    return objective
 
 
 def flatten_constraints(constraints: Any) -> list[Constraint]:

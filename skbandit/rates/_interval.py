@@ -34,8 +34,9 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> Inte
     """An interval that holds the rate of the population with probability >= `level`.
 
     One atom: Clopper-Pearson on its rows, exact for equal weights; with unequal weights on
-    their effective number (sum w)^2 / sum w^2, an approximation. Several atoms: each at
-    level 1 - (1 - level)/k (Bonferroni), combined by interval arithmetic: conservative.
+    their effective number (sum w)^2 / sum w^2, an approximation that is too narrow where
+    heavy rows have other rates than light ones. Several atoms: each at level
+    1 - (1 - level)/k (Bonferroni), combined by interval arithmetic: conservative.
     """
     atoms = len(rate.atoms)
     return _combine(rate, data, positive, 1 - (1 - level) / max(atoms, 1))

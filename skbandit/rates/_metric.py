@@ -84,7 +84,7 @@ def on_given_rows(rate: Rate) -> Rate:
 def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
     why = "no answer falls in its denominator"
     try:
-        value = _evaluate(rate, data, positive.astype(int))
+        value = count(rate, data, positive)
     except UnlabelledRateError:
         raise  # nothing is empty: the call is wrong
     except EmptyRateError as error:
@@ -94,13 +94,16 @@ def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> fl
     return value
 
 
-def _evaluate(rate: Rate, data: Data, answers: np.ndarray) -> float:
-    """The value by counting, divided once: k/n comes out as Python's k/n, to the last bit."""
-    value = rate.constant
+def count(rate: Rate, data: Data, positive: np.ndarray) -> float:
+    """The value of a rate without open group slots, nan where a denominator is empty.
+
+    By counting, divided once: k/n comes out as Python's k/n, to the last bit.
+    """
+    value, answers = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
         won, tried = answer_counts(atom, data, answers)
         value += coefficient * (won.sum() / tried.sum() if tried.any() else np.nan)
     if rate.denominator is None:
         return float(value)
-    divisor = _evaluate(rate.denominator, data, answers)
+    divisor = count(rate.denominator, data, positive)
     return float(value / divisor) if divisor > 0 else float("nan")

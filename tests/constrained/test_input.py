@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_classification
 
-from skbandit import ConstrainedRampClassifier
 from skbandit.rates import (
     accuracy,
     churn,
@@ -18,35 +16,19 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-
-ALL_X, ALL_Y = make_classification(200, 4, n_informative=3, n_redundant=1, random_state=2)
-RNG = np.random.default_rng(2)
-STORED = (ALL_X @ [1, 0.2, -0.3, 0.1] + 0.3 * RNG.normal(size=200) > 0).astype(int)
-FRAME = pd.DataFrame(
-    {
-        "sex": RNG.choice(["F", "M"], 200),
-        "age": RNG.integers(18, 80, 200),
-        "deployed": STORED,
-        "egregious": (RNG.uniform(size=200) < 0.15) & (np.abs(ALL_X[:, 0]) > 0.8),
-        "amount": RNG.exponential(size=200),
-    },
-    index=RNG.permutation(200) + 1000,
+from tests.people import (
+    ALL_Y,
+    ATTRIBUTES,
+    ATTRIBUTES_EXTRA,
+    EXTRA,
+    FRAME,
+    X_EXTRA,
+    Y_EXTRA,
+    X,
+    Y,
+    assert_same,
+    fit,
 )
-X, Y, ATTRIBUTES = ALL_X[:120], ALL_Y[:120], FRAME[:120]
-X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
-EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
-
-
-def fit(constraints, *, rows=X, y=Y, attributes=ATTRIBUTES, objective=None, **metadata):
-    clf = ConstrainedRampClassifier(objective, constraints)
-    return clf.fit(rows, y, attributes=attributes, **metadata)
-
-
-def assert_same(one, other, **tolerance):
-    np.testing.assert_allclose(one.coef_, other.coef_, **tolerance)
-    np.testing.assert_allclose(one.intercept_, other.intercept_, **tolerance)
-    pd.testing.assert_frame_equal(one.constraint_report_, other.constraint_report_, **tolerance)
-
 
 # --- several datasets ----------------------------------------------------------------------
 
@@ -129,7 +111,8 @@ def test_a_deployed_model_far_from_the_labels_can_be_kept_to():
 
 
 def test_weights_are_repetitions_in_every_dataset():
-    weight, weight_extra = RNG.integers(0, 3, 120), RNG.integers(0, 3, 80)
+    rng = np.random.default_rng(2)
+    weight, weight_extra = rng.integers(0, 3, 120), rng.integers(0, 3, 80)
     i, j = np.repeat(np.arange(120), weight), np.repeat(np.arange(80), weight_extra)
     goals = [recall() >= 0.8, error_rate(on="extra") <= 0.4, churn("deployed", on="all") <= 0.4]
     weighted = fit(goals, sample_weight=weight, sample_weight_extra=weight_extra, **EXTRA)

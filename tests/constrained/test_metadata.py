@@ -9,7 +9,6 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -25,35 +24,18 @@ from skbandit.rates import (
     false_positive_rate,
     recall,
 )
-
-ALL_X, ALL_Y = make_classification(200, 4, n_informative=3, n_redundant=1, random_state=2)
-RNG = np.random.default_rng(2)
-STORED = (ALL_X @ [1, 0.2, -0.3, 0.1] + 0.3 * RNG.normal(size=200) > 0).astype(int)
-FRAME = pd.DataFrame(
-    {
-        "sex": RNG.choice(["F", "M"], 200),
-        "age": RNG.integers(18, 80, 200),
-        "deployed": STORED,
-        "egregious": (RNG.uniform(size=200) < 0.15) & (np.abs(ALL_X[:, 0]) > 0.8),
-        "amount": RNG.exponential(size=200),
-    },
-    index=RNG.permutation(200) + 1000,
+from tests.people import (
+    ALL_X,
+    ATTRIBUTES,
+    ATTRIBUTES_EXTRA,
+    FRAME,
+    X_EXTRA,
+    Y_EXTRA,
+    X,
+    Y,
+    assert_same,
+    fit,
 )
-X, Y, ATTRIBUTES = ALL_X[:120], ALL_Y[:120], FRAME[:120]
-X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
-EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
-
-
-def fit(constraints, *, rows=X, y=Y, attributes=ATTRIBUTES, objective=None, **metadata):
-    clf = ConstrainedRampClassifier(objective, constraints)
-    return clf.fit(rows, y, attributes=attributes, **metadata)
-
-
-def assert_same(one, other, **tolerance):
-    np.testing.assert_allclose(one.coef_, other.coef_, **tolerance)
-    np.testing.assert_allclose(one.intercept_, other.intercept_, **tolerance)
-    pd.testing.assert_frame_equal(one.constraint_report_, other.constraint_report_, **tolerance)
-
 
 # --- pipelines and searches ----------------------------------------------------------------
 
@@ -154,7 +136,7 @@ def test_search_over_alpha_and_constraints_with_extra_of_as_many_rows():
 
 @pytest.mark.usefixtures("routing")
 def test_cross_validate_slices_attributes_and_weights():
-    weight = RNG.integers(1, 3, 120)
+    weight = np.random.default_rng(2).integers(1, 3, 120)
     clf = ConstrainedRampClassifier(constraints=recall("sex == 'F'") >= 0.9)
     result = cross_validate(
         clf, X, Y, cv=3, params={"attributes": ATTRIBUTES, "sample_weight": weight},

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skbandit.constrained._mm import (
@@ -12,39 +11,22 @@ from skbandit.constrained._mm import (
     evaluate,
     majorise_minimise,
 )
-from skbandit.constrained._problem import FEASIBLE, Point, compile_problem
+from skbandit.constrained._problem import FEASIBLE, Point
 from skbandit.constrained._ramp import ramp
 from skbandit.constrained.solvers import CvxpySolver, Solution, SolverError
 from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from tests.problems import compiled, sample
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
 ZERO = Point(np.zeros(3), 0.0)
-
-
-def compiled(X, y, objective, constraints=(), alpha=0.05, fit_intercept=True):
-    columns = Columns.read(pd.DataFrame({"g": X[:, 1] > 0}), None, len(y))
-    data = Data(Rows(columns, y.astype(np.int8), np.ones(len(y))), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
-    maximise = bool(objective.greater_is_better)
-    return compile_problem(X, forms, maximise, goals, alpha, fit_intercept)
-
-
-def sample(seed, n=60, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    return X, (X[:, 0] + noise * rng.normal(size=n) > 0.2).astype(int)
+A, B = {"g": "a"}, {"g": "b"}
 
 
 def run(problem, start=ZERO, solver=SOLVER, max_iter=15, tol=1e-6):
@@ -74,7 +56,7 @@ class Scripted:
 
 GOALS = {
     "false positives": (error_rate(), [false_positive_rate() <= 0.5]),
-    "parity": (error_rate(), [abs(positive_rate({"g": 1}) - positive_rate({"g": 0})) <= 0.05]),
+    "parity": (error_rate(), [abs(positive_rate(A) - positive_rate(B)) <= 0.05]),
     "f1": (f1(), [positive_rate() <= 0.5]),
     "precision": (precision(), [recall() >= 0.5]),
     "recall": (recall(), [precision() >= 0.2, false_positive_rate() <= 0.5]),
@@ -84,8 +66,8 @@ GOALS = {
 @pytest.mark.parametrize("name", GOALS)
 @pytest.mark.parametrize("seed", range(3))
 def test_from_a_feasible_start_the_path_descends_and_stays_feasible(name, seed):
-    X, y = sample(seed)
-    problem = compiled(X, y, *GOALS[name])
+    X, y, group = sample(seed, n=60)
+    problem = compiled(X, y, group, *GOALS[name])
     before, violations = evaluate(problem, ZERO)
     assert violations.max() <= 1e-12
     found, steps = run(problem)
@@ -102,10 +84,10 @@ def test_from_a_feasible_start_the_path_descends_and_stays_feasible(name, seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_an_infeasible_first_bound_does_not_make_the_problem_infeasible(seed):
     """Recall >= .8 and FPR <= .2 with outliers: hinges pay for their distance, ramps do not."""
-    X, y = sample(seed, noise=0.2)
+    X, y, group = sample(seed, n=60, noise=0.2)
     X[:3, 0], y[:3] = X[:3, 0] + 3, 0
     X[3:6, 0], y[3:6] = X[3:6, 0] - 3, 1
-    problem = compiled(X, y, error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.2])
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.2])
     with pytest.raises(SolverError, match="infeasible"):
         SOLVER.solve(problem.majorise_at(ZERO), np.inf, 1e-10)
     found, steps = run(problem)
@@ -120,9 +102,9 @@ def test_an_infeasible_first_bound_does_not_make_the_problem_infeasible(seed):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_impossible_constraints_are_reported_as_missed(fit_intercept):
     """Rows without features: recall and false positive rate are one number."""
-    _, y = sample(0)
+    _, y, _ = sample(0, n=60)
     goals = [recall() >= 0.8, false_positive_rate() <= 0.2]
-    problem = compiled(np.zeros((60, 3)), y, error_rate(), goals, fit_intercept=fit_intercept)
+    problem = compiled(np.zeros((60, 3)), y, None, error_rate(), goals, fit_intercept=fit_intercept)
     found, steps = run(problem)
     assert not found.feasible
     assert found.converged  # no step is of any use
@@ -133,8 +115,8 @@ def test_impossible_constraints_are_reported_as_missed(fit_intercept):
 
 def test_the_price_rises_while_it_is_too_low():
     """Recall costs more errors than the first price pays for."""
-    X, y = sample(0, noise=3.0)
-    problem = compiled(X, y, 20 * false_positive_rate(), [recall() >= 0.9])
+    X, y, group = sample(0, n=60, noise=3.0)
+    problem = compiled(X, y, group, 20 * false_positive_rate(), [recall() >= 0.9])
 
     class Recorder:
         name, prices = "recorder", []
@@ -154,8 +136,8 @@ def test_the_price_rises_while_it_is_too_low():
 
 
 def test_an_optimum_is_a_fixed_point():
-    X, y = sample(1)
-    problem = compiled(X, y, error_rate(), [false_positive_rate() <= 0.1])
+    X, y, group = sample(1, n=60)
+    problem = compiled(X, y, group, error_rate(), [false_positive_rate() <= 0.1])
     found, _ = run(problem, tol=0.0, max_iter=30)
     again, steps = run(problem, found.point)
     assert again.path[-1] == pytest.approx(found.path[-1], abs=1e-12)
@@ -165,7 +147,7 @@ def test_an_optimum_is_a_fixed_point():
 
 def test_first_step_from_zero_is_the_svm_and_two_rows_end_by_hand():
     """x = +-1 with the right labels: w = 1/2 = min(1/2, 1/alpha), objective alpha/8."""
-    problem = compiled(np.array([[1.0, 0, 0], [-1.0, 0, 0]]), np.array([1, 0]), error_rate())
+    problem = compiled(np.array([[1.0, 0, 0], [-1.0, 0, 0]]), np.array([1, 0]), None, error_rate())
     found, _ = run(problem)
     np.testing.assert_allclose(found.point.coef, [0.5, 0, 0], atol=1e-9)
     assert found.path[-1] == pytest.approx(0.05 / 8)
@@ -173,7 +155,7 @@ def test_first_step_from_zero_is_the_svm_and_two_rows_end_by_hand():
 
 def test_a_step_that_gains_nothing_or_leaves_the_bounds_is_not_taken():
     X = np.eye(3)
-    problem = compiled(X, np.array([1, 0, 0]), error_rate(), [positive_rate() <= 0.6])
+    problem = compiled(X, np.array([1, 0, 0]), None, error_rate(), [positive_rate() <= 0.6])
     start = Point(np.array([0.2, -0.2, -0.2]), 0.0)
     worse = Scripted(([-3.0, 1, 1], [0.0]))
     found, steps = run(problem, start, worse, max_iter=1)
@@ -185,7 +167,7 @@ def test_a_step_that_gains_nothing_or_leaves_the_bounds_is_not_taken():
 
 
 def test_a_failed_hard_solve_gives_the_constraints_a_hair():
-    problem = compiled(np.eye(3), np.array([1, 0, 0]), error_rate(), [positive_rate() <= 0.6])
+    problem = compiled(np.eye(3), np.array([1, 0, 0]), None, error_rate(), [positive_rate() <= 0.6])
     start = Point(np.array([0.2, -0.2, -0.2]), 0.0)
     solver = Scripted(SolverError("infeasible"), ([0.3, -0.3, -0.3], [0.7]))
     found, _ = run(problem, start, solver, max_iter=1)
@@ -198,24 +180,24 @@ def test_a_failed_hard_solve_gives_the_constraints_a_hair():
 
 
 def test_max_iter_ends_it_unconverged():
-    X, y = sample(2)
-    found, steps = run(compiled(X, y, error_rate()), max_iter=1, tol=0.0)
+    X, y, group = sample(2, n=60)
+    found, steps = run(compiled(X, y, group, error_rate()), max_iter=1, tol=0.0)
     assert len(steps) == len(found.path) == 1
     assert not found.converged
 
 
 def test_without_constraints_nothing_is_violated():
-    X, y = sample(3)
-    found, steps = run(compiled(X, y, error_rate()))
+    X, y, group = sample(3, n=60)
+    found, steps = run(compiled(X, y, group, error_rate()))
     assert found.violation == -np.inf
     assert found.feasible and found.multipliers.shape == (0,)
     assert (np.diff(found.path) <= 0).all() and len(steps) > 1
 
 
 def test_evaluate_is_the_regularised_ramp_rate():
-    X, y = sample(4)
+    X, y, group = sample(4, n=60)
     point = Point(np.array([0.3, -0.2, 0.1]), 0.1)
-    problem = compiled(X, y, error_rate(), [recall() >= 0.7])
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.7])
     objective, violations = evaluate(problem, point)
     pi = ramp(X @ point.coef + 0.1)
     wrong = np.where(y == 1, 1 - pi, pi).mean()
@@ -224,6 +206,6 @@ def test_evaluate_is_the_regularised_ramp_rate():
 
 
 def test_steps_print_in_one_line():
-    X, y = sample(0)
-    _, steps = run(compiled(X, y, error_rate()))
+    X, y, group = sample(0, n=60)
+    _, steps = run(compiled(X, y, group, error_rate()))
     assert str(steps[0]).startswith("step  1  objective 0.") and "\n" not in str(steps[0])

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained._problem import Point, compile_problem
+from skbandit.constrained._problem import Point
 from skbandit.constrained._ramp import ramp
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
@@ -17,36 +16,18 @@ from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     negative_predictive_value,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand, nonnegative_rows
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from skbandit.rates._bind import nonnegative_rows
+from tests.problems import compiled, sample
 
 A, B = {"g": "a"}, {"g": "b"}
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
 theorem = settings(derandomize=True, deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def compiled(X, y, group, objective, constraints=(), weight=None, alpha=0.05):
-    weight = np.ones(len(y)) if weight is None else weight
-    columns = Columns.read(pd.DataFrame({"g": group}), None, len(y))
-    data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
-    return compile_problem(X, forms, bool(objective.greater_is_better), goals, alpha, True)
-
-
-def sample(seed, n=40, d=3, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = (X[:, 0] + noise * rng.normal(size=n) > 0.2).astype(int)
-    return X, y, np.where(X[:, 1] + rng.normal(size=n) > 0, "a", "b")
 
 
 def by_hand(name, pi, y, group, w):

@@ -106,11 +106,3 @@ def test_flat_rows_cost_a_constant_and_are_not_stored(seed):
     low = majorise(X, P, Q, gamma, 1.0, np.full(n, -2.0))
     assert low.Q.nnz == 0
     np.testing.assert_allclose(low.gamma, gamma - Q.sum(axis=1))
-
-
-def test_tightened_moves_constraints_and_not_the_objective():
-    _, X, P, Q, gamma, f = random_problem(3)
-    convex = majorise(X, P, Q, gamma, 1.0, f)
-    by = np.arange(1.0, len(gamma))
-    moved = convex.tightened(by).rows(f) - convex.rows(f)
-    np.testing.assert_allclose(moved, np.append(0.0, by))

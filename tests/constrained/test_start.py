@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from skbandit.constrained._mm import evaluate
-from skbandit.constrained._problem import FEASIBLE, Point, compile_problem
+from skbandit.constrained._problem import FEASIBLE, Point
 from skbandit.constrained._start import (
     PRICE,
     _along_intercept,
@@ -20,28 +20,16 @@ from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     negative_predictive_value,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from tests.problems import compiled
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
 theorem = settings(derandomize=True, deadline=None, max_examples=30)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def compiled(X, y, objective, constraints=(), weight=None, alpha=0.05, fit_intercept=True):
-    weight = np.ones(len(y)) if weight is None else weight
-    data = Data(Rows(Columns.read(None, None, len(y)), y.astype(np.int8), weight), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
-    maximise = bool(objective.greater_is_better)
-    return compile_problem(X, forms, maximise, goals, alpha, fit_intercept)
 
 
 def sample(rng, n=25, ties=False):
@@ -90,7 +78,7 @@ def test_best_intercept_is_the_best(name, seed):
     rng = np.random.default_rng(seed)
     X, y, weight = sample(rng, ties=bool(seed % 2))
     objective, goals = (LINEAR | RATIOS)[name]
-    problem = compiled(X, y, objective, goals, weight)
+    problem = compiled(X, y, None, objective, goals, weight)
     w = rng.normal(0, rng.choice([0.2, 1, 10]), 3)
     found = best_intercept(problem, w)
     np.testing.assert_array_equal(found.coef, w)
@@ -104,21 +92,23 @@ def test_a_ratio_under_missed_bounds_is_nearly_best(name, seed):
     """Not a theorem: a ratio plus priced violations can have its minimum between kinks."""
     rng = np.random.default_rng(seed)
     X, y, weight = sample(rng)
-    problem = compiled(X, y, *BOUNDED_RATIOS[name], weight)
+    problem = compiled(X, y, None, *BOUNDED_RATIOS[name], weight)
     w = rng.normal(0, 1, 3)
     assert penalised(problem, best_intercept(problem, w)) <= brute_force(problem, w) + 0.02
 
 
 def test_the_optimum_can_lie_between_kinks_where_a_bound_becomes_tight():
     """One positive, one negative, w = 0: recall >= .8 holds from b = .3 on."""
-    problem = compiled(np.zeros((2, 3)), np.array([1, 0]), false_positive_rate(), recall() >= 0.8)
+    problem = compiled(
+        np.zeros((2, 3)), np.array([1, 0]), None, false_positive_rate(), recall() >= 0.8
+    )
     assert best_intercept(problem, np.zeros(3)).intercept == pytest.approx(0.3)
 
 
 def test_without_intercept_there_is_nothing_to_choose():
     rng = np.random.default_rng(0)
     X, y, _ = sample(rng)
-    problem = compiled(X, y, error_rate(), fit_intercept=False)
+    problem = compiled(X, y, None, error_rate(), fit_intercept=False)
     assert best_intercept(problem, np.ones(3)).intercept == 0.0
 
 
@@ -140,7 +130,7 @@ def test_rates_along_b_are_exact_at_and_between_kinks(seed):
 def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
     rng = np.random.default_rng(seed)
     X, y, _ = sample(rng, n=50)
-    problem = compiled(X, y, *ALL[name])
+    problem = compiled(X, y, None, *ALL[name])
     start = penalised(problem, next(starts(problem, SOLVER, 1e-10)))
     zero = np.zeros(3)
     free = SOLVER.solve(problem.majorise_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
@@ -152,14 +142,14 @@ def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
 def test_without_intercept_the_start_has_none():
     rng = np.random.default_rng(1)
     X, y, _ = sample(rng, n=50)
-    problem = compiled(X, y, error_rate(), recall() >= 0.8, fit_intercept=False)
+    problem = compiled(X, y, None, error_rate(), recall() >= 0.8, fit_intercept=False)
     assert next(starts(problem, SOLVER, 1e-10)).intercept == 0.0
 
 
 def test_a_feasible_warm_start_is_taken_and_an_infeasible_one_competes():
     rng = np.random.default_rng(2)
     X, y, _ = sample(rng, n=50)
-    problem = compiled(X, y, error_rate(), recall() >= 0.8)
+    problem = compiled(X, y, None, error_rate(), recall() >= 0.8)
     feasible, awful = Point(np.zeros(3), 0.5), Point(np.array([-9.0, 0, 0]), -9.0)
     assert evaluate(problem, feasible)[1].max() <= FEASIBLE
     assert next(starts(problem, SOLVER, 1e-10, feasible)) is feasible
@@ -176,7 +166,7 @@ def test_start_escapes_the_precision_trap(goal):
     """All-negative has no precision, and a step to it is stationary: the start is defined."""
     rng = np.random.default_rng(3)
     X, y, _ = sample(rng, n=60)
-    problem = compiled(X, y, goal, recall() >= 0.3)
+    problem = compiled(X, y, None, goal, recall() >= 0.3)
     objective, violations = evaluate(problem, next(starts(problem, SOLVER, 1e-10)))
     assert np.isfinite(objective)
     assert violations.max() <= FEASIBLE
@@ -189,7 +179,7 @@ def test_rounding_does_not_choose_among_equal_starts():
     order = rng.permutation(60)
     goals = [recall() >= 0.8, positive_rate() <= 0.6]
     one, other = (
-        next(starts(compiled(X[rows], y[rows], error_rate(), goals), SOLVER, 1e-10))
+        next(starts(compiled(X[rows], y[rows], None, error_rate(), goals), SOLVER, 1e-10))
         for rows in (np.arange(60), order)
     )
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)

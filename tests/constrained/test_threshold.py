@@ -1,13 +1,12 @@
 """The exact threshold against brute force over all cuts, and the tightening around it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.constrained._mm import evaluate
-from skbandit.constrained._problem import FEASIBLE, compile_problem
+from skbandit.constrained._problem import FEASIBLE
 from skbandit.constrained._threshold import MET, Threshold, best_threshold
 from skbandit.constrained._train import USELESS, train
 from skbandit.constrained.solvers import CvxpySolver
@@ -15,15 +14,12 @@ from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     negative_predictive_value,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from tests.problems import bound_to_rows, compiled
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
 A, B = {"g": "a"}, {"g": "b"}
@@ -32,16 +28,8 @@ theorem = settings(derandomize=True, deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def bound_to_rows(y, group, objective, constraints, weight=None):
-    """The objective, lower is better, and the constraints over given rows."""
-    weight = np.ones(len(y)) if weight is None else weight
-    columns = Columns.read(pd.DataFrame({"g": group}), None, len(y))
-    data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    return Forms.stack([bind_rate(objective, data)[:2]], len(y)), goals
-
-
 def forms_of(y, group, objective, constraints, weight=None):
+    """The objective, lower is better, and the constraints over given rows."""
     forms, goals = bound_to_rows(y, group, objective, constraints, weight)
     return forms.negated() if objective.greater_is_better else forms, goals
 
@@ -175,12 +163,6 @@ def test_rounding_does_not_count_as_a_miss(slack, met):
 # From ramp rates to hard rates: `train`
 
 
-def compiled(X, y, group, constraints, objective=None, alpha=0.01):
-    objective = objective or error_rate()
-    forms, goals = bound_to_rows(y, group, objective, constraints)
-    return compile_problem(X, forms, bool(objective.greater_is_better), goals, alpha, True)
-
-
 def grouped(seed, binary=False, n=80):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, 5)).astype(float) if binary else rng.normal(size=(n, 4))
@@ -206,7 +188,7 @@ def test_where_no_threshold_is_feasible_tightening_finds_one():
     """Which seeds show it may change with the solver's rounding: most must."""
     rescued = 0
     for seed, binary in [(3, False), (18, False), (38, False), (20, True)]:
-        problem = compiled(*grouped(seed, binary), SEVERAL)
+        problem = compiled(*grouped(seed, binary), error_rate(), SEVERAL, alpha=0.01)
         trained = fit(problem)
         if plain(problem, trained).feasible or not trained.mm.feasible:
             continue
@@ -221,7 +203,7 @@ def test_where_no_threshold_is_feasible_tightening_finds_one():
 def test_where_the_threshold_is_useless_tightening_finds_a_better_one():
     improved = 0
     for seed in (13, 48):
-        problem = compiled(*grouped(seed), [PARITY <= 0.03])
+        problem = compiled(*grouped(seed), error_rate(), [PARITY <= 0.03], alpha=0.01)
         trained = fit(problem)
         before = plain(problem, trained)
         assert before.feasible and trained.threshold.feasible
@@ -232,7 +214,7 @@ def test_where_the_threshold_is_useless_tightening_finds_a_better_one():
 @pytest.mark.parametrize("binary", [False, True])
 def test_tightening_never_makes_the_threshold_worse(binary):
     for seed in range(12):
-        problem = compiled(*grouped(seed, binary), SEVERAL)
+        problem = compiled(*grouped(seed, binary), error_rate(), SEVERAL, alpha=0.01)
         trained = fit(problem)
         before, after = plain(problem, trained), trained.threshold
         assert after.feasible >= before.feasible
@@ -247,14 +229,14 @@ def test_tightening_never_makes_the_threshold_worse(binary):
 
 def test_a_randomised_rule_that_holds_is_not_given_up_for_a_threshold_that_does_not():
     """Here a tightened refit misses less as a threshold, and breaks the ramp rates."""
-    problem = compiled(*grouped(15, binary=True), SEVERAL)
+    problem = compiled(*grouped(15, binary=True), error_rate(), SEVERAL, alpha=0.01)
     trained = fit(problem)
     assert trained.mm.feasible and not trained.threshold.feasible
     assert evaluate(problem, trained.point)[1].max() <= FEASIBLE
 
 
 def test_without_shift_b_is_left_alone():
-    problem = compiled(*grouped(0), PARITY <= 0.1)
+    problem = compiled(*grouped(0), error_rate(), PARITY <= 0.1, alpha=0.01)
     trained = fit(problem, shift=False)
     assert trained.threshold is None
     assert trained.point is trained.mm.point

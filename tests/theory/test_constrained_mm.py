@@ -4,13 +4,12 @@ No statement here is statistical: every seed is fixed and every bound is to hold
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
 from skbandit.constrained._mm import evaluate, majorise_minimise
-from skbandit.constrained._problem import FEASIBLE, Point, compile_problem
+from skbandit.constrained._problem import FEASIBLE, Point
 from skbandit.constrained._ramp import KINK
 from skbandit.constrained._start import SCALES, best_intercept
 from skbandit.constrained._train import train
@@ -19,14 +18,12 @@ from skbandit.rates import (
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from tests import problems
+from tests.problems import compiled
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
 A, B = {"g": "a"}, {"g": "b"}
@@ -34,20 +31,8 @@ PARITY = abs(positive_rate(A) - positive_rate(B))
 ROUNDING = 1e-10
 
 
-def compiled(X, y, group, objective, constraints=(), weight=None, alpha=0.05):
-    weight = np.ones(len(y)) if weight is None else weight
-    columns = Columns.read(pd.DataFrame({"g": group}), None, len(y))
-    data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    forms = Forms.stack([bind_rate(objective, data)[:2]], len(y))
-    return compile_problem(X, forms, bool(objective.greater_is_better), goals, alpha, True)
-
-
 def sample(seed, kind="dense", n=100, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    y = (X[:, 0] + noise * rng.normal(size=n) > 0.3).astype(int)
-    group = np.where(X[:, 1] + rng.normal(size=n) > 0, "a", "b")
+    X, y, group = problems.sample(seed, n, 4, noise, above=0.3)
     if kind == "sparse":
         X = csr_array(np.where(np.abs(X) > 0.6, X, 0.0))
     elif kind == "binary":  # many rows sit exactly on kinks

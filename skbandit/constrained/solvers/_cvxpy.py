@@ -14,7 +14,13 @@ from skbandit.constrained.solvers._base import Pull, Solution, SolverError, cert
 from skbandit.constrained.solvers._polish import polish
 
 _ACCURACY = {
-    "PIQP": lambda tol: {"eps_abs": tol, "eps_rel": tol, "max_iter": 500},
+    "PIQP": lambda tol: {
+        "eps_abs": tol,
+        "eps_rel": tol,
+        "eps_duality_gap_abs": tol,
+        "eps_duality_gap_rel": tol,
+        "max_iter": 500,
+    },
     "CLARABEL": lambda tol: {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol},
 }
 

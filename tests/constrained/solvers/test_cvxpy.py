@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from skbandit.constrained._ramp import ConvexProblem, hinge
 from skbandit.constrained.solvers import CvxpySolver, SolverError
 from skbandit.constrained.solvers._base import Pull, certify
+from tests.problems import tightened
 
 SOLVERS = ["PIQP", "CLARABEL"]
 theorem = settings(derandomize=True, deadline=None, max_examples=40)
@@ -242,7 +243,7 @@ def test_multipliers_are_the_slope_of_the_optimal_value(seed, solver):
     h = 1e-6
     for k in range(2):
         by = h * np.eye(2)[k]
-        tighter, looser = (solve(problem.tightened(s * by)).primal for s in (1, -1))
+        tighter, looser = (solve(tightened(problem, s * by)).primal for s in (1, -1))
         slope = (tighter - looser) / (2 * h)
         assert slope == pytest.approx(found.multipliers[k], rel=1e-4, abs=1e-6)
 
@@ -270,7 +271,7 @@ def test_a_high_enough_price_is_a_hard_constraint():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_impossible_constraints_raise(solver):
     problem = random_problem(0)
-    impossible = problem.tightened(np.full(2, 10.0))
+    impossible = tightened(problem, np.full(2, 10.0))
     with pytest.raises(SolverError, match="infeasible"):
         solve(impossible, solver=solver)
 
