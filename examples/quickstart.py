@@ -1,14 +1,14 @@
 """Find 99 % of malignant tumours, with as few false alarms as possible.
 
-Three classifiers on scikit-learn's breast cancer data, where malignant (label 0) is the
+Four classifiers on scikit-learn's breast cancer data, where malignant (label 0) is the
 positive class: logistic regression as it comes; the same with its threshold moved until
-recall is at least .99; and a classifier *trained* to have that recall.
+recall is at least .99, on the rows it was fitted to or by cross-validation; and a linear
+classifier *trained* to have that recall.
 """
 
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import false_positive_rate, recall
 
 MALIGNANT = 0
@@ -45,39 +46,30 @@ print(constrained[-1].constraint_report_.T.to_string(header=False))
 # ----------------------------------------------------------------------------------
 
 
-def logistic(X, y):
+def plain():
     """Logistic regression with its own threshold."""
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    return model.predict
+    return make_pipeline(StandardScaler(), LogisticRegression())
 
 
-def moved_threshold(X, y):
-    """Logistic regression with the highest threshold that finds 99 % of the malignant rows."""
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    malignant = model.predict_proba(X)[:, MALIGNANT]
-    found = np.sort(malignant[y == MALIGNANT])[::-1]
-    threshold = found[int(np.ceil(0.99 * len(found))) - 1]
-    return lambda X: np.where(model.predict_proba(X)[:, MALIGNANT] >= threshold, MALIGNANT, 1)
-
-
-def trained_for_it(X, y):
-    """The constrained classifier."""
-    return constrained.fit(X, y).predict
+def thresholded(estimator, cv):
+    """The best threshold that finds 99 % of the malignant rows."""
+    return ConstrainedThreshold(estimator, false_positive_rate(), GOAL, pos_label=MALIGNANT, cv=cv)
 
 
 MODELS = {
-    "logistic regression": logistic,
-    "... threshold moved": moved_threshold,
-    "trained for the goal": trained_for_it,
+    "logistic regression": lambda X, y: plain().fit(X, y),
+    "... threshold moved": lambda X, y: thresholded(plain().fit(X, y), "prefit").fit(X, y),
+    "... cross-validated": lambda X, y: thresholded(plain(), 5).fit(X, y),
+    "trained for the goal": lambda X, y: constrained.fit(X, y),
 }
 
 rows = []
 splits = StratifiedShuffleSplit(N_SPLITS, test_size=0.4, random_state=0)
 for fitted_to, new in splits.split(X, y):
     for name, fit in MODELS.items():
-        predict = fit(X.iloc[fitted_to], y.iloc[fitted_to])
+        model = fit(X.iloc[fitted_to], y.iloc[fitted_to])
         for where, part in (("fitted to", fitted_to), ("new rows", new)):
-            answers = predict(X.iloc[part])
+            answers = model.predict(X.iloc[part])
             found = recall().value(y.iloc[part], answers, pos_label=MALIGNANT)
             alarms = false_positive_rate().value(y.iloc[part], answers, pos_label=MALIGNANT)
             rows.append((name, where, found, alarms, found >= GOAL.bound))
@@ -89,10 +81,10 @@ print(f"\nMeans over {N_SPLITS} random splits (60 % to fit, 40 % new):\n")
 print(shown.to_string(float_format="{:.3f}".format))
 print(
     "\nTrained for the goal, the model meets it on every split with half the false alarms of\n"
-    "a moved threshold. That is a statement about the rows it was set on. On new rows all\n"
-    "three lose recall, and plain logistic regression ends with as much of it and fewer false\n"
-    "alarms: with some 130 malignant rows to learn from, the last percent is a matter of one\n"
-    "or two of them. What new rows can and cannot show is in their own report:\n"
+    "a moved threshold. That is a statement about the rows it was set on. On new rows what was\n"
+    "fitted to the last percent loses it: with some 130 malignant rows to learn from, that is\n"
+    "one or two of them. A threshold on cross-validated scores comes closest to the promise,\n"
+    "and shows its price. What new rows can and cannot show is in their own report:\n"
 )
 fitted_to, new = next(splits.split(X, y))
 constrained.fit(X.iloc[fitted_to], y.iloc[fitted_to])
@@ -112,16 +104,16 @@ scores = baseline.predict_proba(X.iloc[fitted_to])[:, MALIGNANT]
 alarms, found, _ = roc_curve(y.iloc[fitted_to] == MALIGNANT, scores)
 ax.step(alarms, found, where="post", color="0.6", label="any threshold of the first, one split")
 ax.axhline(GOAL.bound, color="0.3", linestyle=":", linewidth=1)
-ax.annotate(f"goal: {GOAL}", (0.098, GOAL.bound), va="top", ha="right", color="0.3")
+ax.annotate(f"goal: {GOAL}", (0.12, GOAL.bound), va="top", ha="right", color="0.3")
 for (name, color), marker in zip(
-    zip(MODELS, ("#0072B2", "#E69F00", "#009E73"), strict=True), "os^", strict=True
+    zip(MODELS, ("#0072B2", "#E69F00", "#CC79A7", "#009E73"), strict=True), "osD^", strict=True
 ):
     at = table.xs(name, level="model")[["false alarms", "recall"]]
     ax.plot(*at.T.to_numpy(), color=color, linewidth=1)
     ax.plot(*at.loc["fitted to"], marker, color=color, markersize=9, label=name)
     ax.plot(*at.loc["new rows"], marker, color=color, markersize=9, markerfacecolor="white")
 ax.set(
-    xlim=(-0.003, 0.1),
+    xlim=(-0.004, 0.165),
     ylim=(0.93, 1.003),
     xlabel="false alarms (share of benign tumours answered malignant)",
     ylabel="recall (share of malignant tumours found)",

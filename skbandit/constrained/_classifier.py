@@ -8,33 +8,24 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import issparse, vstack
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.constrained._input import (
-    Extra,
-    class_factors,
-    read_extra,
-    read_labels,
-    read_rows,
-    with_weights,
-)
+from skbandit.constrained._base import ConstrainedClassifierMixin
+from skbandit.constrained._goals import Classes, Declared, Goals
+from skbandit.constrained._input import Extra, class_factors, read_extra, read_rows
 from skbandit.constrained._problem import Point, RampProblem, compile_problem
 from skbandit.constrained._ramp import ramp
-from skbandit.constrained._report import add_intervals, missed, report_table
+from skbandit.constrained._report import missed
 from skbandit.constrained._train import Trained, train
 from skbandit.constrained.solvers import CvxpySolver, Solver
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
-from skbandit.rates._bind import BoundConstraints, Forms, bind_constraints, bind_rate, expand
+from skbandit.rates import Constraint, Rate
 from skbandit.rates._data import Data
-from skbandit.rates._flatten import read_objective
 from skbandit.utils._draft import all_or_nothing
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 
@@ -46,7 +37,7 @@ ROUGH = 1e-4
 """A convex problem solved less exactly than this, in units of the objective, is told of."""
 
 
-class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
+class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
     """Linear classifier that meets declared goals on rates.
 
     It minimises (or maximises) one rate expression under bounds on others,
@@ -127,6 +118,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
+    skbandit.constrained.ConstrainedThreshold : The threshold alone, for any classifier.
     skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
 
     Notes
@@ -149,17 +141,6 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
            constraint  bound  satisfied
     0  recall() >= 0.99   0.99       True
     """
-
-    # Rows that travel with X: users need no set_fit_request.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "sample_weight": True,
-        "attributes": True,
-        "X_extra": True,
-        "y_extra": True,
-        "attributes_extra": True,
-        "sample_weight_extra": True,
-    }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"sample_weight": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": "no_validation",
@@ -270,34 +251,33 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra) -> None:
-        declared = flatten_constraints(self.constraints)
-        objective = read_objective(self.objective)
-        if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
-            raise ValueError(
-                f"objective={objective} is a matter of several rules at once: bound it instead, "
-                "as a constraint."
-            )
+        declared = Declared.read(self.objective, self.constraints)
         previous = vars(self).copy() if self.warm_start else {}
 
         given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        self._read_classes(y)
-        train_rows = read_rows(
-            given, (y == self._positive).astype(np.int8), sample_weight, attributes
+        classes = Classes.read(y, self.pos_label)
+        self.classes_, self._positive = classes.labels, classes.positive
+        label = (y == classes.positive).astype(np.int8)
+        train_rows = read_rows(given, label, sample_weight, attributes)
+        X_extra, extra_rows = read_extra(
+            extra,
+            classes.positive,
+            classes.labels,
+            X_is_named=hasattr(self, "feature_names_in_"),
+            read_X=self._validated,
         )
-        X_extra, extra_rows = read_extra(self, extra, self._positive, self.classes_)
-        data = Data(train_rows, extra_rows, self._positive, self.classes_.tolist())
-        factors = class_factors(self.class_weight, self.classes_, y, train_rows.weight)
+        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
 
-        above, below, _ = bind_rate(objective, with_weights(data, factors))
-        self._constraints = expand(declared, data)
-        goals = bind_constraints(self._constraints, data)
+        goals = declared.bind(data, factors)
+        self._constraints = goals.constraints.constraints
         design = _stack(X, X_extra)
         problem = compile_problem(
             design,
-            Forms.stack([(above, below)], len(data)),
-            objective.greater_is_better,
-            goals,
+            goals.objective,
+            goals.maximise,
+            goals.constraints,
             float(self.alpha),
             self.fit_intercept,
         )
@@ -314,33 +294,7 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
             else (lambda step: None),
         )
         self.solver_ = solver.name
-        self._keep(trained, problem, goals, data, design)
-
-    def _read_classes(self, y: np.ndarray) -> None:
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}, with {len(self.classes_)} classes."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"Two classes are needed, y has one class only: {self.classes_.tolist()[0]!r}."
-            )
-        if self.pos_label is not None and self.pos_label not in self.classes_.tolist():
-            raise ValueError(
-                f"pos_label={self.pos_label!r} is not among the classes {self.classes_.tolist()}."
-            )
-
-    @property
-    def _positive(self) -> Any:
-        return self.classes_.tolist()[1] if self.pos_label is None else self.pos_label
-
-    @property
-    def _orientation(self) -> float:
-        """1 if scores of the positive class are scikit-learn's (for classes_[1]), else -1."""
-        return 1.0 if self.classes_[1] == self._positive else -1.0
+        self._keep(trained, problem, goals, design)
 
     def _make_solver(self) -> Solver:
         return CvxpySolver(dict(self.solver_options or {}))
@@ -351,19 +305,18 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
             return None
         if not np.array_equal(previous["classes_"], self.classes_):
             return None
-        sign = self._orientation
+        sign = self._classes.orientation
         return Point(sign * coef[0], float(sign * previous["ramp_intercept_"][0]))
 
     def _keep(
         self,
         trained: Trained,
         problem: RampProblem,
-        goals: BoundConstraints,
-        data: Data,
+        goals: Goals,
         design: Any,
     ) -> None:
         """Turn what training found into fitted attributes, or say what could not be met."""
-        sign, point = self._orientation, trained.point
+        sign, point = self._classes.orientation, trained.point
         b = point.intercept if trained.threshold is None else -trained.threshold.cut
         self.coef_ = sign * point.coef[None, :]
         self.intercept_ = np.array([sign * b])
@@ -371,13 +324,14 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
         expected = ramp(problem.scores(point))
-        self.multipliers_ = np.full(len(goals.n_rows), np.nan)
-        self.multipliers_[goals.n_rows > 0] = problem.shadow_prices(trained.multipliers, expected)
-        self.constraint_report_ = self._report(design, data, goals)
+        measured = goals.constraints.n_rows > 0
+        self.multipliers_ = np.full(len(measured), np.nan)
+        self.multipliers_[measured] = problem.shadow_prices(trained.multipliers, expected)
+        self.constraint_report_ = self._report(self._linear(design), goals.data, goals.constraints)
         satisfied = self.constraint_report_["satisfied"]
         self.feasible_ = bool(satisfied.fillna(True).all())
         # N - tD >= 0 holds where D = 0, but a precision of no answers is not a met one
-        promised = self.constraint_report_["expected"][goals.n_rows > 0]
+        promised = self.constraint_report_["expected"][measured]
         if not self.feasible_ and not (trained.mm.feasible and promised.notna().all()):
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
@@ -407,35 +361,6 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores: positive speaks for ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._linear(X) + self.intercept_[0]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict class labels by the deterministic rule.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Scores clipped to [0, 1]; not calibrated probabilities.
@@ -469,84 +394,24 @@ class ConstrainedRampClassifier(ClassifierMixin, BaseEstimator):
             Class labels, drawn with the ramp's probabilities.
         """
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        probability = ramp(self._linear(X) + self.ramp_intercept_[0])
+        probability = ramp(self._scores(X) + self.ramp_intercept_[0])
         return self.classes_[(rng.uniform(size=len(probability)) < probability).astype(int)]
 
-    def constraint_report(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        confidence_level: float = 0.95,
-    ) -> pd.DataFrame:
-        """Report on the constraints on any data, with confidence intervals.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries are unlabelled.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        attributes : DataFrame or dict of arrays, default=None
-            As in `fit`.
-        X_extra : like X, default=None
-            Rows for rates with ``on="extra"`` or ``"all"``.
-        y_extra : array-like, default=None
-            Their labels.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Their attributes.
-        sample_weight_extra : array-like, default=None
-            Their weights.
-        confidence_level : float, default=0.95
-            Of each interval: Clopper-Pearson for a single rate, combined conservatively for
-            expressions of several.
-
-        Returns
-        -------
-        DataFrame
-            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`.
-            What this data cannot measure has ``n_rows`` 0, with a warning.
-        """
+    def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if not 0 < confidence_level < 1:
-            raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
-        given = X
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        label = read_labels(y, X.shape[0], self._positive, self.classes_, "y")
-        rows = read_rows(given, label, sample_weight, attributes)
-        extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        X_extra, extra_rows = read_extra(self, extra, self._positive, self.classes_)
-        data = Data(rows, extra_rows, self._positive, self.classes_.tolist())
-        goals = bind_constraints(self._constraints, data, allow_empty=True)
-        design = _stack(X, X_extra)
-        table = self._report(design, data, goals)
-        return add_intervals(table, goals, data, self._answers(design), confidence_level)
+        return self._linear(self._validated(X))
 
-    def _report(self, design: Any, data: Data, goals: BoundConstraints) -> pd.DataFrame:
-        sign = self._orientation
-        expected = ramp(sign * (self._scores(design) + self.ramp_intercept_[0]))
-        return report_table(goals, data, expected, self._answers(design), self.multipliers_)
+    @property
+    def _shift(self) -> float:
+        return float(self.intercept_[0])
 
-    def _answers(self, design: Any) -> np.ndarray:
-        """1.0 where the deterministic rule answers the positive class."""
-        second = self._scores(design) + self.intercept_[0] > 0
-        return (second == (self._orientation > 0)).astype(float)
+    def _expected(self, scores: np.ndarray) -> np.ndarray:
+        return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
+
+    def _validated(self, X: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _linear(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self._scores(
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        )
-
-    def _scores(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
 
 

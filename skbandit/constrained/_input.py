@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import validate_data
 
 from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
@@ -59,19 +59,33 @@ def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: 
 
 
 def read_extra(
-    estimator: Any, extra: Extra, pos_label: Any, classes: np.ndarray
+    extra: Extra,
+    pos_label: Any,
+    classes: np.ndarray,
+    *,
+    X_is_named: bool,
+    read_X: Callable[[Any], Any],
 ) -> tuple[Any, Rows | None]:
-    """The validated X_extra and its rows, or (None, None)."""
+    """What `read_X` makes of X_extra, one entry a row, and its rows, or (None, None)."""
     extra = extra.unwrapped()
     if extra.X is None:
         return None, None
-    if feature_names(extra.X) is not None and not hasattr(estimator, "feature_names_in_"):
+    if feature_names(extra.X) is not None and not X_is_named:
         raise ValueError(
             "X_extra has column names and X has none, so X was transformed and X_extra was not: "
             'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
         )
+    with blamed_on_extra():
+        X = read_X(extra.X)
+    label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
+    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra")
+
+
+@contextmanager
+def blamed_on_extra() -> Iterator[None]:
+    """Say of an error that it is about X_extra."""
     try:
-        X = validate_data(estimator, extra.X, accept_sparse="csr", dtype=np.float64, reset=False)
+        yield
     except ValueError as error:
         if "feature" not in str(error):
             raise ValueError(f"X_extra: {error}") from error
@@ -79,8 +93,6 @@ def read_extra(
             f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
             "sends it through the same transformers.)"
         ) from error
-    label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
-    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra")
 
 
 def class_factors(

@@ -123,20 +123,14 @@ def compile_problem(
     fit_intercept: bool,
 ) -> RampProblem:
     """Make Problem 2 of bound expressions over the rows of X."""
-    measured = goals.subset(goals.n_rows > 0)
-    counts = [objective.numerator, objective.denominator]
-    counts += [measured.forms.numerator, measured.forms.denominator]
-    used = np.flatnonzero(sum(np.asarray(abs(c).sum(axis=0)).ravel() for c in counts))
+    objective, measured, used = what_counts(objective, maximise, goals)
     X = csr_array(X)[used] if issparse(X) else X[used]
-    if maximise:
-        objective = objective.negated()
-    measured = replace(measured, forms=measured.forms.columns(used))
     rows, rhs = weight_rows(measured.forms, measured.bound, measured.sign)
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()
     scale[scale == 0] = 1.0
     return RampProblem(
         X,
-        objective.columns(used),
+        objective,
         measured,
         csr_array(rows.multiply(1 / scale[:, None])),
         rhs / scale,
@@ -144,3 +138,21 @@ def compile_problem(
         alpha,
         fit_intercept,
     )
+
+
+def what_counts(
+    objective: Forms, maximise: bool, goals: BoundConstraints
+) -> tuple[Forms, BoundConstraints, np.ndarray]:
+    """Keep the constraints that were not skipped and the rows that count somewhere.
+
+    Returns the objective, signed so that lower is better, and the constraints over these
+    rows, and their indices.
+    """
+    measured = goals.subset(goals.n_rows > 0)
+    counts = [objective.numerator, objective.denominator]
+    counts += [measured.forms.numerator, measured.forms.denominator]
+    used = np.flatnonzero(sum(np.asarray(abs(c).sum(axis=0)).ravel() for c in counts))
+    if maximise:
+        objective = objective.negated()
+    measured = replace(measured, forms=measured.forms.columns(used))
+    return objective.columns(used), measured, used

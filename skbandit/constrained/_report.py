@@ -16,9 +16,9 @@ from skbandit.rates._metric import count
 def report_table(
     goals: BoundConstraints,
     data: Data,
-    expected: np.ndarray,
     positive: np.ndarray,
-    multipliers: np.ndarray,
+    expected: np.ndarray | None = None,
+    multipliers: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """One row a constraint.
 
@@ -28,37 +28,41 @@ def report_table(
         K constraints over n rows.
     data : Data
         What they are bound to.
-    expected : ndarray of shape (n,)
-        Probabilities of a positive answer by the randomised rule.
     positive : ndarray of shape (n,)
         Positive answers of the deterministic rule, 0 and 1.
-    multipliers : ndarray of shape (K,)
+    expected : ndarray of shape (n,) or None
+        Probabilities of a positive answer by the randomised rule.
+    multipliers : ndarray of shape (K,) or None
         Shadow prices; nan where skipped.
 
     Returns
     -------
     DataFrame
         `satisfied` is about the deterministic rule; missing where nothing was measured,
-        False where the rate is undefined.
+        False where the rate is undefined. Without a randomised rule, no column `expected`;
+        without shadow prices, no column `multiplier`.
     """
     measured = goals.n_rows > 0
     values = np.full(len(measured), np.nan)
     for k in np.flatnonzero(measured):
         values[k] = count(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "constraint": [constraint.label for constraint in goals.constraints],
             "on": [_datasets(constraint.rate.atoms) for constraint in goals.constraints],
             "n_rows": goals.n_rows,
             "bound": goals.bound,
-            "expected": goals.values(expected),
+            "expected": np.nan if expected is None else goals.values(expected),
             "value": values,
             "slack": slack,
             "satisfied": pd.array(slack >= -MET, dtype="boolean"),
-            "multiplier": multipliers,
+            "multiplier": np.nan if multipliers is None else multipliers,
         }
-    ).assign(satisfied=lambda table: table["satisfied"].where(measured))
+    )
+    table["satisfied"] = table["satisfied"].where(measured)
+    absent = {"expected": expected is None, "multiplier": multipliers is None}
+    return table.drop(columns=[name for name, is_absent in absent.items() if is_absent])
 
 
 def add_intervals(

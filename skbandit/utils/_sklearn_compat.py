@@ -1,7 +1,17 @@
 """The only imports of scikit-learn's private modules."""
 
 from sklearn.base import _fit_context as fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_method_params as params_of_rows
 from sklearn.utils.validation import _get_feature_names as feature_names
 
-__all__ = ["Interval", "StrOptions", "feature_names", "fit_context"]
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "feature_names",
+    "fit_context",
+    "params_of_rows",
+    "rows_of",
+]

@@ -1,0 +1,334 @@
+"""ConstrainedThreshold: the exact constrained threshold for any classifier with scores."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import (
+    GroupKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.svm import LinearSVC
+
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import (
+    accuracy,
+    churn,
+    difference,
+    each,
+    error_rate,
+    f1,
+    false_positive_rate,
+    positive_rate,
+    ratio,
+    recall,
+)
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
+
+FOREST = RandomForestClassifier(n_estimators=10, max_depth=3, random_state=0)
+RATE = LogisticRegression()
+WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
+NAMED_EXTRA = pd.DataFrame(X_EXTRA, columns=list("abcd"))
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
+    clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
+    return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))
+
+
+def out_of_fold(estimator, method, positive=1, y=Y, **how):
+    """Scores for a class, 0 or 1, by scikit-learn's own cross-validation."""
+    scores = cross_val_predict(estimator, X, y, method=method, **how)
+    if method == "predict_proba":
+        return scores[:, positive]
+    return scores if positive else -scores
+
+
+def judge(scores, cut, positive, objective, constraints, weight=None):
+    """The objective, lower is better, and the least slack, by the rates as plain metrics."""
+    answers = np.where(scores > cut, positive, 1 - positive)
+
+    def value(rate):
+        return rate.value(
+            Y, answers, attributes=ATTRIBUTES, sample_weight=weight, pos_label=positive
+        )
+
+    sign = {"<=": 1, ">=": -1}
+    slack = [(c.bound - value(c.rate)) * sign[c.sense] for c in constraints]
+    return value(objective) * (-1 if objective.greater_is_better else 1), min(slack, default=0)
+
+
+def brute_force(scores, positive, objective, constraints, weight=None):
+    """The best objective over all thresholds where every constraint holds."""
+    distinct = np.unique(scores)
+    cuts = [distinct[0] - 1, *(distinct[1:] + distinct[:-1]) / 2, distinct[-1] + 1]
+    judged = [judge(scores, cut, positive, objective, constraints, weight) for cut in cuts]
+    return min(value for value, slack in judged if slack >= -1e-9)
+
+
+# --- the theorem ---------------------------------------------------------------------------
+
+DECLARED = {
+    "nothing": (error_rate(), []),
+    "maximise": (recall(), [false_positive_rate() <= 0.1]),
+    "fractional": (f1(), [positive_rate() <= 0.4]),
+    "groups": (error_rate(), [ratio(positive_rate, by="sex") >= 0.9]),
+    "query": (error_rate(), [recall("sex == 'F'") >= 0.9, accuracy("egregious") >= 0.5]),
+    "churn": (false_positive_rate(), [churn("deployed") <= 0.35, recall() >= 0.5]),
+    "money": (error_rate(), [recall(weight="amount") >= 0.9]),
+}
+SCORED = {
+    "proba": (RATE, {}, "predict_proba"),
+    "forest": (FOREST, {}, "predict_proba"),  # many ties
+    "svm": (LinearSVC(random_state=0), {}, "decision_function"),
+    "chosen": (RATE, {"response_method": "decision_function"}, "decision_function"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
+@pytest.mark.parametrize(
+    ("scored", "positive"), [("proba", 1), ("forest", 1), ("forest", 0), ("svm", 1), ("chosen", 0)]
+)
+@pytest.mark.parametrize("name", DECLARED)
+def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
+    objective, constraints = DECLARED[name]
+    estimator, parameters, method = SCORED[scored]
+    clf = fit(constraints, estimator, objective, pos_label=positive, **parameters)
+    assert clf.response_method_ == method
+    scores = out_of_fold(estimator, method, positive)
+    value, slack = judge(scores, clf.threshold_, positive, objective, constraints)
+    assert value == pytest.approx(brute_force(scores, positive, objective, constraints))
+    assert slack >= -1e-9  # hard constraints hold exactly
+    report = clf.constraint_report_
+    assert clf.feasible_ and report["satisfied"].all()
+    assert report["slack"].min() == pytest.approx(slack) or not constraints
+
+
+@pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
+def test_weights_count_in_rates_and_in_training():
+    goal, constraints = error_rate(), [recall() >= 0.95]
+    clf = fit(constraints, metadata={"sample_weight": WEIGHT})
+    scores = out_of_fold(RATE, "predict_proba", params={"sample_weight": WEIGHT})
+    value, slack = judge(scores, clf.threshold_, 1, goal, constraints, WEIGHT)
+    assert slack >= -1e-9
+    assert value == pytest.approx(brute_force(scores, 1, goal, constraints, WEIGHT))
+    np.testing.assert_allclose(clf.estimator_.coef_, clone(RATE).fit(X, Y, WEIGHT).coef_)
+
+
+def test_prefit_takes_the_estimators_own_scores():
+    fitted = clone(FOREST).fit(X_EXTRA, Y_EXTRA)
+    before = pickle.dumps(fitted)
+    constraints = [recall() >= 0.9, positive_rate("sex == 'F'") <= 0.9]
+    clf = fit(constraints, fitted, cv="prefit")
+    assert clf.estimator_ is fitted and pickle.dumps(fitted) == before
+    scores = fitted.predict_proba(X)[:, 1]
+    value, slack = judge(scores, clf.threshold_, 1, error_rate(), constraints)
+    assert value == pytest.approx(brute_force(scores, 1, error_rate(), constraints))
+    assert slack >= -1e-9
+    np.testing.assert_array_equal(clf.predict(X), (scores > clf.threshold_).astype(int))
+    again = clf.constraint_report(X, Y, attributes=ATTRIBUTES)  # here the rows of fit are new rows
+    pd.testing.assert_frame_equal(again.iloc[:, :-2], clf.constraint_report_)
+    assert (again["ci_low"] <= again["value"]).all() and (again["ci_high"] >= again["value"]).all()
+
+
+def test_extra_rows_are_answered_by_the_final_estimator():
+    constraints = [churn("deployed", on="extra") <= 0.3, recall(on="extra") >= 0.7, recall() >= 0.6]
+    clf = fit(constraints, metadata=EXTRA)
+    there = clf.predict(X_EXTRA)
+    report = clf.constraint_report_
+    assert report["value"][0] == pytest.approx(np.mean(there != ATTRIBUTES_EXTRA["deployed"]))
+    assert report["value"][1] == pytest.approx(there[Y_EXTRA == 1].mean())
+    scores = out_of_fold(RATE, "predict_proba")
+    assert report["value"][2] == pytest.approx(np.mean(scores[Y == 1] > clf.threshold_))
+    assert list(report["on"]) == ["extra", "extra", "train"] and report["satisfied"].all()
+    new = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)
+    assert new["value"][0] == report["value"][0]
+    unlabelled = fit(constraints[:1], metadata=EXTRA | {"y_extra": None})
+    assert unlabelled.feasible_
+
+
+def test_rows_of_weight_0_move_nothing():
+    splits = list(StratifiedKFold(4).split(X, Y))
+    kept = np.flatnonzero(WEIGHT)
+    places = {row: place for place, row in enumerate(kept)}
+    fewer = [
+        tuple(np.array([places[row] for row in part if row in places]) for part in split)
+        for split in splits
+    ]
+    constraints = [recall() >= 0.9]
+    clf = fit(constraints, cv=splits, metadata={"sample_weight": WEIGHT})
+    part = {"sample_weight": WEIGHT[kept], "attributes": ATTRIBUTES.iloc[kept]}
+    alone = fit(constraints, rows=X[kept], y=Y[kept], cv=fewer, metadata=part)
+    assert clf.threshold_ == pytest.approx(alone.threshold_, abs=1e-4)
+
+
+def test_equally_good_thresholds_are_decided_by_the_usual_one():
+    easy = X + 20 * Y[:, None]
+    assert abs(fit(rows=easy).threshold_ - 0.5) < 0.3
+    assert fit(rows=easy, estimator=LinearSVC(random_state=0)).threshold_ == pytest.approx(0, abs=1)
+    nobody = fit([positive_rate() <= 0.0], rows=easy)
+    assert nobody.threshold_ > 1 and not nobody.predict(X).any()
+
+
+# --- cross-validation ----------------------------------------------------------------------
+
+
+def test_rows_that_no_fold_tests_do_not_count():
+    cv = ShuffleSplit(1, test_size=60, random_state=0)
+    (_, test), *_ = cv.split(X)
+    clf = fit([recall() >= 0.9, each(positive_rate, by="sex") <= 0.9], cv=cv)
+    assert clf.constraint_report_["n_rows"][0] == (Y[test] == 1).sum()
+    assert clf.constraint_report_["n_rows"][1:].sum() == 60
+
+
+def test_groups_stay_together(routing):
+    group = np.arange(len(Y)) // 4
+    by_hand = fit([recall() >= 0.8], cv=list(GroupKFold(5).split(X, Y, group)))
+    routed = fit([recall() >= 0.8], cv=GroupKFold(5), metadata={"groups": group})
+    assert routed.threshold_ == by_hand.threshold_
+
+
+@pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=1)])
+def test_folds_in_parallel_are_the_same(cv):
+    clf = fit([recall() >= 0.8], cv=cv, n_jobs=2)
+    assert clf.threshold_ == fit([recall() >= 0.8], cv=cv).threshold_
+    scores = out_of_fold(RATE, "predict_proba", cv=cv)
+    assert np.mean(scores[Y == 1] > clf.threshold_) == clf.constraint_report_["value"][0]
+
+
+# --- answers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [RATE, FOREST, LinearSVC(random_state=0)])
+@pytest.mark.parametrize("pos_label", [None, "no", "yes"])
+def test_methods_agree(estimator, pos_label):
+    names = np.array(["no", "yes"], dtype=object)
+    clf = fit([recall() >= 0.9], estimator, y=names[Y], pos_label=pos_label)
+    assert clf.classes_.tolist() == ["no", "yes"] and clf.n_features_in_ == 4
+    scores, answers = clf.decision_function(X_EXTRA), clf.predict(X_EXTRA)
+    np.testing.assert_array_equal(answers == "yes", scores > 0)
+    assert hasattr(clf, "predict_proba") == hasattr(estimator, "predict_proba")
+    if hasattr(estimator, "predict_proba"):
+        proba = clf.predict_proba(X_EXTRA)
+        np.testing.assert_array_equal(proba, clf.estimator_.predict_proba(X_EXTRA))
+        np.testing.assert_allclose(np.exp(clf.predict_log_proba(X_EXTRA)), proba)
+        column = 0 if pos_label == "no" else 1
+        positive = np.asarray(pos_label or "yes")
+        np.testing.assert_array_equal(proba[:, column] > clf.threshold_, answers == positive)
+    new = clf.constraint_report(X_EXTRA, names[Y_EXTRA])
+    positive = pos_label or "yes"
+    rows = names[Y_EXTRA] == positive
+    assert new["value"][0] == pytest.approx(np.mean(answers[rows] == positive))
+
+
+def test_report_columns():
+    columns = ["constraint", "on", "n_rows", "bound", "value", "slack", "satisfied"]
+    clf = fit([recall() >= 0.9])
+    assert list(clf.constraint_report_) == columns
+    assert list(clf.constraint_report(X, Y)) == [*columns, "ci_low", "ci_high"]
+
+
+def test_missing_values_and_tags_are_the_inner_classifiers():
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    boosted = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5)
+    assert fit([recall() >= 0.9], boosted, rows=holes).feasible_
+    tags = sklearn.utils.get_tags(ConstrainedThreshold(boosted)).input_tags
+    assert tags.allow_nan and not tags.sparse
+
+
+# --- errors --------------------------------------------------------------------------------
+
+IMPOSSIBLE = [recall() >= 0.99, false_positive_rate() <= 0.01]
+
+
+def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
+    clf = ConstrainedThreshold(RATE, None, IMPOSSIBLE)
+    with pytest.raises(InfeasibleConstraintsError, match=r"recall.* is .*missed by") as caught:
+        clf.fit(X, Y)
+    assert not hasattr(clf, "estimator_")
+    closest = pickle.loads(pickle.dumps(caught.value)).closest_
+    assert not closest.feasible_ and not closest.constraint_report_["satisfied"].all()
+    scores = out_of_fold(RATE, "predict_proba")
+    distinct = np.unique(scores)
+    slacks = [judge(scores, cut, 1, error_rate(), IMPOSSIBLE)[1] for cut in [-1, *distinct]]
+    assert closest.constraint_report_["slack"].min() == pytest.approx(max(slacks))
+    assert closest.predict(X).shape == (len(X),)
+
+
+def three_classes():
+    return LogisticRegression().fit(X, np.arange(len(X)) % 3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "error", "message"),
+    [
+        ({"constraints": recall({"gender": "F"}) >= 0.5}, {}, ValueError, "unknown column"),
+        ({"constraints": recall(on="extra") >= 0.5}, {}, ValueError, "pass X_extra"),
+        ({"constraints": [recall()]}, {}, TypeError, "is a rate, not a constraint"),
+        ({"objective": difference(recall, by="sex")}, {}, ValueError, "bound it instead"),
+        ({"constraints": IMPOSSIBLE}, {}, InfeasibleConstraintsError, "No threshold meets"),
+        ({"pos_label": 2}, {}, ValueError, "pos_label=2 is not among the classes"),
+        ({"estimator": LinearRegression()}, {}, ValueError, "'estimator' parameter"),
+        ({"response_method": "decision_function", "estimator": FOREST}, {}, ValueError,
+         "RandomForestClassifier has no decision_function"),
+        ({"cv": RepeatedStratifiedKFold(n_splits=3, n_repeats=2)}, {}, ValueError,
+         "tests row .* 2 times"),
+        ({"cv": [(np.flatnonzero(Y), np.flatnonzero(Y == 0))], "constraints": []}, {}, ValueError,
+         "trains on one class"),
+        ({"cv": "prefit"}, {}, NotFittedError, "takes a fitted estimator"),
+        ({"cv": "prefit", "estimator": three_classes()}, {}, ValueError, "Only binary"),
+        ({"cv": "prefit", "estimator": clone(RATE).fit(X, Y)}, {"y": Y + 1}, ValueError,
+         r"y has \[2\], which estimator has not seen"),
+        ({"cv": "prefit", "estimator": clone(RATE).fit(X, Y)}, {"sample_wait": WEIGHT}, ValueError,
+         "sample_wait: passed for the fit"),
+        ({}, {"y": np.ones(len(X))}, ValueError, "one class only"),
+        ({}, {"y": np.arange(len(X)) % 3}, ValueError, "Only binary"),
+        ({}, {"sample_weight": (Y == 1).astype(float)}, ValueError, "one class have weight 0"),
+        ({}, {"attributes": ATTRIBUTES[:50]}, ValueError, "attributes has 50 rows for 120"),
+        ({}, {"y_extra": Y_EXTRA}, ValueError, "passed without X_extra"),
+        ({}, {"X_extra": X_EXTRA[:, :2]}, ValueError, "X_extra does not fit X"),
+        ({}, {"X_extra": NAMED_EXTRA}, ValueError, "X_extra has column names and X has none"),
+    ],
+)  # fmt: skip
+def test_bad_input_leaves_what_was_fitted(parameters, given, error, message):
+    clf = fit([recall() >= 0.9])
+    answers = clf.predict(X)
+    clf.set_params(**parameters)
+    before = dict(vars(clf))
+    with pytest.raises(error, match=message):
+        clf.fit(**({"X": X, "y": Y, "attributes": ATTRIBUTES} | given))
+    assert vars(clf) == before and all(vars(clf)[name] is before[name] for name in before)
+    np.testing.assert_array_equal(clf.predict(X), answers)
+
+
+def test_scores_must_be_finite():
+    class Broken(LogisticRegression):
+        def predict_proba(self, X):
+            return np.where(np.arange(len(X))[:, None] == 3, np.nan, super().predict_proba(X))
+
+    with pytest.raises(ValueError, match=r"Broken\.predict_proba answers nan in row 3"):
+        fit(estimator=Broken())
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        ConstrainedThreshold(RATE).predict(X)
+    with pytest.raises(NotFittedError):
+        ConstrainedThreshold(clone(RATE).fit(X, Y), cv="prefit").predict_proba(X)

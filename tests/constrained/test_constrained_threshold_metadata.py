@@ -1,0 +1,138 @@
+"""ConstrainedThreshold around and inside pipelines and searches; copies."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import estimator_html_repr
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.rates import churn, difference, f1, recall
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, X, Y
+
+RATE = LogisticRegression()
+WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
+PEOPLE, PEOPLE_EXTRA = (
+    pd.DataFrame(rows, columns=list("abcd"), index=table.index).join(table[["sex", "age"]])
+    for rows, table in ((X, ATTRIBUTES), (X_EXTRA, ATTRIBUTES_EXTRA))
+)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
+    clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
+    return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))
+
+
+# --- pipelines, searches, copies -----------------------------------------------------------
+
+
+def encoded(last):
+    steps = make_column_transformer(
+        (OneHotEncoder(drop="if_binary"), ["sex"]), (StandardScaler(), list("abcd"))
+    )
+    return make_pipeline(steps, last)
+
+
+PEOPLE_GOALS = [recall("sex == 'F'") >= 0.8, churn("deployed", on="extra") <= 0.4]
+NAMED = {"X_extra": PEOPLE_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_pipeline_inside(enabled):
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        clf = fit(PEOPLE_GOALS, encoded(RATE), rows=PEOPLE, metadata=NAMED)
+        assert clf.feasible_ and list(clf.feature_names_in_) == list(PEOPLE)
+        assert fit(difference(recall, by="sex") <= 0.3, encoded(RATE), rows=PEOPLE).feasible_
+
+
+def test_pipeline_outside(routing):
+    inner = ConstrainedThreshold(RATE, None, PEOPLE_GOALS)
+    model = Pipeline([*encoded(RATE).steps[:1], ("clf", inner)], transform_input=["X_extra"])
+    model.fit(PEOPLE, Y, attributes=ATTRIBUTES, **NAMED)
+    encode = model[0]
+    by_hand = fit(
+        PEOPLE_GOALS, rows=encode.transform(PEOPLE),
+        metadata=NAMED | {"X_extra": encode.transform(PEOPLE_EXTRA)},
+    )  # fmt: skip
+    assert model[-1].threshold_ == by_hand.threshold_
+    forgotten = Pipeline(model.steps)
+    with pytest.raises(ValueError, match="transform_input"):
+        forgotten.fit(PEOPLE, Y, attributes=ATTRIBUTES, **NAMED)
+
+
+def test_weights_reach_a_pipeline_inside(routing):
+    weighted = make_pipeline(
+        StandardScaler().set_fit_request(sample_weight=False),
+        LogisticRegression().set_fit_request(sample_weight=True),
+    )
+    routed = fit([recall() >= 0.9], weighted, metadata={"sample_weight": WEIGHT})
+    with sklearn.config_context(enable_metadata_routing=False):
+        plain = make_pipeline(StandardScaler(), LogisticRegression())
+        by_name = {"sample_weight": WEIGHT, "logisticregression__sample_weight": WEIGHT}
+        by_hand = fit([recall() >= 0.9], plain, metadata=by_name)
+        with pytest.warns(UserWarning, match="takes no sample_weight.*<step>__sample_weight"):
+            unweighted = fit([recall() >= 0.9], plain, metadata={"sample_weight": WEIGHT})
+    assert routed.threshold_ == by_hand.threshold_ != unweighted.threshold_
+    np.testing.assert_array_equal(routed.predict_proba(X), by_hand.predict_proba(X))
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_constrained_classifier_inside_gets_its_metadata(enabled):
+    """The one estimator whose own fit takes attributes and extra rows, sliced and whole."""
+    inner = ConstrainedRampClassifier(constraints=[churn("deployed", on="all") <= 0.4])
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        clf = fit([recall("sex == 'F'") >= 0.9], inner, cv=2, metadata=EXTRA)
+    assert clf.feasible_ and clf.estimator_.constraint_report_["n_rows"][0] == 200
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_searches(enabled):
+    goals = [[recall() >= 0.8], [recall() >= 0.95]]
+    grid = {"estimator__C": [0.01, 1.0], "constraints": goals}
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        search = GridSearchCV(ConstrainedThreshold(RATE, cv=3), grid, cv=2, scoring="recall")
+        search.fit(X, Y, attributes=ATTRIBUTES)
+        assert search.best_params_["constraints"] == goals[1]
+        inside = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2)
+        assert fit([recall() >= 0.9], inside).n_features_in_ == 4
+
+
+def test_cross_validate_slices(routing):
+    weighted = clone(RATE).set_fit_request(sample_weight=True)
+    clf = ConstrainedThreshold(weighted, None, PEOPLE_GOALS[0])
+    params = {"attributes": ATTRIBUTES, "sample_weight": WEIGHT + 1}
+    result = cross_validate(
+        clf, X, Y, cv=2, params=params, return_estimator=True, return_indices=True,
+        error_score="raise",
+    )  # fmt: skip
+    for model, rows in zip(result["estimator"], result["indices"]["train"], strict=True):
+        part = {"attributes": ATTRIBUTES.iloc[rows], "sample_weight": WEIGHT[rows] + 1}
+        assert model.threshold_ == clone(clf).fit(X[rows], Y[rows], **part).threshold_
+
+
+def test_copies_and_pictures():
+    clf = ConstrainedThreshold(LogisticRegression(C=2), f1(), [recall() >= 0.9], cv=3)
+    assert "objective=f1()" in repr(clf) and "recall() >= 0.9" in repr(clf)
+    assert "LogisticRegression" in estimator_html_repr(clf)
+    fitted = clone(clf).fit(X, Y)
+    for again in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+        pd.testing.assert_frame_equal(again.constraint_report(X, Y), fitted.constraint_report(X, Y))
+    assert not hasattr(clone(fitted), "threshold_") and repr(clone(fitted)) == repr(clf)
+    assert not hasattr(clf.estimator, "classes_")  # fit trains clones
