@@ -77,8 +77,9 @@ class RampProblem:
 
         Infinite where the ratio is undefined.
         """
-        value, below = self.objective.values(positive)[0], self.objective.fractions(positive)[1][0]
-        return np.inf if np.isnan(value) else float(value + regulariser / below)
+        above, below = self.objective.fractions(positive)
+        value = self.objective.quotients(above[:, None] + regulariser, below[:, None])[0, 0]
+        return np.inf if np.isnan(value) else float(value)
 
     def violation(self, positive: np.ndarray) -> np.ndarray:
         """Normalised violations of the constraints at answers pi; negative inside."""

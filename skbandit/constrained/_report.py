@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._threshold import MET
 from skbandit.rates._atom import Atom
-from skbandit.rates._bind import BoundConstraints, EmptyRateError
+from skbandit.rates._bind import MET, BoundConstraints, EmptyRateError
 from skbandit.rates._data import Data
 from skbandit.rates._interval import interval
 from skbandit.rates._metric import count
@@ -53,16 +52,15 @@ def report_table(
             "on": [_datasets(constraint.rate.atoms) for constraint in goals.constraints],
             "n_rows": goals.n_rows,
             "bound": goals.bound,
-            "expected": np.nan if expected is None else goals.values(expected),
             "value": values,
             "slack": slack,
             "satisfied": pd.array(slack >= -MET, dtype="boolean"),
-            "multiplier": np.nan if multipliers is None else multipliers,
         }
     )
     table["satisfied"] = table["satisfied"].where(measured)
-    absent = {"expected": expected is None, "multiplier": multipliers is None}
-    return table.drop(columns=[name for name, is_absent in absent.items() if is_absent])
+    if expected is not None:
+        table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
+    return table if multipliers is None else table.assign(multiplier=multipliers)
 
 
 def add_intervals(

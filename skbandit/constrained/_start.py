@@ -98,8 +98,9 @@ def _along_intercept(
     rows: csr_array, z: np.ndarray
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """Sorted kinks, and the function that gives ``rows @ ramp(z + b)`` at any array of b."""
-    order = np.argsort(np.concatenate([-0.5 - z, 0.5 - z]), kind="stable")
-    kinks = np.concatenate([-0.5 - z, 0.5 - z])[order]
+    kinks = np.concatenate([-0.5 - z, 0.5 - z])
+    order = np.argsort(kinks, kind="stable")
+    kinks = kinks[order]
     dense = rows.toarray()
     turns = np.hstack([dense, -dense])[:, order]
     slopes = np.hstack([np.zeros((len(dense), 1)), np.cumsum(turns, axis=1)])

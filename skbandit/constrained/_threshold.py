@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.rates._bind import BoundConstraints, Forms
-
-MET = 1e-9
-"""Rounding allowed in a hard rate before its bound counts as missed."""
+from skbandit.rates._bind import MET, BoundConstraints, Forms
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""
@@ -103,8 +100,7 @@ def _values_by_cut(forms: Forms, order: np.ndarray, heads: np.ndarray) -> np.nda
     below = forms.denominator_constant[:, None]
     if forms.denominator.nnz:
         below = below + _head_sums(forms.denominator, order, heads)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 1e-12, above / below, np.nan)
+    return forms.quotients(above, below)
 
 
 def _head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:

@@ -18,8 +18,9 @@ from skbandit.constrained._mm import (
 from skbandit.constrained._problem import FEASIBLE, Point, RampProblem
 from skbandit.constrained._ramp import ramp
 from skbandit.constrained._start import starts
-from skbandit.constrained._threshold import MET, Threshold, best_threshold
+from skbandit.constrained._threshold import Threshold, best_threshold
 from skbandit.constrained.solvers import Solver
+from skbandit.rates._bind import MET
 
 USELESS = 0.005
 """A threshold whose objective is worse than MM promised by more than this is not taken."""
@@ -90,11 +91,16 @@ def _with_threshold(
     where it is (SOLVERS, start, threshold, path).
     """
     best = replace(trained, threshold=_search(problem, trained.point))
+    if not trained.mm.feasible:
+        return best
+    promised = _promised(problem, trained.point)
     current, bounds = trained.point, problem
     for _ in range(TIGHTEN_ROUNDS):
-        missed = problem.violation(_hard(problem, current))
-        if not trained.mm.feasible or _good_enough(problem, trained, best):
+        threshold = best.threshold
+        assert threshold is not None
+        if threshold.feasible and threshold.objective <= promised + USELESS:
             break
+        missed = problem.violation(_hard(problem, current))
         bounds = bounds.tightened(np.maximum(missed, 0.0) + TIGHTEN)
         mm = majorise_minimise(
             bounds, current, solver, max_iter=TIGHTEN_STEPS, tol=tol, report=report
@@ -115,13 +121,12 @@ def _hard(problem: RampProblem, point: Point) -> np.ndarray:
     return (problem.scores(point) > 0).astype(float)
 
 
-def _good_enough(problem: RampProblem, trained: Trained, best: Trained) -> bool:
-    assert best.threshold is not None
-    promised = max(
-        problem.objective_value(_hard(problem, trained.point)),
-        problem.objective_value(ramp(problem.scores(trained.point))),
+def _promised(problem: RampProblem, point: Point) -> float:
+    """The objective that MM led to expect: the worse of its two rules at its own b."""
+    return max(
+        problem.objective_value(_hard(problem, point)),
+        problem.objective_value(ramp(problem.scores(point))),
     )
-    return best.threshold.feasible and best.threshold.objective <= promised + USELESS
 
 
 def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:

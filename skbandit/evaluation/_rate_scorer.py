@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
-from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._bind import MET, bind_constraints, expand
 from skbandit.rates._data import Data
 from skbandit.rates._expression import as_rate
 from skbandit.rates._flatten import read_objective
@@ -23,7 +23,6 @@ from skbandit.rates._range import smallest_value
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_TOLERANCE = 1e-9
 # A constraint is missed by at most this much, as a score must stay finite.
 _FURTHEST = 1e15
 
@@ -155,7 +154,7 @@ class RateScorer(BaseEstimator):
         if not len(values):
             raise ValueError(f"{objective.label} cannot be measured: no group has rows for it.")
         slack, _ = _measure(constraints, data, positive)
-        missed = float(-slack[slack < -_TOLERANCE].sum())
+        missed = float(-slack[slack < -MET].sum())
         if missed > 0:
             return worst - missed * max(1.0, abs(worst))
         if undefined:

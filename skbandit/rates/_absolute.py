@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skbandit.rates._constraint import compare
 from skbandit.rates._expression import Rate, as_rate, shown
-from skbandit.rates._metric import measure
+from skbandit.rates._metric import on_given_rows, read_predictions, values_on
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -85,9 +85,6 @@ class AbsoluteRate:
         float
             The absolute value; for `each`, that of the group furthest from zero.
         """
-        over = (y_true, y_pred, attributes, sample_weight, pos_label)
-        if self.rate.grouped_by is None:
-            return abs(measure(self.rate, *over))
-        largest = measure(replace(self.rate, summary="max"), *over)
-        smallest = measure(replace(self.rate, summary="min"), *over)
-        return max(abs(largest), abs(smallest))
+        data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
+        known = values_on(on_given_rows(self.rate), data, positive)
+        return max(map(abs, known), default=float("nan"))

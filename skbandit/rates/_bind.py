@@ -18,6 +18,9 @@ from skbandit.rates._data import Data, Rows
 from skbandit.rates._expression import Rate
 from skbandit.rates._labels import MISSING, encode
 
+MET = 1e-9
+"""Rounding allowed in a hard rate before its bound counts as missed."""
+
 
 class EmptyRateError(ValueError):
     """No row is left in the denominator of a rate."""
@@ -78,10 +81,14 @@ class Forms:
     def values(self, positive: np.ndarray) -> np.ndarray:
         """Values of shape (K,), nan where a denominator is empty."""
         above, below = self.fractions(positive)
+        return self.quotients(above[:, None], below[:, None])[:, 0]
+
+    def quotients(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+        """Divide sums over the N rows, of shape (K, ...); nan where a denominator is empty."""
         # coefficients are negative against a constant only: beyond this, a rest is no rounding
         rounding = self.denominator.shape[1] * np.finfo(float).eps * self.denominator_constant
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(below > rounding, above / below, np.nan)
+            return np.where(below > rounding[:, None], above / below, np.nan)
 
     def negated(self) -> Forms:
         """The same with opposite sign."""

@@ -25,7 +25,7 @@ def read_predictions(
     """One dataset and the positive answers (floats 0 and 1) on its rows."""
     n = len(y_pred)
     check_consistent_length(y_pred, y_true)
-    seen = distinct(y_pred) if y_true is None else distinct(y_true)
+    seen = [] if y_true is None else distinct(y_true)
     labels = list(dict.fromkeys([*seen, *distinct(y_pred)]))
     check_two_labels(labels, pos_label)
     answers = encode(y_pred, pos_label, labels, "y_pred")
@@ -53,27 +53,35 @@ def measure(
 def measure_on(rate: Rate, data: Data, positive: np.ndarray) -> float:
     """The value of a rate on one dataset; group forms give their worst group or pair."""
     here = on_given_rows(rate)
-    if here.grouped_by is None:
-        return _single(here, data, positive)
-    column, size = here.grouped_by
-    groups = data.groups(column, {"train"}, repr(rate))
-    values = [
-        _single(fill(here, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
-        for chosen in itertools.permutations(groups, size)
-    ]
-    known = [value for value in values if not np.isnan(value)]
-    if not values:
-        warnings.warn(
-            f"{rate} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
+    known = values_on(here, data, positive)
     if not known:
         return float("nan")
+    if here.grouped_by is None:
+        return known[0]
     # what is worst is up to the groups' own terms, as in each(recall, by="g") - recall()
     own = replace(here, terms=tuple((c, atom) for c, atom in here.terms if atom.group))
     summary = here.summary or ("min" if own.greater_is_better else "max")
     return min(known) if summary == "min" else max(known)
+
+
+def values_on(here: Rate, data: Data, positive: np.ndarray) -> list[float]:
+    """What is defined of a rate's one value, or of those of its groups or pairs."""
+    if here.grouped_by is None:
+        value = _single(here, data, positive)
+        return [] if np.isnan(value) else [value]
+    column, size = here.grouped_by
+    groups = data.groups(column, {"train"}, repr(here))
+    values = [
+        _single(fill(here, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
+        for chosen in itertools.permutations(groups, size)
+    ]
+    if not values:
+        warnings.warn(
+            f"{here} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
+            UndefinedMetricWarning,
+            stacklevel=4,
+        )
+    return [value for value in values if not np.isnan(value)]
 
 
 def on_given_rows(rate: Rate) -> Rate:
@@ -90,7 +98,7 @@ def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> fl
     except EmptyRateError as error:
         value, why = float("nan"), str(error)
     if np.isnan(value):
-        warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=4)
+        warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=5)
     return value
 
 

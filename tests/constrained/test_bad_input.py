@@ -266,7 +266,7 @@ def test_solver_that_is_missing_or_fails(options, message):
     import cvxpy
 
     if options["solver"] in cvxpy.installed_solvers() and options["solver"] == "GUROBI":
-        pytest.skip("installed here")
+        pytest.skip("this solver is installed here: what is said in its absence cannot be seen")
     refused(SolverError, message, solver_options=options)
 
 
