@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csc_array, csr_array, vstack
 
 KINK = 1e-6
 """How close to a kink of the ramp a row counts as being on it.
@@ -62,6 +63,19 @@ class ConvexProblem:
         """Values of rows 0..m, shape (1 + m,), without the regulariser."""
         return self.P @ hinge(f) + self.Q @ hinge(-f) - self.gamma
 
+    @cached_property
+    def by_row(self) -> csr_array:
+        """P and Q as one array of shape (n, 1 + m), for loops over the rows of X.
+
+        A positive entry s in column k is the cost P[k, j] = s of a positive answer, a negative
+        one the cost Q[k, j] = -s of a negative answer; a row with both has two entries.
+        """
+        stacked = csc_array(vstack([self.P, -self.Q]))
+        K = len(self.gamma)
+        return csr_array(
+            (stacked.data, stacked.indices % K, stacked.indptr), shape=(stacked.shape[1], K)
+        )
+
 
 def majorise(
     X: Any,
@@ -86,6 +100,6 @@ def majorise(
 
 
 def _keep(weights: csr_array, columns: np.ndarray) -> csr_array:
-    kept = csr_array(weights @ diags_array(columns.astype(float)))
-    kept.eliminate_zeros()
-    return kept
+    kept = columns[weights.indices]
+    indptr = np.append(0, np.cumsum(kept))[weights.indptr].astype(weights.indptr.dtype)
+    return csr_array((weights.data[kept], weights.indices[kept], indptr), shape=weights.shape)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import KINK, hinge, majorise, ramp
+from skbandit.constrained._ramp import KINK, ConvexProblem, hinge, majorise, ramp
 
 ROUNDING = 1e-12
 seeds = st.integers(0, 2**32 - 1)
@@ -106,3 +106,16 @@ def test_flat_rows_cost_a_constant_and_are_not_stored(seed):
     low = majorise(X, P, Q, gamma, 1.0, np.full(n, -2.0))
     assert low.Q.nnz == 0
     np.testing.assert_allclose(low.gamma, gamma - Q.sum(axis=1))
+
+
+def test_costs_by_row_are_those_of_P_and_Q():
+    rng = np.random.default_rng(0)
+    P, Q = (csr_array(np.maximum(rng.normal(size=(3, 20)), 0)) for _ in range(2))
+    problem = ConvexProblem(np.ones((20, 1)), P, Q, np.zeros(3), 1.0)
+    entries = problem.by_row.tocoo()  # a row with both costs has two entries
+    assert len(entries.data) == P.nnz + Q.nnz
+    for W, sign in ((P, 1), (Q, -1)):
+        found = np.zeros((3, 20))
+        mine = sign * entries.data > 0
+        np.add.at(found, (entries.col[mine], entries.row[mine]), np.abs(entries.data[mine]))
+        np.testing.assert_array_equal(found, W.toarray())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Solution:
         Row 0 + alpha/2 |w|^2 (+ penalty of the elastic slack) at this solution.
     dual : float
         A lower bound on the optimal value.
+    state : object
+        What its solver wants back when it starts from this solution; nobody else reads it.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Solution:
     multipliers: np.ndarray
     primal: float
     dual: float
+    state: Any = None
 
     @property
     def gap(self) -> float:
@@ -74,7 +77,9 @@ class Solver(Protocol):
         """What `solver_` says."""
         ...
 
-    def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
+    def solve(
+        self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
+    ) -> Solution:
         """Solve the problem, or raise SolverError.
 
         Parameters
@@ -85,7 +90,9 @@ class Solver(Protocol):
             Price of a unit of constraint violation: infinite for hard constraints, finite
             in elastic mode, where it caps the multipliers.
         tol : float
-            The accuracy aimed at.
+            The gap aimed at.
+        warm : Solution, optional
+            Of a neighbouring problem, such as that of the last MM step, to start from.
 
         Returns
         -------

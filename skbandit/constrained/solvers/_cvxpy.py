@@ -55,7 +55,9 @@ class CvxpySolver:
     options: dict[str, Any] = field(default_factory=dict)
     name: str = "cvxpy"
 
-    def solve(self, problem: ConvexProblem, penalty: float, tol: float) -> Solution:
+    def solve(
+        self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
+    ) -> Solution:
         """Solve the problem, and polish the solution.
 
         Parameters
@@ -66,6 +68,8 @@ class CvxpySolver:
             Price of a unit of constraint violation; infinite for hard constraints.
         tol : float
             Passed to PIQP and Clarabel as their tolerances; others use their own.
+        warm : Solution, optional
+            Not used: interior points start from their own.
 
         Returns
         -------
