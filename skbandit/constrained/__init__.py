@@ -2,5 +2,11 @@
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
 from skbandit.constrained._constrained_threshold import ConstrainedThreshold
+from skbandit.constrained._path import ConstraintPath, constraint_path
 
-__all__ = ["ConstrainedRampClassifier", "ConstrainedThreshold"]
+__all__ = [
+    "ConstrainedRampClassifier",
+    "ConstrainedThreshold",
+    "ConstraintPath",
+    "constraint_path",
+]

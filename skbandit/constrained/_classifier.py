@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,18 +16,26 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.constrained._base import ConstrainedClassifierMixin
+from skbandit.constrained._cross_fit import CrossFitted, leave_folds_out, train_with_margin
 from skbandit.constrained._goals import Classes, Declared, Goals
 from skbandit.constrained._input import Extra, class_factors, read_extra, read_rows
+from skbandit.constrained._mm import Step
 from skbandit.constrained._problem import Point, RampProblem, compile_problem
 from skbandit.constrained._ramp import ramp
-from skbandit.constrained._report import missed
+from skbandit.constrained._report import add_margins, missed, report_table
 from skbandit.constrained._train import Trained, train
-from skbandit.constrained.solvers import CvxpySolver, Solver
+from skbandit.constrained.solvers._choose import NAMES, choose_solver
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._data import Data
 from skbandit.utils._draft import all_or_nothing
-from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
+from skbandit.utils._progress import fit_task
+from skbandit.utils._sklearn_compat import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    fit_context,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,7 +45,7 @@ ROUGH = 1e-4
 """A convex problem solved less exactly than this, in units of the objective, is told of."""
 
 
-class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
+class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
     """Linear classifier that meets declared goals on rates.
 
     It minimises (or maximises) one rate expression under bounds on others,
@@ -63,11 +71,16 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         Majorisation-minimisation steps at most.
     tol : float, default=1e-5
         A step that lowers the objective by less ends the training.
-    solver : {"auto", "cvxpy"}, default="auto"
-        Solver of the convex problem in each step. "auto" is cvxpy.
+    solver : {"auto", "newton", "cvxpy", "cutting_plane"}, default="auto"
+        Solver of the convex problem in each step. "newton" is the fast one: smoothed Newton
+        steps for up to 1,000 features, an augmented Lagrangian for more. "cvxpy" is the
+        reference: interior points, exact, and slow beyond some thousand rows.
+        "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. "auto"
+        is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton.
     solver_options : dict, default=None
         Passed to the solver. For cvxpy: the arguments of ``cvxpy.Problem.solve``, as in
-        ``{"solver": "CLARABEL"}``; by default PIQP if installed, else Clarabel.
+        ``{"solver": "CLARABEL"}``; by default PIQP if installed, else Clarabel. For newton:
+        ``max_iter``, steps for one convex problem.
     threshold : {"shift"} or None, default="shift"
         Whether to move the intercept to the best threshold that meets the constraints.
     pos_label : label, default=None
@@ -79,7 +92,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Of `sample_predict`; training draws no random numbers.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 prints a line for each step. With scikit-learn 1.9 or newer,
+        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
+    margin : float between 0 and 0.5, or None, default=None
+        Probability, at most, that any constraint met in training is violated in the
+        population that the rows are drawn from (a probability, not a distance). None takes
+        training rates at face value: a bound that binds is then violated more often than
+        not. Takes some 6 to 18 times as long; see Notes.
 
     Attributes
     ----------
@@ -106,9 +125,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         One row a constraint, on the training data: `constraint`, `on`, `n_rows`, `bound`,
         `expected` (of the randomised rule), `value` (of the deterministic one), `slack`,
         `satisfied` (the latter's; rarely one rule holds where the other does not),
-        `multiplier`.
+        `multiplier`. With `margin`, rates are those of models trained without the rows that
+        they answer, and a column `margin` after `slack` says how much of it is needed:
+        `satisfied` is what has as much.
     feasible_ : bool
-        Whether the deterministic rule meets every constraint on the training data.
+        Whether the deterministic rule meets every constraint on the training data, with
+        the margin, if there is one.
     solver_ : str
         The solver used.
     n_features_in_ : int
@@ -126,6 +148,20 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
     `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
     is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
     probability.
+
+    With ``margin=delta`` each of m constraints must keep inside its bound the one-sided
+    confidence limit, at level 1 - delta/m, of what it bounds: Clopper and Pearson's for a
+    single rate, conservatively combined for expressions of several (for a difference between
+    two groups some 1.7 times as wide as it might be). A linear rule does better on the rows
+    it is trained on than on new ones, the more so the more features there are; so the limits
+    are taken of out-of-fold rates, by models trained in the same way without a fifth of the
+    rows each. Bounds move inwards by the limit's width and that excess, all models are
+    trained again, and the threshold is the best one within all limits. The promise rests on
+    independent rows and on the folds' models resembling the final one: it holds as the
+    number of rows grows, and is not exact for few. Measured with delta = 0.1: of 100 samples
+    of 300 rows with 8 features, 11 broke a bound on recall, of 40 samples of 2,000 rows of
+    Adult with 123 features, 4; without a margin, 36 of 40 and 4 of 8.
+    An exact promise is made by `ConstrainedThreshold` on rows set aside for it.
 
     Examples
     --------
@@ -149,7 +185,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"auto", "cvxpy"})],
+        "solver": [StrOptions(set(NAMES))],
         "solver_options": [dict, None],
         "threshold": [StrOptions({"shift"}), None],
         "pos_label": "no_validation",
@@ -157,6 +193,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "margin": [Interval(Real, 0, 0.5, closed="neither"), None],
     }
 
     def __init__(
@@ -176,6 +213,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        margin: float | None = None,
     ) -> None:
         self.objective = objective
         self.constraints = constraints
@@ -191,6 +229,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.margin = margin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -246,11 +285,19 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
             `closest_`, and this estimator is left as it was.
         """
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        with all_or_nothing(self) as draft:
-            draft._fit(X, y, sample_weight, attributes, extra)
+        with fit_task(self, X, y, sample_weight) as step_done, all_or_nothing(self) as draft:
+            draft._fit(X, y, sample_weight, attributes, extra, step_done)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        attributes: Any,
+        extra: Extra,
+        step_done: Callable[[str], None],
+    ) -> None:
         declared = Declared.read(self.objective, self.constraints)
         previous = vars(self).copy() if self.warm_start else {}
 
@@ -270,34 +317,45 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
 
-        goals = declared.bind(data, factors)
+        goals = declared.bind(data, factors, self.margin)
         self._constraints = goals.constraints.constraints
         design = _stack(X, X_extra)
-        problem = compile_problem(
-            design,
-            goals.objective,
-            goals.maximise,
-            goals.constraints,
-            float(self.alpha),
-            self.fit_intercept,
-        )
-        solver = self._make_solver()
-        trained = train(
-            problem,
-            solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            shift=self.threshold == "shift" and self.fit_intercept,
-            warm=self._previous_point(previous, X.shape[1]),
-            report=(lambda step: print(f"[ConstrainedRampClassifier] {step}"))
-            if self.verbose
-            else (lambda step: None),
-        )
-        self.solver_ = solver.name
-        self._keep(trained, problem, goals, design)
+        solver = choose_solver(self.solver, self.solver_options or {}, *design.shape)
 
-    def _make_solver(self) -> Solver:
-        return CvxpySolver(dict(self.solver_options or {}))
+        def compiled(goals: Goals) -> RampProblem:
+            return compile_problem(
+                design,
+                goals.objective,
+                goals.maximise,
+                goals.constraints,
+                float(self.alpha),
+                self.fit_intercept,
+            )
+
+        def report(step: Step) -> None:
+            if self.verbose:
+                print(f"[ConstrainedRampClassifier] {step}")
+            step_done("MM step")
+
+        def run(problem: RampProblem, warm: Point | None) -> Trained:
+            return train(
+                problem,
+                solver,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                shift=self.threshold == "shift" and self.fit_intercept,
+                warm=warm,
+                report=report,
+            )
+
+        self.solver_ = solver.name
+        problem, warm = compiled(goals), self._previous_point(previous, X.shape[1])
+        if self.margin is None:
+            self._keep(run(problem, warm), problem, goals, design)
+        else:
+            parts = leave_folds_out(declared, goals, factors)
+            found = train_with_margin(design, goals, parts, compiled, run, warm)
+            self._keep(found.trained, problem, goals, design, found)
 
     def _previous_point(self, previous: dict[str, Any], n_features: int) -> Point | None:
         coef = previous.get("coef_")
@@ -314,6 +372,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         problem: RampProblem,
         goals: Goals,
         design: Any,
+        unseen: CrossFitted | None = None,
     ) -> None:
         """Turn what training found into fitted attributes, or say what could not be met."""
         sign, point = self._classes.orientation, trained.point
@@ -327,23 +386,31 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, BaseEstimator):
         measured = goals.constraints.n_rows > 0
         self.multipliers_ = np.full(len(measured), np.nan)
         self.multipliers_[measured] = problem.shadow_prices(trained.multipliers, expected)
-        self.constraint_report_ = self._report(self._linear(design), goals.data, goals.constraints)
-        satisfied = self.constraint_report_["satisfied"]
+        if unseen is None:
+            report = self._report(self._linear(design), goals.data, goals.constraints)
+        else:
+            answers, drawn = unseen.answers, unseen.expected
+            report = report_table(goals.constraints, goals.data, answers, drawn, self.multipliers_)
+            report = add_margins(report, goals.constraints, goals.limits, answers)
+        self.constraint_report_ = report
+        satisfied = report["satisfied"]
         self.feasible_ = bool(satisfied.fillna(True).all())
         # N - tD >= 0 holds where D = 0, but a precision of no answers is not a met one
-        promised = self.constraint_report_["expected"][measured]
-        if not self.feasible_ and not (trained.mm.feasible and promised.notna().all()):
+        promised = report["expected"][measured]
+        drawn_holds = trained.mm.feasible and promised.notna().all()
+        single = self.threshold == "shift"
+        if not self.feasible_ and not (drawn_holds and (unseen is None or not single)):
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
-                f"{missed(self.constraint_report_)}. The closest model is in the error's "
+                f"{missed(report, goals.constraints)}. The closest model is in the error's "
                 f"closest_.{more}",
                 self,
             )
-        if not self.feasible_ and self.threshold == "shift":
+        if not self.feasible_ and single:
             warnings.warn(
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
-                f"does: {missed(self.constraint_report_)}.",
+                f"does: {missed(report, goals.constraints)}.",
                 UserWarning,
                 stacklevel=5,
             )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skbandit.constrained._input import with_weights
+from skbandit.constrained._margin import Limit, confidence_limits
 from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
 from skbandit.rates._bind import BoundConstraints, Forms, bind_constraints, bind_rate, expand
 from skbandit.rates._data import Data
@@ -33,7 +36,8 @@ class Classes:
     def read(cls, y: np.ndarray, pos_label: Any) -> Classes:
         """Find the classes in y; `pos_label` None makes the second positive."""
         check_classification_targets(y)
-        return cls.of(np.unique(y), pos_label, type_of_target(y))
+        labels = np.unique(y)
+        return cls.of(labels, pos_label, type_of_target(y) if len(labels) > 2 else "binary")
 
     @classmethod
     def of(cls, labels: np.ndarray, pos_label: Any, kind: str = "multiclass") -> Classes:
@@ -73,12 +77,15 @@ class Goals:
         One-sided, groups filled in.
     data : Data
         The rows.
+    limits : tuple of Limit
+        One for each constraint that was not skipped, if a margin was asked for, else none.
     """
 
     objective: Forms
     maximise: bool
     constraints: BoundConstraints
     data: Data
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,10 +107,27 @@ class Declared:
             )
         return cls(objective, declared)
 
-    def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
+    def bind(
+        self, data: Data, factors: np.ndarray | None = None, margin: float | None = None
+    ) -> Goals:
         """Bind to data; `factors` multiply the weights of the rows of X in the objective."""
         weighted = data if factors is None else with_weights(data, factors)
         above, below, _ = bind_rate(self.objective, weighted)
         constraints = bind_constraints(expand(self.constraints, data), data)
         forms = Forms.stack([(above, below)], len(data))
-        return Goals(forms, bool(self.objective.greater_is_better), constraints, data)
+        limits = () if margin is None else confidence_limits(constraints, data, margin)
+        maximise = bool(self.objective.greater_is_better)
+        return Goals(forms, maximise, constraints, data, limits)
+
+    def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
+        """Bind to some of the rows what is bound to all; what they lack is skipped."""
+        train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
+        train = replace(train, weight=train.weight * kept[:n])
+        if extra is not None:
+            extra = replace(extra, weight=extra.weight * kept[n:])
+        data = replace(whole.data, train=train, extra=extra)
+        above, below, _ = bind_rate(self.objective, with_weights(data, factors))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
+        return Goals(Forms.stack([(above, below)], len(data)), whole.maximise, bound, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from skbandit.constrained.solvers import Solution, Solver, SolverError
 FIRST_PRICE, RAISE_PRICE, LAST_PRICE = 2.0, 5.0, 1e4
 """Price of a unit of violation while there is no feasible point; it caps the multipliers."""
 
-ACCURACY = 1e-10
-"""Asked of the inner solver: MM paths branch at kinks, so a loose solve is another path."""
+TOL, LOOSEST = 1e-5, 1e-5
+"""Where `tol` is looser than TOL, the last step need not be as exact as the solver can."""
+
+FINER = 2.0
+"""A step is solved to this many times what the last one gained, within what a solver offers."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +88,26 @@ def majorise_minimise(
     From a feasible point every step stays feasible and never raises the objective. From an
     infeasible one the constraints are elastic: violations are paid for, at a price that
     rises while it is too low, until the point is feasible or nothing is gained any more.
+
+    Early steps are solved as roughly as `solver` offers, later ones the more exactly the less
+    they gain, and only a step that was solved exactly is the last of a converged run.
     """
     point, path = start, []
     objective, violations = evaluate(problem, point)
     price = FIRST_PRICE
-    multipliers = np.zeros(len(problem.rhs))
+    rough, exact = problem.unit * solver.rough, problem.unit * _exactness(solver, tol)
+    solution, accuracy = guess(point, np.zeros(len(problem.rhs))), rough
     converged = False
     for number in range(1, max_iter + 1):
         began = time.perf_counter()
         inside = worst(violations) <= FEASIBLE
-        solution = _solve(problem, point, solver, math.inf if inside else price)
+        last = accuracy <= exact or number == max_iter
+        accuracy = exact if last else accuracy
+        # the price of violations is what an elastic problem is measured in
+        wanted = accuracy if inside or last else accuracy * price
+        solution = _solve(problem, point, solver, math.inf if inside else price, wanted, solution)
         proposed = Point(solution.coef, solution.intercept)
         new_objective, new_violations = evaluate(problem, proposed)
-        multipliers = solution.multipliers
         before = _penalised(objective, violations, 0.0 if inside else price)
         after = _penalised(new_objective, new_violations, 0.0 if inside else price)
         stays = not inside or worst(new_violations) <= FEASIBLE
@@ -108,12 +118,23 @@ def majorise_minimise(
             Step(number, objective, worst(violations), solution.gap, time.perf_counter() - began)
         )
         too_cheap = worst(violations) > FEASIBLE and price < LAST_PRICE
-        if before - after < tol and not too_cheap and (inside or worst(violations) > FEASIBLE):
+        stays_out = inside or worst(violations) > FEASIBLE
+        if before - after < tol and not too_cheap and stays_out and last:
             converged = True
             break
-        if too_cheap and (before - after < tol or (multipliers >= 0.999 * price).any()):
+        if too_cheap and (before - after < tol or (solution.multipliers >= 0.999 * price).any()):
             price *= RAISE_PRICE
-    return MMResult(point, multipliers, tuple(path), worst(violations), converged, solution.gap)
+        gain = max(before - after, 0.0)
+        accuracy = exact if gain < tol else min(accuracy, max(FINER * gain, exact))
+        solution = replace(solution, coef=point.coef, intercept=point.intercept)
+    return MMResult(
+        point, solution.multipliers, tuple(path), worst(violations), converged, solution.gap
+    )
+
+
+def _exactness(solver: Solver, tol: float) -> float:
+    """The gap of a last step: finer than what `tol` counts as nothing gained."""
+    return max(solver.exact, min(solver.exact * max(1.0, tol / TOL) ** 2, LOOSEST))
 
 
 def evaluate(problem: RampProblem, point: Point) -> tuple[float, np.ndarray]:
@@ -132,12 +153,24 @@ def _penalised(objective: float, violations: np.ndarray, price: float) -> float:
     return objective + price * float(np.maximum(violations, 0.0).sum())
 
 
-def _solve(problem: RampProblem, point: Point, solver: Solver, price: float) -> Solution:
+def guess(point: Point, multipliers: np.ndarray) -> Solution:
+    """A point as something for a solver to start from."""
+    return Solution(point.coef, point.intercept, multipliers, math.inf, -math.inf)
+
+
+def _solve(
+    problem: RampProblem,
+    point: Point,
+    solver: Solver,
+    price: float,
+    accuracy: float,
+    warm: Solution,
+) -> Solution:
     convex = problem.majorise_at(point)
     try:
-        return solver.solve(convex, price, ACCURACY)
+        return solver.solve(convex, price, accuracy, warm)
     except SolverError:
         if math.isfinite(price):
             raise
         # Feasible only within tolerance, or with no interior: let the constraints give a hair.
-        return solver.solve(convex, LAST_PRICE, ACCURACY)
+        return solver.solve(convex, LAST_PRICE, accuracy, warm)

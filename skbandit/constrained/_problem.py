@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained._ramp import ConvexProblem, majorise, ramp
+from skbandit.constrained._ramp import ConvexProblem, canonical, majorise, ramp
 from skbandit.rates._bind import BoundConstraints, Forms, nonnegative_rows, weight_rows
 
 FEASIBLE = 1e-6
@@ -59,6 +60,11 @@ class RampProblem:
     alpha: float
     fit_intercept: bool
 
+    @cached_property
+    def unit(self) -> float:
+        """The sum of the objective's costs: what gaps are measured in."""
+        return float(np.abs(self.objective.numerator.data).sum()) or 1.0
+
     @property
     def fractional(self) -> bool:
         """Whether the objective is a ratio, to be linearised in every step."""
@@ -92,15 +98,27 @@ class RampProblem:
         lowers that below 0 lowers the ratio (Dinkelbach 1967).
         """
         f = self.scores(point)
+        if self.fractional:
+            P, Q, gamma = self._costs(self.objective_value(ramp(f), self.regulariser(point)))
+        else:
+            P, Q, gamma = self._linear_costs
+        if not constrained:
+            P, Q, gamma = P[[0]], Q[[0]], gamma[:1]
+        return majorise(self.X, P, Q, gamma, self.alpha, f, self.fit_intercept)
+
+    @cached_property
+    def _linear_costs(self) -> tuple[csr_array, csr_array, np.ndarray]:
+        return self._costs(0.0)
+
+    def _costs(self, rho: float) -> tuple[csr_array, csr_array, np.ndarray]:
+        """P, Q and gamma of N - rho D, or of the objective itself, and of the constraints."""
         goal, constant = self.objective.numerator, self.objective.numerator_constant
         if self.fractional:
-            rho = self.objective_value(ramp(f), self.regulariser(point))
             goal = goal - rho * self.objective.denominator
             constant = constant - rho * self.objective.denominator_constant
-        signed = csr_array(vstack([goal, self.rows])) if constrained else csr_array(goal)
-        rhs = np.append(-constant, self.rhs if constrained else [])
-        P, Q, gamma = nonnegative_rows(signed, rhs)
-        return majorise(self.X, P, Q, gamma, self.alpha, f, self.fit_intercept)
+        return nonnegative_rows(
+            csr_array(vstack([goal, self.rows])), np.append(-constant, self.rhs)
+        )
 
     def shadow_prices(self, multipliers: np.ndarray, positive: np.ndarray) -> np.ndarray:
         """Multipliers per unit of the bounds as the user wrote them.
@@ -114,6 +132,13 @@ class RampProblem:
         """Return the problem with every normalised bound moved inwards by `by`."""
         return replace(self, rhs=self.rhs - by)
 
+    def with_margins(self, by: np.ndarray) -> RampProblem:
+        """Return the problem with every bound, as declared, moved inwards by `by`."""
+        sign = self.goals.sign
+        rows, rhs = weight_rows(self.goals.forms, self.goals.bound - sign * by, sign)
+        rows = csr_array(rows.multiply(1 / self.scale[:, None]))
+        return replace(self, rows=rows, rhs=rhs / self.scale)
+
 
 def compile_problem(
     X: Any,
@@ -125,7 +150,7 @@ def compile_problem(
 ) -> RampProblem:
     """Make Problem 2 of bound expressions over the rows of X."""
     objective, measured, used = what_counts(objective, maximise, goals)
-    X = csr_array(X)[used] if issparse(X) else X[used]
+    X = canonical(X) if len(used) == X.shape[0] else canonical(X)[used]
     rows, rhs = weight_rows(measured.forms, measured.bound, measured.sign)
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()
     scale[scale == 0] = 1.0

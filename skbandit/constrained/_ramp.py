@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, vstack
+from scipy.sparse import csc_array, csr_array, issparse, vstack
 
 KINK = 1e-6
 """How close to a kink of the ramp a row counts as being on it.
@@ -25,6 +25,17 @@ def ramp(z: np.ndarray) -> np.ndarray:
 def hinge(z: np.ndarray) -> np.ndarray:
     """The convex bound max(0, 1/2 + z), equal to the ramp for z <= 1/2."""
     return np.maximum(0.5 + z, 0.0)
+
+
+def canonical(X: Any) -> Any:
+    """Return X as a C-ordered array, or in CSR with sorted indices and nothing stored twice."""
+    if not issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = csr_array(X, dtype=np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
+from skbandit.constrained._margin import Limit, margins
 from skbandit.rates._atom import Atom
 from skbandit.rates._bind import MET, BoundConstraints, EmptyRateError
 from skbandit.rates._data import Data
@@ -77,12 +80,34 @@ def add_intervals(
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
-def missed(table: pd.DataFrame) -> str:
+def add_margins(
+    table: pd.DataFrame, goals: BoundConstraints, limits: Sequence[Limit], positive: np.ndarray
+) -> pd.DataFrame:
+    """Insert the column margin, and call satisfied only what has as much slack."""
+    measured = goals.n_rows > 0
+    margin = np.full(len(table), np.nan)
+    margin[measured] = margins(limits, goals.subset(measured), positive)
+    enough = pd.array(table["slack"].to_numpy() >= margin - MET, dtype="boolean")
+    table = table.assign(satisfied=enough)
+    table["satisfied"] = table["satisfied"].where(measured)
+    table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
+    return table
+
+
+def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
     """Name the constraints that do not hold, and by how much."""
     told = []
-    for row in table[~table["satisfied"].fillna(True)].to_dict("records"):
+    for k in np.flatnonzero(~table["satisfied"].fillna(True)):
+        row = table.iloc[k]
         if np.isnan(row["value"]):
             fault = "is undefined, no answer falls in its denominator"
+        elif "margin" in table:
+            needed = row["bound"] - goals.sign[k] * row["margin"]
+            fault = (
+                f"is {row['value']:.4g}, missed by {row['margin'] - row['slack']:.2g}, as on "
+                f"{row['n_rows']} rows the margin turns the bound {row['bound']:.4g} into "
+                f"{needed:.4g}"
+            )
         else:
             fault = f"is {row['value']:.4g}, missed by {-row['slack']:.2g}"
         told.append(f"{row['constraint']}: {fault}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from skbandit.constrained._margin import Limit
 from skbandit.rates._bind import MET, BoundConstraints, Forms
 
 SAME_SCORE = 1e-10
@@ -25,7 +27,8 @@ class Threshold:
         The hard objective there, lower is better; inf if undefined.
     slack : float
         The smallest distance of a hard rate inside its bound: negative if one is missed,
-        -inf if one is undefined, inf without constraints.
+        -inf if one is undefined, inf without constraints. Of their confidence limits, where
+        these count and every rate is inside its bound.
     """
 
     cut: float
@@ -39,7 +42,11 @@ class Threshold:
 
 
 def best_threshold(
-    scores: np.ndarray, objective: Forms, goals: BoundConstraints, near: float
+    scores: np.ndarray,
+    objective: Forms,
+    goals: BoundConstraints,
+    near: float,
+    limits: Sequence[Limit] = (),
 ) -> Threshold:
     """Search all thresholds for the best one that meets the constraints.
 
@@ -58,6 +65,8 @@ def best_threshold(
         What must hold.
     near : float
         Preferred cut.
+    limits : sequence of Limit, default=()
+        One a constraint, if it is these confidence limits that must be inside the bounds.
 
     Returns
     -------
@@ -69,8 +78,12 @@ def best_threshold(
     values = _values_by_cut(objective, order, heads)[0]
     goal = np.where(np.isnan(values), np.inf, values)
     measured = _values_by_cut(goals.forms, order, heads)
-    slacks = goals.sign[:, None] * (goals.bound[:, None] - measured)
-    slack = np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
+    slack = _least_slack(goals, measured)
+    inside = np.flatnonzero(slack >= -MET)
+    if limits and len(inside):  # no limit is inside its bound where the rate is not
+        at = [limit.of_sums(_head_sums(limit.rows, order, heads[inside])) for limit in limits]
+        slack = np.full(len(cuts), -np.inf)
+        slack[inside] = _least_slack(goals, np.stack(at))
 
     if (slack >= -MET).any():
         candidates = np.flatnonzero(slack >= -MET)
@@ -81,6 +94,12 @@ def best_threshold(
         candidates = candidates[goal[candidates] <= goal[candidates].min() + MET]
     best = candidates[np.argmin(np.abs(cuts[candidates] - near))]
     return Threshold(float(cuts[best]), float(goal[best]), float(slack[best]))
+
+
+def _least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
+    """The smallest distance inside a bound at every cut, -inf where a value is undefined."""
+    slacks = goals.sign[:, None] * (goals.bound[:, None] - values)
+    return np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
 
 
 def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skbandit.constrained._mm import (
-    ACCURACY,
     MMResult,
     Step,
     evaluate,
@@ -66,7 +65,7 @@ def train(
     starts too.
     """
     best: MMResult | None = None
-    for start in starts(problem, solver, ACCURACY, warm):
+    for start in starts(problem, solver, warm):
         mm = majorise_minimise(problem, start, solver, max_iter=max_iter, tol=tol, report=report)
         if best is None or mm.violation < best.violation:
             best = mm

@@ -223,11 +223,16 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
     if any_selected and (actual == MISSING).all():
         raise UnlabelledRateError(_why_unlabelled(atom))
     weight[actual == MISSING] = 0.0
-    numerator = weight[:, None] * np.array(kind.numerator)[actual]
-    denominator = weight[:, None] * np.array(kind.denominator)[actual]
+    numerator = _counted(weight, kind.numerator, actual)
+    denominator = _counted(weight, kind.denominator, actual)
     if not denominator.any():
         raise EmptyRateError(_why_empty(atom, data, any_selected))
     return numerator, denominator, weight
+
+
+def _counted(weight: np.ndarray, table: Any, actual: np.ndarray) -> np.ndarray:
+    """What each row counts if answered 0 or 1, ``weight * table[actual]`` column by column."""
+    return np.column_stack([weight * np.take(column, actual) for column in np.transpose(table)])
 
 
 def answer_counts(atom: Atom, data: Data, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -242,8 +247,7 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
     asked_by, n = repr(atom), len(rows)
     weight = rows.weight * rows.columns.mask(atom.where, asked_by, n)
     if isinstance(atom.group, Member):
-        column = rows.columns.get(atom.group.column, asked_by)
-        weight = weight * (column == atom.group.value).to_numpy(dtype=bool, na_value=False)
+        weight = weight * rows.columns.member(atom.group.column, atom.group.value, asked_by)
     if atom.weight is not None:
         column = rows.columns.get(atom.weight, asked_by)
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ class Columns:
 
     attributes: pd.DataFrame
     X: pd.DataFrame
+    _masks: dict[Any, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, attributes: Any, X: Any, n_rows: int, name: str = "attributes") -> Columns:
@@ -55,6 +56,22 @@ class Columns:
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
         return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
 
+    def member(self, name: str, value: Any, asked_by: str) -> np.ndarray:
+        """Boolean mask of the rows whose column has a value."""
+        return self._once((name, type(value), value), lambda: self.get(name, asked_by) == value)
+
+    def among(self, name: str, values: list[Any], asked_by: str) -> np.ndarray:
+        """Boolean mask of the rows whose column has one of some values."""
+        return self._once((name, repr(values)), lambda: self.get(name, asked_by).isin(values))
+
+    def _once(self, key: Any, found: Callable[[], pd.Series]) -> np.ndarray:
+        """A mask worked out the first time; rules for groups ask for the same over and over."""
+        if key not in self._masks:
+            mask = found().to_numpy(dtype=bool, na_value=False)
+            mask.flags.writeable = False
+            self._masks[key] = mask
+        return self._masks[key]
+
     def mask(self, where: Where, asked_by: str, n_rows: int) -> np.ndarray:
         """Boolean mask of shape (n_rows,) of the rows that `where` names."""
         if where is None:
@@ -62,9 +79,8 @@ class Columns:
         if isinstance(where, Mapping):
             chosen = np.ones(n_rows, dtype=bool)
             for name, value in where.items():
-                column = self.get(name, asked_by)
                 values = value if isinstance(value, list) else [value]
-                chosen &= column.isin(values).to_numpy(dtype=bool, na_value=False)
+                chosen &= self.among(name, values, asked_by)
             return chosen
         if callable(where):
             return _as_mask(where(self.frame), asked_by, n_rows)

@@ -1,4 +1,4 @@
-"""The only imports of scikit-learn's private modules."""
+"""The only imports of scikit-learn's private modules, and of what its older versions lack."""
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as rows_of
@@ -6,7 +6,16 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_method_params as params_of_rows
 from sklearn.utils.validation import _get_feature_names as feature_names
 
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+
 __all__ = [
+    "CallbackSupportMixin",
     "HasMethods",
     "Interval",
     "StrOptions",

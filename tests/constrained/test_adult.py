@@ -85,7 +85,7 @@ def test_churn_and_recall_together(a9a, a9a_test, deployment):
 def test_precision_does_not_fall_into_the_all_negative_trap(a9a, a9a_test, deployment):
     _, labelled, _ = deployment
     X, y = a9a.data[labelled], a9a.target[labelled]
-    clf = ConstrainedRampClassifier(constraints=precision() >= 0.9).fit(X, y)
+    clf = ConstrainedRampClassifier(constraints=precision() >= 0.9, max_iter=30).fit(X, y)
     assert clf.feasible_
     # answering nobody is feasible, stationary and worthless: its recall is 0, its error .24
     assert recall().value(y, clf.predict(X)) > 0.25
@@ -98,7 +98,7 @@ def test_the_first_convex_problem_need_not_be_feasible(a9a, deployment):
     _, labelled, _ = deployment
     X, y = a9a.data[labelled], a9a.target[labelled]
     goals = [recall() >= 0.8, false_positive_rate() <= 0.2]
-    clf = ConstrainedRampClassifier(constraints=goals).fit(X, y)
+    clf = ConstrainedRampClassifier(constraints=goals, max_iter=30).fit(X, y)
     assert clf.feasible_
     assert recall().value(y, clf.predict(X)) >= 0.8
     assert false_positive_rate().value(y, clf.predict(X)) <= 0.2

@@ -40,12 +40,12 @@ def run(problem, start=ZERO, solver=SOLVER, max_iter=15, tol=1e-6):
 class Scripted:
     """Returns given solutions in turn; an exception is raised. Remembers the prices."""
 
-    name = "scripted"
+    name, rough, exact = "scripted", 1e-10, 1e-10
 
     def __init__(self, *script):
         self.script, self.prices = list(script), []
 
-    def solve(self, problem, penalty, tol):
+    def solve(self, problem, penalty, tol, warm=None):
         self.prices.append(penalty)
         move = self.script.pop(0)
         if isinstance(move, Exception):
@@ -119,9 +119,9 @@ def test_the_price_rises_while_it_is_too_low():
     problem = compiled(X, y, group, 20 * false_positive_rate(), [recall() >= 0.9])
 
     class Recorder:
-        name, prices = "recorder", []
+        name, rough, exact, prices = "recorder", SOLVER.rough, SOLVER.exact, []
 
-        def solve(self, convex, penalty, tol):
+        def solve(self, convex, penalty, tol, warm=None):
             self.prices.append(penalty)
             return SOLVER.solve(convex, penalty, tol)
 

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from skbandit.constrained._mm import evaluate
 from skbandit.constrained._problem import FEASIBLE, Point
 from skbandit.constrained._start import (
     PRICE,
-    _along_intercept,
     best_intercept,
     penalised,
     starts,
@@ -112,26 +110,13 @@ def test_without_intercept_there_is_nothing_to_choose():
     assert best_intercept(problem, np.ones(3)).intercept == 0.0
 
 
-@theorem
-@given(seeds)
-def test_rates_along_b_are_exact_at_and_between_kinks(seed):
-    rng = np.random.default_rng(seed)
-    z = np.round(rng.normal(0, 1, 12), 1 if seed % 2 else 8)
-    rows = csr_array(rng.normal(size=(3, 12)))
-    kinks, values = _along_intercept(rows, z)
-    assert (np.diff(kinks) > 0).all()
-    b = np.concatenate([kinks, (kinks[1:] + kinks[:-1]) / 2, [kinks[0] - 3, kinks[-1] + 3]])
-    expected = rows @ np.clip(0.5 + z[:, None] + b, 0, 1)
-    np.testing.assert_allclose(values(b), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("seed", range(3))
 def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
     rng = np.random.default_rng(seed)
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, *ALL[name])
-    start = penalised(problem, next(starts(problem, SOLVER, 1e-10)))
+    start = penalised(problem, next(starts(problem, SOLVER)))
     zero = np.zeros(3)
     free = SOLVER.solve(problem.majorise_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
     assert start <= penalised(problem, Point(free.coef, free.intercept)) + 1e-9
@@ -143,7 +128,7 @@ def test_without_intercept_the_start_has_none():
     rng = np.random.default_rng(1)
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, error_rate(), recall() >= 0.8, fit_intercept=False)
-    assert next(starts(problem, SOLVER, 1e-10)).intercept == 0.0
+    assert next(starts(problem, SOLVER)).intercept == 0.0
 
 
 def test_a_feasible_warm_start_is_taken_and_an_infeasible_one_competes():
@@ -152,12 +137,12 @@ def test_a_feasible_warm_start_is_taken_and_an_infeasible_one_competes():
     problem = compiled(X, y, None, error_rate(), recall() >= 0.8)
     feasible, awful = Point(np.zeros(3), 0.5), Point(np.array([-9.0, 0, 0]), -9.0)
     assert evaluate(problem, feasible)[1].max() <= FEASIBLE
-    assert next(starts(problem, SOLVER, 1e-10, feasible)) is feasible
-    cold = next(starts(problem, SOLVER, 1e-10))
-    found = next(starts(problem, SOLVER, 1e-10, awful))
+    assert next(starts(problem, SOLVER, feasible)) is feasible
+    cold = next(starts(problem, SOLVER))
+    found = next(starts(problem, SOLVER, awful))
     assert penalised(problem, found) == pytest.approx(penalised(problem, cold))
     good = Point(cold.coef, cold.intercept - 1e-3)  # barely infeasible, or as good as cold
-    warm = next(starts(problem, SOLVER, 1e-10, good))
+    warm = next(starts(problem, SOLVER, good))
     assert penalised(problem, warm) <= penalised(problem, cold) + 1e-9
 
 
@@ -167,7 +152,7 @@ def test_start_escapes_the_precision_trap(goal):
     rng = np.random.default_rng(3)
     X, y, _ = sample(rng, n=60)
     problem = compiled(X, y, None, goal, recall() >= 0.3)
-    objective, violations = evaluate(problem, next(starts(problem, SOLVER, 1e-10)))
+    objective, violations = evaluate(problem, next(starts(problem, SOLVER)))
     assert np.isfinite(objective)
     assert violations.max() <= FEASIBLE
 
@@ -179,7 +164,7 @@ def test_rounding_does_not_choose_among_equal_starts():
     order = rng.permutation(60)
     goals = [recall() >= 0.8, positive_rate() <= 0.6]
     one, other = (
-        next(starts(compiled(X[rows], y[rows], None, error_rate(), goals), SOLVER, 1e-10))
+        next(starts(compiled(X[rows], y[rows], None, error_rate(), goals), SOLVER))
         for rows in (np.arange(60), order)
     )
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)

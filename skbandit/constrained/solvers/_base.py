@@ -26,9 +26,12 @@ class Solution:
     multipliers : ndarray of shape (m,)
         v >= 0: by how much the optimal value falls for a unit more of gamma[1:].
     primal : float
-        Row 0 + alpha/2 |w|^2 (+ penalty of the elastic slack) at this solution.
+        Row 0 + alpha/2 |w|^2 at this solution, and what violations cost: the penalty in elastic
+        mode, their multipliers' worth under hard constraints.
     dual : float
         A lower bound on the optimal value.
+    excess : float
+        The largest violation of a constraint.
     state : object
         What its solver wants back when it starts from this solution; nobody else reads it.
 
@@ -45,6 +48,7 @@ class Solution:
     multipliers: np.ndarray
     primal: float
     dual: float
+    excess: float = 0.0
     state: Any = None
 
     @property
@@ -62,7 +66,7 @@ class Pull:
 
 
 class Solver(Protocol):
-    """What training asks of a solver of Problem 3; any object with these two will do.
+    """What training asks of a solver of Problem 3; any object with these will do.
 
     Examples
     --------
@@ -75,6 +79,16 @@ class Solver(Protocol):
     @property
     def name(self) -> str:
         """What `solver_` says."""
+        ...
+
+    @property
+    def rough(self) -> float:
+        """The loosest gap worth asking for in early MM steps, if the objective's costs sum to 1."""
+        ...
+
+    @property
+    def exact(self) -> float:
+        """The gap to ask for at last."""
         ...
 
     def solve(
@@ -108,11 +122,13 @@ def certify(
     multipliers: np.ndarray,
     penalty: float,
     pull: Pull,
+    f: np.ndarray | None = None,
 ) -> Solution:
     """Complete a solution by its primal and dual values (METHODS: the SVM dual).
 
     The duals of the hinges lie in [0, p] and [0, q] for p = P[0] + v P[1:], q likewise. They
     are clipped and rescaled so that the lower bound is one whatever the solver's accuracy.
+    The scores `f` are worked out if not given.
     """
     v = np.append(1.0, multipliers)
     up = np.clip(pull.up, 0.0, v @ problem.P)
@@ -124,8 +140,9 @@ def certify(
         up, down = np.zeros_like(up), np.zeros_like(down)
     turned = problem.X.T @ (down - up)
     dual = 0.5 * (up.sum() + down.sum()) - turned @ turned / (2 * problem.alpha) - v @ problem.gamma
-    rows = problem.rows(problem.X @ coef + intercept)
-    primal = rows[0] + 0.5 * problem.alpha * coef @ coef
-    if np.isfinite(penalty):
-        primal += penalty * np.maximum(rows[1:], 0.0).sum()
-    return Solution(coef, float(intercept), multipliers, float(primal), float(dual))
+    rows = problem.rows(problem.X @ coef + intercept if f is None else f)
+    violations = np.maximum(rows[1:], 0.0)
+    price = penalty if np.isfinite(penalty) else multipliers
+    primal = rows[0] + 0.5 * problem.alpha * coef @ coef + np.sum(price * violations)
+    excess = float(violations.max(initial=0.0))
+    return Solution(coef, float(intercept), multipliers, float(primal), float(dual), excess)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -54,6 +54,10 @@ class CvxpySolver:
 
     options: dict[str, Any] = field(default_factory=dict)
     name: str = "cvxpy"
+
+    # MM paths branch at kinks, so a loose solve is another path; a tight one hardly costs more.
+    rough: ClassVar[float] = 1e-10
+    exact: ClassVar[float] = 1e-10
 
     def solve(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None

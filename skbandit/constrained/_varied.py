@@ -1,0 +1,121 @@
+"""Which bound varies along a path, and the constraints that every number makes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from skbandit.rates import Constraint, flatten_constraints
+from skbandit.rates._expression import as_rate
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class VariedConstraint(Constraint):
+    """A constraint whose bound varies: told from the others even when split by group."""
+
+
+def read_bounds(bounds: ArrayLike) -> list[float]:
+    """Check what the user passed: one finite number or more."""
+    numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
+    if numbers.ndim != 1:
+        raise ValueError(f"bounds must be a list of numbers, got shape {numbers.shape}.")
+    return numbers.tolist()
+
+
+def family(
+    declared: Any, which: int | str | Callable[[float], Any] | None
+) -> tuple[Callable[[float], list[Constraint]], str]:
+    """From a bound to all constraints, and words for what varies."""
+    constraints = flatten_constraints(declared)
+    if callable(which):
+        made_at = which
+        words = next(iter(inspect.signature(made_at).parameters), "bound")
+
+        def beside(bound: float) -> list[Constraint]:
+            made = [_as_varied(one) for one in flatten_constraints(made_at(bound))]
+            if not made:
+                raise ValueError(f"constraint={made_at!r} makes no constraint of {bound}.")
+            return [*constraints, *made]
+
+        return beside, words
+
+    place = _place(constraints, which)
+
+    def among(bound: float) -> list[Constraint]:
+        varied = _as_varied(with_bound(constraints[place], bound))
+        return [*constraints[:place], varied, *constraints[place + 1 :]]
+
+    return among, constraints[place].label
+
+
+def _place(constraints: list[Constraint], which: int | str | None) -> int:
+    """The place of the constraint that the user means."""
+    listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
+    if not constraints:
+        raise ValueError(
+            "The estimator declares no constraint whose bound could vary: give it one, or pass "
+            "constraint=lambda bound: ..., a function that makes it."
+        )
+    if which is None and len(constraints) == 1:
+        return 0
+    if which is None:
+        raise ValueError(f"Pass constraint=, to say which one's bound varies. There are {listed}.")
+    if isinstance(which, str):
+        found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
+        if len(found) == 1:
+            return found[0]
+    elif -len(constraints) <= which < len(constraints):
+        return which % len(constraints)
+    raise ValueError(f"constraint={which!r} is not (only) one of {listed}.")
+
+
+def _as_varied(one: Constraint) -> VariedConstraint:
+    return VariedConstraint(one.lhs, one.sense, one.rhs, one.absolute, one.name)
+
+
+def with_bound(constraint: Constraint, bound: float) -> Constraint:
+    """The constraint with another number on its right-hand side."""
+    rhs = constraint.rhs
+    if rhs.is_number:
+        return replace(constraint, rhs=as_rate(bound, constraint.text))
+    more = bound - rhs.constant
+    moved = rhs + more if more >= 0 else rhs - -more
+    return replace(constraint, rhs=replace(moved, constant=bound))
+
+
+def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
+    """The sense of all, if each compares with the very number that it was made for."""
+    as_given = all(
+        one.rhs.constant == number
+        for made, number in zip(varied, numbers, strict=True)
+        for one in made
+    )
+    senses = {str(one.sense) for made in varied for one in made}
+    return senses.pop() if as_given and len(senses) == 1 else None
+
+
+def common_text(varied: list[list[Constraint]]) -> str | None:
+    """What is bounded, if that reads the same for every bound."""
+    texts = {" and ".join(map(_bounded_text, made)) for made in varied}
+    return texts.pop() if len(texts) == 1 else None
+
+
+def _bounded_text(one: Constraint) -> str:
+    if one.name is not None or not one.rhs.is_number:
+        return one.label
+    return f"abs({one.lhs})" if one.absolute else f"{one.lhs}"
+
+
+def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
+    """Places of the numbers, the tightest bound first; as given if that is not known."""
+    if sense is None:
+        return list(range(len(numbers)))
+    order = np.argsort(numbers, kind="stable")
+    return (order if sense == "<=" else order[::-1]).tolist()

@@ -1,0 +1,6 @@
+"""Displays, in scikit-learn's manner; only they need matplotlib."""
+
+from skbandit.inspection._constraint_report import ConstraintReportDisplay
+from skbandit.inspection._tradeoff import TradeoffDisplay
+
+__all__ = ["ConstraintReportDisplay", "TradeoffDisplay"]

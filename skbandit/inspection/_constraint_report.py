@@ -1,0 +1,227 @@
+"""Which constraints hold, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.inspection._style import BLUE, VERMILLION, axes_or_new, wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+
+class ConstraintReportDisplay:
+    """Each constraint's value, with its interval, against its bound.
+
+    Make it with `from_estimator`, or with `from_report` of a table that is there already.
+
+    Parameters
+    ----------
+    report : DataFrame
+        What `constraint_report` gives, or `constraint_report_`, which has no intervals.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it is drawn; the first constraint is on top.
+    figure_ : matplotlib Figure
+        The figure around it.
+    bound_ : matplotlib Line2D
+        The line at 0 on which every bound lies.
+    met_ : matplotlib Line2D
+        Slacks of the constraints that hold, as dots.
+    missed_ : matplotlib Line2D
+        Slacks of those that do not, as crosses.
+    intervals_ : matplotlib LineCollection or None
+        Confidence intervals, of the constraints in order.
+    margins_ : matplotlib LineCollection or None
+        The slack that a classifier with a `margin` asks for, as upright strokes.
+    beyond_ : matplotlib Line2D
+        Arrowheads at the right edge, for constraints so far inside their bounds that they
+        would dwarf the others.
+
+    See Also
+    --------
+    skbandit.ConstrainedRampClassifier.constraint_report : Makes such a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.inspection import ConstraintReportDisplay
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> goals = [recall() >= 0.95, false_positive_rate() <= 0.1]
+    >>> clf = ConstrainedRampClassifier(constraints=goals).fit(X[::2], y[::2])
+    >>> display = ConstraintReportDisplay.from_estimator(clf, X[1::2], y[1::2])
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['recall() >= 0.95', 'false_positive_rate() <= 0.1']
+    """
+
+    def __init__(self, report: pd.DataFrame) -> None:
+        self.report = report
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+    ) -> ConstraintReportDisplay:
+        """Measure a fitted classifier on any data and draw its report.
+
+        Parameters
+        ----------
+        estimator : ConstrainedRampClassifier or ConstrainedThreshold
+            A fitted classifier with `constraint_report`.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels; None or missing entries are unlabelled.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns that constraints name.
+        X_extra : like X, default=None
+            Rows for rates with ``on="extra"`` or ``"all"``.
+        y_extra : array-like, default=None
+            Their labels.
+        attributes_extra : DataFrame or dict of arrays, default=None
+            Their attributes.
+        sample_weight_extra : array-like, default=None
+            Their weights.
+        confidence_level : float, default=0.95
+            Of each interval.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ConstraintReportDisplay
+        """
+        report = estimator.constraint_report(
+            X,
+            y,
+            sample_weight=sample_weight,
+            attributes=attributes,
+            X_extra=X_extra,
+            y_extra=y_extra,
+            attributes_extra=attributes_extra,
+            sample_weight_extra=sample_weight_extra,
+            confidence_level=confidence_level,
+        )
+        return cls.from_report(report, ax=ax)
+
+    @classmethod
+    def from_report(
+        cls, report: pd.DataFrame, *, ax: Axes | None = None
+    ) -> ConstraintReportDisplay:
+        """Draw a report that is there already.
+
+        Parameters
+        ----------
+        report : DataFrame
+            What `constraint_report` gave, or `constraint_report_`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ConstraintReportDisplay
+        """
+        return cls(report).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> ConstraintReportDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure as high as there are constraints.
+
+        Returns
+        -------
+        ConstraintReportDisplay
+            This display.
+        """
+        report = self.report
+        names = [wrapped(name, 40) for name in report["constraint"]]
+        lines = sum(1 + name.count("\n") for name in names)
+        size = 7.8, 1.1 + 0.18 * (len(names) + lines)
+        axes = axes_or_new(ax, "ConstraintReportDisplay.plot", size)
+        place = np.arange(len(names))
+        slack = report["slack"].to_numpy(dtype=float)
+        holds = report["satisfied"].fillna(True).to_numpy(dtype=bool)
+        ends = _slack_of_interval(report)
+        reach = np.abs([slack, *ends]).max(axis=0)
+        reach = reach[np.isfinite(reach)]
+        # a constraint met by far is of less interest than the others' small differences
+        edge = 3 * np.median(reach) if len(reach) else np.inf
+        beyond = slack > edge
+
+        self.bound_ = axes.axvline(0.0, color="black", linewidth=1)
+        self.intervals_ = None
+        if ends:
+            color = np.where(holds, BLUE, VERMILLION)
+            self.intervals_ = axes.hlines(place, *ends, color=color, linewidth=1.5)
+        self.margins_ = None
+        if "margin" in report:
+            self.margins_ = axes.vlines(report["margin"], place - 0.25, place + 0.25, color="black")
+        met, missed = holds & ~beyond, ~holds
+        (self.met_,) = axes.plot(slack[met], place[met], "o", color=BLUE, markersize=5)
+        (self.missed_,) = axes.plot(
+            slack[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
+        )
+        if beyond.any():
+            axes.set_xlim(right=edge)
+        (self.beyond_,) = axes.plot(
+            np.full(beyond.sum(), edge), place[beyond], ">", color=BLUE, clip_on=False
+        )
+        beside = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
+        for y, (_, row) in enumerate(report.iterrows()):
+            axes.text(1.03, y, _figure(row), transform=beside, va="center", fontsize="small")
+        axes.set_yticks(place, names)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("← missed    slack of the value against its bound    met →")
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+
+def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:
+    """The interval of every value, as slacks; nothing if there are no intervals."""
+    if "ci_low" not in report:
+        return ()
+    above = report["value"] - report["bound"]
+    # slack is value - bound for >=, bound - value for <=; if both are 0, the text tells
+    written = report["constraint"].astype(str).str.extract("(<=|>=)", expand=False)
+    sign = np.sign(report["slack"] * above)
+    sign = sign.where(sign != 0, written.map({">=": 1.0, "<=": -1.0}).astype(float))
+    ends = (sign * (report[end] - report["bound"]) for end in ("ci_low", "ci_high"))
+    return tuple(end.to_numpy(dtype=float) for end in ends)
+
+
+def _figure(row: pd.Series) -> str:
+    """Value, interval and bound, to be read."""
+    if row["n_rows"] == 0:
+        return "not measured"
+    if np.isnan(row["value"]):
+        return "undefined"
+    interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
+    margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
+    return f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"

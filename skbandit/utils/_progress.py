@@ -1,0 +1,39 @@
+"""Progress of a fit, told to scikit-learn's callbacks (1.9 and newer, experimental there)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from skbandit.exceptions import InfeasibleConstraintsError
+
+
+@contextmanager
+def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Callable[[str], None]]:
+    """A fit as a task; calling what is handed out tells of a finished step, by name.
+
+    How many steps there will be is not known in advance. Callbacks are set up and torn down
+    on `estimator` itself, by `fit_context`, so it must not be a draft that an error discards.
+    """
+    if not hasattr(estimator, "_init_callback_context"):
+        yield lambda name: None
+        return
+    task = estimator._init_callback_context(max_subtasks=None)
+    metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+    told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+    task.call_on_fit_task_begin(**told)
+
+    def done(name: str) -> None:
+        step = task.subcontext(task_name=name)
+        step.call_on_fit_task_begin(**told)
+        step.call_on_fit_task_end(**told)
+
+    try:
+        yield done
+    except InfeasibleConstraintsError as error:
+        # a copy from the middle of the fit, which may be fitted again outside of it
+        for name in ("_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
+            vars(error.closest_).pop(name, None)
+        raise
+    task.call_on_fit_task_end(**told, reconstruction_attributes={})

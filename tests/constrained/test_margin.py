@@ -1,0 +1,388 @@
+"""margin=: confidence limits inside the bounds, exactly; what users see of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.constrained._cross_fit import FOLDS, leave_folds_out
+from skbandit.constrained._goals import Declared
+from skbandit.constrained._margin import confidence_limits
+from skbandit.constrained._threshold import MET, best_threshold
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import (
+    churn,
+    each,
+    error_rate,
+    f1,
+    false_negative_rate,
+    false_positive_rate,
+    flatten_constraints,
+    negative_predictive_value,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._atom import KINDS
+from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+from skbandit.rates._interval import interval
+
+RNG = np.random.default_rng(11)
+N = 300
+X = RNG.normal(size=(N, 3))
+Y = (X[:, 0] + 0.6 * RNG.normal(size=N) > 0.2).astype(int)
+TABLE = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M"], N),
+        "deployed": (X[:, 0] > 0).astype(int),
+        "amount": RNG.exponential(size=N),
+    }
+)
+SCORES = X[:, 0] + 0.3 * X[:, 1]
+F, M = {"sex": "F"}, {"sex": "M"}
+
+RATES = [
+    recall(),
+    recall(F),
+    false_negative_rate(),
+    false_positive_rate(),
+    positive_rate(),
+    error_rate(),
+    precision(),
+    negative_predictive_value(),
+    f1(),
+    churn("deployed"),
+    recall(weight="amount"),
+    recall(F) - recall(M),
+    2 * recall() - 0.5 * false_positive_rate(),
+    positive_rate(F) / positive_rate(M),
+    (recall() - false_positive_rate()) / positive_rate(),
+]
+
+
+def data_of(y=Y, table=TABLE, weight=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = Rows(Columns.read(table, None, len(y)), y.astype(np.int8), weight)
+    return Data(rows, None, 1, [0, 1])
+
+
+def bound(constraints, data):
+    return bind_constraints(expand(flatten_constraints(constraints), data), data)
+
+
+def limits_of(constraints, margin, data=None):
+    data = data_of() if data is None else data
+    goals = bound(constraints, data)
+    return confidence_limits(goals, data, margin), goals
+
+
+# --- the limits ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", RATES, ids=repr)
+@pytest.mark.parametrize("margin", [0.02, 0.3])
+def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
+    """Other code for the same: two-sided, one vector of answers at a time."""
+    (lower, upper), goals = limits_of([rate >= -9, rate <= 9], margin)
+    for cut in (-1.0, 0.2, 1.5):
+        answers = (SCORES > cut).astype(float)
+        ends = interval(goals.constraints[0].rate, data_of(), answers, 1 - margin)
+        assert (lower.at(answers), upper.at(answers)) == pytest.approx(ends, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_limits_invert_the_binomial_test(n):
+    """At the limit, so many successes or more have probability `margin`."""
+    data = data_of(np.ones(n, dtype=int), None)
+    (lower,), _ = limits_of(recall() >= 0.5, 0.03, data)
+    (upper,), _ = limits_of(recall() <= 0.5, 0.03, data)
+    for hits in range(n + 1):
+        answers = (np.arange(n) < hits).astype(float)
+        if hits:
+            assert binom.sf(hits - 1, n, lower.at(answers)) == pytest.approx(0.03)
+        else:
+            assert lower.at(answers) == 0
+        if hits < n:
+            assert binom.cdf(hits, n, upper.at(answers)) == pytest.approx(0.03)
+        else:
+            assert upper.at(answers) == 1
+
+
+def test_every_kind_counts_a_hit_as_often_above_as_below():
+    """What turns F1 and the others into shares of successes."""
+    for kind in KINDS.values():
+        above, below = np.array(kind.numerator), np.array(kind.denominator)
+        assert len(set(above[above > 0])) == 1
+        np.testing.assert_array_equal(below[above > 0], above[above > 0])
+        assert set(below[above == 0]) <= {0.0, 1.0}
+
+
+def test_nothing_counted_tells_nothing():
+    (lower,), _ = limits_of(precision() >= 0.5, 0.1)
+    (upper,), _ = limits_of(precision() <= 0.5, 0.1)
+    assert (lower.at(np.zeros(N)), upper.at(np.zeros(N))) == (0, 1)
+
+
+@pytest.mark.parametrize("rate", RATES, ids=repr)
+def test_limits_move_outwards_with_certainty_and_with_the_number_of_constraints(rate):
+    answers = (SCORES > 0.3).astype(float)
+    at = [limits_of(rate >= -9, margin)[0][0].at(answers) for margin in (0.01, 0.1, 0.4)]
+    assert at[0] < at[1] < at[2] < bound(rate >= -9, data_of()).values(answers)[0]
+    one_of_two = limits_of([rate >= -9, recall() >= 0], 0.02)[0][0].at(answers)
+    assert one_of_two == pytest.approx(at[0])
+
+
+def test_groups_without_rows_are_not_counted_among_the_constraints():
+    data = data_of(weight=(TABLE["sex"] == "F").to_numpy(dtype=float))
+    goals = bind_constraints(expand([each(recall, by="sex") >= 0.1], data_of()), data_of())
+    with pytest.warns(UserWarning, match="not measured"):
+        goals = bind_constraints(goals.constraints, data, allow_empty=True)
+    assert goals.n_rows.tolist()[1] == 0
+    (only,) = confidence_limits(goals, data, 0.1)
+    assert only.tail == 0.1
+
+
+def test_a_row_is_a_row_whatever_the_scale_of_weights():
+    answers = (SCORES > 0.3).astype(float)
+    plain, by_weight = (
+        [limit.at(answers) for limit in limits_of([r >= -9 for r in RATES], 0.1, data)[0]]
+        for data in (data_of(), data_of(weight=np.full(N, 0.37)))
+    )
+    np.testing.assert_allclose(by_weight, plain)
+
+
+# --- the threshold -------------------------------------------------------------------------
+
+DECLARED = {
+    "recall": (false_positive_rate(), [recall() >= 0.85]),
+    "groups": (error_rate(), [each(recall, by="sex") >= 0.7, positive_rate() <= 0.6]),
+    "precision": (recall(), [precision() >= 0.7]),
+    "f1": (false_positive_rate(), [f1() >= 0.65]),
+    "difference": (error_rate(), [abs(recall(F) - recall(M)) <= 0.22]),
+    "ratio": (error_rate(), [positive_rate(F) / positive_rate(M) >= 0.5]),
+    "money": (error_rate(), [recall(weight="amount") >= 0.8]),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_best_threshold_equals_brute_force_over_intervals(name):
+    objective, constraints = DECLARED[name]
+    data, margin = data_of(), 0.1
+    goals = bound(constraints, data)
+    limits = confidence_limits(goals, data, margin)
+    sign = -1 if objective.greater_is_better else 1
+    forms = Forms.stack([bind_rate(objective, data)[:2]], N)
+    signed = forms if sign == 1 else forms.negated()
+    found = best_threshold(SCORES, signed, goals, 0.0, limits)
+
+    level = 1 - 2 * margin / len(goals.constraints)
+    best, allowed = np.inf, 0
+    middles = np.convolve(np.sort(SCORES), [0.5, 0.5], "valid")
+    for cut in [*middles, SCORES.max() + 1, SCORES.min() - 1]:
+        answers = (SCORES > cut).astype(float)
+        inside = True
+        for constraint, value in zip(goals.constraints, goals.values(answers), strict=True):
+            if np.isnan(value):
+                inside = False
+                continue
+            low, high = interval(constraint.rate, data, answers, level)
+            reached = low >= constraint.bound if constraint.sense == ">=" else (
+                high <= constraint.bound
+            )  # fmt: skip
+            inside = inside and reached
+        if inside:
+            allowed += 1
+            best = min(best, sign * forms.values(answers)[0])
+    assert found.feasible and 1 <= allowed < N
+    assert found.objective == pytest.approx(best, abs=1e-12)
+    assert found.objective >= best_threshold(SCORES, signed, goals, 0.0).objective - MET
+
+
+# --- what users see ------------------------------------------------------------------------
+
+BOTH = {
+    "ramp": ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.85, max_iter=5),
+    "threshold": ConstrainedThreshold(
+        LogisticRegression(), false_positive_rate(), recall() >= 0.85
+    ),
+}
+IGNORED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(params=BOTH)
+def estimator(request):
+    return clone(BOTH[request.param])
+
+
+@IGNORED
+def test_report_tells_the_margin(estimator):
+    plain = clone(estimator).fit(X, Y).constraint_report_
+    assert "margin" not in plain
+    report = estimator.set_params(margin=0.1).fit(X, Y).constraint_report_
+    columns = plain.columns.tolist()
+    after = columns.index("slack") + 1
+    assert report.columns.tolist() == [*columns[:after], "margin", *columns[after:]]
+    row = report.iloc[0]
+    assert row["bound"] == 0.85 and row["satisfied"] and estimator.feasible_
+    assert row["slack"] == pytest.approx(row["value"] - 0.85)
+    # by hand: the limit at that value
+    hits = round(row["value"] * Y.sum())
+    assert row["value"] == pytest.approx(hits / Y.sum())
+    limit = row["value"] - row["margin"]
+    assert binom.sf(hits - 1, Y.sum(), limit) == pytest.approx(0.1)
+    assert row["slack"] >= row["margin"] - MET
+    assert "margin" not in estimator.constraint_report(X, Y)
+
+
+@IGNORED
+def test_off_is_the_default_and_changes_nothing(estimator):
+    assert estimator.margin is None
+    one, two = clone(estimator).fit(X, Y), estimator.set_params(margin=None).fit(X, Y)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    pd.testing.assert_frame_equal(one.constraint_report_, two.constraint_report_)
+
+
+@IGNORED
+def test_without_constraints_there_is_nothing_to_keep(estimator):
+    plain = clone(estimator).set_params(constraints=()).fit(X, Y)
+    with_margin = clone(plain).set_params(margin=0.1).fit(X, Y)
+    assert with_margin.constraint_report_.empty and with_margin.feasible_
+    if hasattr(plain, "threshold_"):
+        assert with_margin.threshold_ == plain.threshold_
+
+
+def test_less_is_allowed_the_more_certain_it_is_to_be():
+    """Nested sets of thresholds: the objective rises as the margin falls."""
+    clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.85)
+    cuts = [clone(clf).set_params(margin=m).fit(X, Y).threshold_ for m in (0.01, 0.1, 0.4)]
+    assert cuts[0] < cuts[1] < cuts[2] < clf.fit(X, Y).threshold_
+
+
+@IGNORED
+def test_training_moves_the_bound_of_a_ramp_classifier():
+    plain = ConstrainedRampClassifier(constraints=recall() >= 0.9).fit(X, Y)
+    sure = ConstrainedRampClassifier(constraints=recall() >= 0.9, margin=0.05).fit(X, Y)
+    assert recall().value(Y, sure.predict(X)) > recall().value(Y, plain.predict(X))
+    ramp = np.clip(0.5 + X @ sure.coef_[0] + sure.ramp_intercept_[0], 0, 1)
+    assert ramp[Y == 1].mean() > 0.91
+
+
+@IGNORED
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_either_class_may_be_positive(estimator, pos_label):
+    labels = np.where(Y == 1, pos_label, 1 - pos_label)
+    estimator.set_params(margin=0.1, pos_label=pos_label)
+    row = estimator.fit(X, labels).constraint_report_.iloc[0]
+    plain = clone(estimator).set_params(pos_label=None).fit(X, Y).constraint_report_.iloc[0]
+    assert row["value"] == pytest.approx(plain["value"])
+    assert row["margin"] == pytest.approx(plain["margin"])
+
+
+@pytest.mark.parametrize("margin", [0, 1, -1, 0.5, 0.95, "a", float("nan")])
+def test_margin_is_a_small_probability(estimator, margin):
+    with pytest.raises(ValueError, match=r"The 'margin' parameter of \w+ must be"):
+        estimator.set_params(margin=margin).fit(X, Y)
+
+
+def test_clone_and_repr(estimator):
+    estimator.set_params(margin=0.05)
+    assert clone(estimator).margin == 0.05
+    assert "margin=0.05" in repr(estimator)
+
+
+@IGNORED
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_too_few_rows_for_the_bound(estimator, margin):
+    """All 20 positives found leave .1**(1/20) = .891 for certain."""
+    rows = np.sort(np.append(np.flatnonzero(Y == 1)[:20], np.flatnonzero(Y == 0)))
+    estimator.set_params(constraints=recall() >= 0.9, margin=margin)
+    if margin is None:
+        assert estimator.fit(X[rows], Y[rows]).feasible_
+        return
+    told = r"recall\(\) >= 0.9: is .*, missed by .*20 rows the margin turns the bound 0.9 into 1?"
+    with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
+        estimator.fit(X[rows], Y[rows])
+    row = caught.value.closest_.constraint_report_.iloc[0]
+    assert not row["satisfied"] and row["slack"] < row["margin"]
+    assert estimator.set_params(constraints=recall() >= 0.7).fit(X[rows], Y[rows]).feasible_
+
+
+@IGNORED
+def test_what_is_memorised_does_not_count():
+    """Labels without any relation to 200 features: 60 rows are told apart, new ones not."""
+    rng = np.random.default_rng(0)
+    noise, labels = rng.normal(size=(60, 200)), np.arange(60) % 2
+    clf = ConstrainedRampClassifier(constraints=[recall() >= 0.6, false_positive_rate() <= 0.4])
+    assert clf.fit(noise, labels).score(noise, labels) == 1
+    with pytest.raises(InfeasibleConstraintsError, match="the margin turns the bound"):
+        clf.set_params(margin=0.1).fit(noise, labels)
+
+
+def test_folds_share_out_the_rows_of_either_dataset():
+    data = Data(data_of().train, data_of(Y[:100], TABLE[:100]).train, 1, [0, 1])
+    declared = Declared.read(None, recall(on="all") >= 0.5)
+    goals = declared.bind(data, margin=0.1)
+    parts = leave_folds_out(declared, goals, np.ones(N))
+    held_out = [part.held_out for part in parts]
+    assert len(parts) == FOLDS
+    np.testing.assert_array_equal(np.sort(np.concatenate(held_out)), np.arange(N + 100))
+    stacked = np.append(Y, Y[:100])
+    for part in parts:
+        weight = np.append(part.goals.data.train.weight, part.goals.data.extra.weight)
+        np.testing.assert_array_equal(np.flatnonzero(weight == 0), part.held_out)
+        assert abs(stacked[part.held_out].sum() - stacked.sum() / FOLDS) < 2
+        positives = stacked.sum() - stacked[part.held_out].sum()
+        assert part.goals.constraints.n_rows.tolist() == [positives]
+
+
+@IGNORED
+def test_no_randomness(estimator):
+    one, two = (clone(estimator).set_params(margin=0.1).fit(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+@IGNORED
+def test_groups_frames_and_extra_rows(estimator):
+    goals = [each(recall, by="sex") >= 0.6, churn("deployed", on="extra") <= 0.45]
+    estimator.set_params(objective=None, constraints=goals, margin=0.2)
+    frame = pd.DataFrame(X, columns=list("abc"), index=RNG.permutation(N))
+    half = slice(0, 150)
+    estimator.fit(
+        frame[:150], Y[half], attributes=TABLE[half],
+        X_extra=frame[150:], attributes_extra=TABLE[150:],
+    )  # fmt: skip
+    report = estimator.constraint_report_
+    assert report["satisfied"].all() and (report["margin"] > 0).all()
+    assert report["n_rows"].iloc[-1] == 150
+    assert (report["slack"] >= report["margin"] - MET).all()
+
+
+@IGNORED
+def test_grid_search_over_margin(estimator):
+    step = type(estimator).__name__.lower()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), estimator.set_params(constraints=recall() >= 0.8)),
+        {f"{step}__margin": [None, 0.3]},
+        cv=2,
+        error_score="raise",
+    ).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@IGNORED
+def test_without_a_threshold_to_move_the_randomised_rule_is_trained():
+    clf = ConstrainedRampClassifier(
+        constraints=positive_rate() <= 0.4, threshold=None, margin=0.1
+    ).fit(X, Y)
+    assert clf.intercept_ == clf.ramp_intercept_
+    row = clf.constraint_report_.iloc[0]
+    assert row["expected"] < 0.4 and row["margin"] > 0

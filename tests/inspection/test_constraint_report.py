@@ -1,0 +1,187 @@
+"""ConstraintReportDisplay: what is drawn is what the report says."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import RidgeClassifier
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.inspection import ConstraintReportDisplay
+from skbandit.inspection._style import BLUE, VERMILLION
+from skbandit.rates import false_positive_rate, positive_rate, precision, ratio, recall
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
+
+GOALS = [
+    recall() >= 0.9,
+    false_positive_rate() <= 0.4,
+    (abs(positive_rate() - 0.5) <= 0.2).named("balance"),
+    ratio(positive_rate, by="sex") >= 0.8,
+]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return ConstrainedRampClassifier(constraints=GOALS).fit(X, Y, attributes=ATTRIBUTES)
+
+
+@pytest.fixture(scope="module")
+def report(fitted):
+    """With labels the wrong way round, what depends on them is missed."""
+    return fitted.constraint_report(X_EXTRA, 1 - Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.texts]
+
+
+def test_the_slacks_and_their_intervals(report):
+    display = ConstraintReportDisplay.from_report(report)
+    assert report["satisfied"].tolist() == [False] * 2 + [True] * 4
+    for line, holds in ((display.met_, True), (display.missed_, False)):
+        rows = np.flatnonzero(report["satisfied"] == holds)
+        drawn = dict(zip(line.get_ydata(), line.get_xdata(), strict=True))
+        beyond = set(display.beyond_.get_ydata())
+        assert set(drawn) == set(rows) - beyond
+        assert all(drawn[row] == report["slack"][row] for row in drawn)
+    upper = report["constraint"].str.contains("<=|upper")
+    segments = display.intervals_.get_segments()
+    colors = map(to_hex, display.intervals_.get_colors())
+    for segment, color, is_upper, row in zip(
+        segments, colors, upper, report.itertuples(), strict=True
+    ):
+        ends = np.array([row.ci_low, row.ci_high]) - row.bound
+        np.testing.assert_allclose(segment[:, 0], -ends if is_upper else ends)
+        assert (segment[:, 1] == row.Index).all()
+        assert segment[:, 0].min() <= row.slack <= segment[:, 0].max()
+        assert color.upper() == (BLUE if row.satisfied else VERMILLION)
+    assert set(display.bound_.get_xdata()) == {0.0}
+
+
+def test_the_first_constraint_is_on_top_and_named(report):
+    display = ConstraintReportDisplay.from_report(report)
+    names = [label.get_text().replace("\n", " ") for label in display.ax_.get_yticklabels()]
+    assert names == report["constraint"].tolist()
+    bottom, top = display.ax_.get_ylim()
+    assert bottom > top
+    for text, row in zip(texts(display), report.itertuples(), strict=True):
+        figures = f"{row.value:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}], bound {row.bound:g}"
+        assert text == figures
+
+
+def test_one_call_from_the_classifier(fitted, report):
+    data = {"X": X_EXTRA, "y": 1 - Y_EXTRA, "attributes": ATTRIBUTES_EXTRA}
+    display = ConstraintReportDisplay.from_estimator(fitted, **data)
+    pd.testing.assert_frame_equal(display.report, report)
+    half = ConstraintReportDisplay.from_estimator(fitted, **data, confidence_level=0.5)
+    assert (half.report["ci_low"] >= report["ci_low"]).all()
+
+
+def test_any_classifier_with_such_a_report(report):
+    clf = ConstrainedThreshold(RidgeClassifier(), constraints=recall() >= 0.9).fit(X, Y)
+    display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
+    drawn = [*display.met_.get_xdata(), *display.missed_.get_xdata()]
+    assert drawn == clf.constraint_report(X_EXTRA, Y_EXTRA)["slack"].tolist()
+
+
+def test_the_training_report_has_no_intervals(fitted):
+    display = ConstraintReportDisplay.from_report(fitted.constraint_report_)
+    assert display.intervals_ is None
+    assert texts(display)[0] == f"{fitted.constraint_report_['value'][0]:.3f}, bound 0.9"
+
+
+def test_a_margin_is_a_stroke_and_a_figure(fitted):
+    asked = fitted.constraint_report_.assign(margin=[0.01, 0.02, 0.03, 0.03, 0.05, 0.05])
+    display = ConstraintReportDisplay.from_report(asked)
+    strokes = display.margins_.get_segments()
+    assert [stroke[0, 0] for stroke in strokes] == asked["margin"].tolist()
+    assert texts(display)[1].endswith("bound 0.4, margin 0.020")
+    assert ConstraintReportDisplay.from_report(fitted.constraint_report_).margins_ is None
+
+
+def table(*rows):
+    columns = ["constraint", "n_rows", "bound", "value", "slack", "satisfied", "ci_low", "ci_high"]
+    return pd.DataFrame(rows, columns=columns).astype({"satisfied": "boolean"})
+
+
+def test_a_value_on_its_bound_takes_its_side_from_the_text():
+    display = ConstraintReportDisplay.from_report(
+        table(
+            ("recall() >= 0.5", 9, 0.5, 0.5, 0.0, True, 0.4, 0.7),
+            ("churn('old') <= 0.5", 9, 0.5, 0.5, 0.0, True, 0.4, 0.7),
+            ("my rule", 9, 0.5, 0.5, 0.0, True, 0.4, 0.7),
+        )
+    )
+    at_least, at_most, unknown = display.intervals_.get_segments()
+    np.testing.assert_allclose(at_least[:, 0], [-0.1, 0.2])
+    np.testing.assert_allclose(at_most[:, 0], [0.1, -0.2])
+    assert not unknown.size, "which way it points is not known: only the figures tell"
+
+
+def test_what_is_met_by_far_does_not_dwarf_the_rest():
+    close = [("a >= 0.5", 9, 0.5, 0.52, 0.02, True, 0.49, 0.54)] * 3
+    display = ConstraintReportDisplay.from_report(
+        table(*close, ("b >= 0.5", 9, 0.5, 9.5, 9.0, True, 9.0, 10.0))
+    )
+    edge = display.ax_.get_xlim()[1]
+    assert 0.04 < edge < 1
+    assert display.beyond_.get_ydata().tolist() == [3]
+    assert display.beyond_.get_xdata().tolist() == [edge]
+    assert display.met_.get_ydata().tolist() == [0, 1, 2]
+    assert texts(display)[3] == "9.500 [9.000, 10.000], bound 0.5"
+
+
+def test_what_is_missed_by_far_is_in_the_picture():
+    close = [("a >= 0.5", 9, 0.5, 0.52, 0.02, True, 0.49, 0.54)] * 3
+    display = ConstraintReportDisplay.from_report(
+        table(*close, ("b <= 0.5", 9, 0.5, 9.5, -9.0, False, 9.0, 10.0))
+    )
+    assert display.ax_.get_xlim()[0] < -9.5
+    assert display.missed_.get_xdata().tolist() == [-9.0]
+    assert not len(display.beyond_.get_xdata())
+
+
+def test_groups_that_are_absent_are_said_to_be_not_measured(fitted):
+    women = ATTRIBUTES_EXTRA.assign(sex="F")
+    with pytest.warns(UndefinedMetricWarning, match="not measured"):
+        display = ConstraintReportDisplay.from_estimator(fitted, X_EXTRA, Y_EXTRA, attributes=women)
+    assert texts(display)[-2:] == ["not measured"] * 2
+    assert "not measured" not in texts(display)[:-2]
+    display.figure_.canvas.draw()
+
+
+def test_what_is_undefined_or_never_measured_is_said(fitted):
+    nan = np.nan
+    display = ConstraintReportDisplay.from_report(
+        table(
+            ("precision() >= 0.5", 9, 0.5, nan, nan, False, nan, nan),
+            ("recall() >= 0.5", 0, 0.5, nan, nan, pd.NA, nan, nan),
+        )
+    )
+    assert texts(display) == ["undefined", "not measured"]
+    display.figure_.canvas.draw()
+
+
+def test_without_constraints_it_is_an_empty_picture():
+    clf = ConstrainedRampClassifier().fit(X, Y)
+    for report in (clf.constraint_report_, clf.constraint_report(X, Y)):
+        display = ConstraintReportDisplay.from_report(report)
+        assert display.ax_.get_yticklabels() == [] and not texts(display)
+        display.figure_.canvas.draw()
+
+
+def test_it_draws_where_it_is_told(report):
+    _, ax = plt.subplots()
+    display = ConstraintReportDisplay(report)
+    assert display.plot(ax) is display
+    assert display.ax_ is ax and display.figure_ is ax.figure
+    assert len(plt.get_fignums()) == 1
+
+
+def test_a_precision_reads_like_the_rest():
+    clf = ConstrainedRampClassifier(constraints=precision() >= 0.7).fit(X, Y)
+    display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
+    assert len(texts(display)) == 1

@@ -1,0 +1,32 @@
+"""The library imports without matplotlib, and says what to install where it is needed."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+from skbandit.inspection import ConstraintReportDisplay, TradeoffDisplay
+
+REPORT = pd.DataFrame(
+    {"constraint": ["recall() >= 0.5"], "n_rows": [9], "bound": [0.5], "value": [0.6],
+     "slack": [0.1], "satisfied": pd.array([True], dtype="boolean")}
+)  # fmt: skip
+PATH = pd.DataFrame({"bound": [0.5], "value": [0.6], "objective": [0.1], "feasible": [True]})
+
+
+@pytest.mark.parametrize("display", [ConstraintReportDisplay(REPORT), TradeoffDisplay(PATH)])
+def test_without_matplotlib_the_cure_is_named(display, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
+    name = type(display).__name__
+    with pytest.raises(ImportError, match=f"{name}.plot needs matplotlib: pip install matplotlib"):
+        display.plot()
+
+
+class Without:
+    """Finds that matplotlib is not installed."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)

@@ -1,0 +1,287 @@
+"""margin=: how often constraints that hold in training are violated on new data.
+
+Every seed is fixed. For other seeds each comparison with a binomial count (`at_most`,
+`at_least`) fails a correct implementation with probability 1e-4 at most.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, norm
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.constrained._margin import confidence_limits
+from skbandit.constrained._threshold import best_threshold
+from skbandit.rates import (
+    each,
+    error_rate,
+    f1,
+    false_positive_rate,
+    flatten_constraints,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+
+ALARM = 1e-4
+DELTA = 0.1
+
+
+def at_most(share, times):
+    return binom.isf(ALARM, times, share)
+
+
+def at_least(share, times):
+    return binom.ppf(ALARM, times, share)
+
+
+# --- a known population --------------------------------------------------------------------
+
+SHARE, APART, SHIFT = 0.4, 1.5, 0.6
+"""Positives among all; their scores are higher by APART, those of group b by SHIFT; sd 1."""
+
+A, B = {"g": "a"}, {"g": "b"}
+
+
+def draw(rng, n):
+    group = rng.random(n) < 0.5
+    y = (rng.random(n) < SHARE).astype(int)
+    scores = rng.normal(size=n) + APART * y + SHIFT * group
+    return scores, y, pd.DataFrame({"g": np.where(group, "b", "a")})
+
+
+def population(cut):
+    """What the rates are at a cut on the score."""
+    shift = np.array([0.0, SHIFT])
+    hits, alarms = norm.sf(cut - APART - shift), norm.sf(cut - shift)
+    by_group = SHARE * hits + (1 - SHARE) * alarms
+    found, wrong = SHARE * hits.mean(), (1 - SHARE) * alarms.mean()
+    return {
+        "recall": hits.mean(),
+        "worst recall": hits.min(),
+        "fpr": alarms.mean(),
+        "positive": found + wrong,
+        "precision": found / (found + wrong),
+        "error": wrong + SHARE - found,
+        "f1": 2 * found / (found + wrong + SHARE),
+        "gap": by_group[1] - by_group[0],
+        "ratio": by_group[0] / by_group[1],
+    }
+
+
+# objective, constraints, whether a cut meets them in the population
+MONOTONE = {
+    "recall": (false_positive_rate(), recall() >= 0.9, lambda p: p["recall"] >= 0.9),
+    "alarms": (recall(), false_positive_rate() <= 0.05, lambda p: p["fpr"] <= 0.05),
+    "coverage": (recall(), positive_rate() <= 0.3, lambda p: p["positive"] <= 0.3),
+    "groups": (
+        false_positive_rate(),
+        each(recall, by="g") >= 0.8,
+        lambda p: p["worst recall"] >= 0.8,
+    ),
+}
+OTHERS = {
+    "precision": (recall(), precision() >= 0.8, lambda p: p["precision"] >= 0.8),
+    "error": (recall(), error_rate() <= 0.29, lambda p: p["error"] <= 0.29),
+    "f1": (false_positive_rate(), f1() >= 0.62, lambda p: p["f1"] >= 0.62),
+}
+SEVERAL = {
+    "gap": (
+        error_rate(),
+        positive_rate(B) - positive_rate(A) <= 0.15,
+        lambda p: p["gap"] <= 0.15,
+    ),
+    "ratio": (
+        precision(),
+        positive_rate(A) >= 0.55 * positive_rate(B),
+        lambda p: p["ratio"] >= 0.55,
+    ),
+}
+
+
+def violations(name, margin, n, times, seed=0):
+    """In how many samples a threshold was found, and in how many of these it errs."""
+    objective, constraint, holds = (MONOTONE | OTHERS | SEVERAL)[name]
+    rng = np.random.default_rng(seed)
+    found = violated = 0
+    for _ in range(times):
+        scores, y, table = draw(rng, n)
+        rows = Rows(Columns.read(table, None, n), y.astype(np.int8), np.ones(n))
+        data = Data(rows, None, 1, [0, 1])
+        goals = bind_constraints(expand(flatten_constraints(constraint), data), data)
+        forms = Forms.stack([bind_rate(objective, data)[:2]], n)
+        forms = forms.negated() if objective.greater_is_better else forms
+        limits = () if margin is None else confidence_limits(goals, data, margin)
+        best = best_threshold(scores, forms, goals, 0.0, limits)
+        found += best.feasible
+        violated += best.feasible and not holds(population(best.cut))
+    return found, violated
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+def test_a_threshold_on_new_scores_errs_as_seldom_as_promised(name):
+    """Exact, though the threshold is the best of all: rates that move one way with it."""
+    found, violated = violations(name, DELTA, 300, 300)
+    assert found == 300 and violated <= at_most(DELTA, 300)
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+def test_without_a_margin_every_second_binding_bound_is_violated(name):
+    found, violated = violations(name, None, 300, 300)
+    assert found == 300 and at_least(0.4, 300) <= violated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["recall", "coverage"])
+def test_the_margin_is_not_wider_than_it_must_be(name):
+    """Discreteness aside, the bound is violated as often as allowed: 3 of 4 times, at least."""
+    assert violations(name, 0.2, 1000, 400)[1] >= at_least(0.15, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_rates_that_turn_with_the_threshold(name):
+    """As the number of rows grows, the choice costs less and less: 1.2 times delta at most."""
+    found, violated = violations(name, DELTA, 600, 300)
+    assert found >= 250 and violated <= at_most(1.2 * DELTA, 300)
+    assert violations(name, None, 600, 300)[1] >= at_least(0.4, 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_rates_are_combined_on_the_safe_side(name):
+    found, violated = violations(name, DELTA, 1000, 200)
+    assert found >= 190 and violated <= at_most(DELTA, 200)
+    assert violations(name, None, 1000, 200)[1] >= at_least(0.4, 200)
+
+
+# --- trained on few rows -------------------------------------------------------------------
+
+MEANS = np.zeros(8)
+MEANS[0] = APART
+
+
+def people(seed, n):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < SHARE).astype(int)
+    return rng.normal(size=(n, len(MEANS))) + np.outer(y, MEANS), y
+
+
+def population_recall(coef, intercept):
+    return norm.cdf((intercept + coef @ MEANS) / np.linalg.norm(coef))
+
+
+def recalls(margin, times, make):
+    """Population recalls of rules trained to have one of .85."""
+    found = []
+    for seed in range(times):
+        clf = make(margin).fit(*people(seed, 300))
+        if isinstance(clf, ConstrainedThreshold):
+            inner, odds = clf.estimator_, clf.threshold_ / (1 - clf.threshold_)
+            found.append(population_recall(inner.coef_[0], inner.intercept_[0] - np.log(odds)))
+        else:
+            found.append(population_recall(clf.coef_[0], clf.intercept_[0]))
+    return np.array(found)
+
+
+def test_a_threshold_on_out_of_fold_scores():
+    def make(margin):
+        return ConstrainedThreshold(
+            LogisticRegression(), false_positive_rate(), recall() >= 0.85, margin=margin
+        )
+
+    assert (recalls(DELTA, 150, make) < 0.85).sum() <= at_most(DELTA, 150)
+    assert (recalls(None, 150, make) < 0.85).sum() >= at_least(0.4, 150)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_ramp_classifier_that_overfits():
+    """Eight features for 120 positives: face value errs far more often than every second time."""
+
+    def make(margin):
+        return ConstrainedRampClassifier(
+            false_positive_rate(),
+            recall() >= 0.85,
+            alpha=0.01,
+            max_iter=5,
+            solver="newton",
+            margin=margin,
+        )
+
+    assert (recalls(0.2, 30, make) < 0.85).sum() <= at_most(0.2, 30)
+    assert (recalls(None, 30, make) < 0.85).sum() >= at_least(0.7, 30)
+
+
+# --- Adult ---------------------------------------------------------------------------------
+
+GOALS = [
+    recall() >= 0.6,
+    positive_rate({"sex": "Male"}) - positive_rate({"sex": "Female"}) <= 0.2,
+]
+
+
+def violated_splits(a9a, make, splits, n):
+    """On how many random splits rules chosen on n rows break a goal on all the others."""
+    sex = pd.DataFrame({"sex": np.where(a9a.male, "Male", "Female")})
+    broken = 0
+    for seed in range(splits):
+        order = np.random.default_rng(seed).permutation(len(a9a.target))
+        chosen, new = order[:n], order[n:]
+        clf = make(a9a.data[chosen], a9a.target[chosen], sex.iloc[chosen])
+        answers = clf.predict(a9a.data[new])
+        least, largest = (
+            goal.rate.value(a9a.target[new], answers, sex.iloc[new]) for goal in GOALS
+        )
+        broken += least < 0.6 or (len(clf.constraints) == 2 and largest > 0.2)
+    return broken
+
+
+def prefit(margin):
+    """A model of 800 rows, its threshold on the others."""
+
+    def make(X, y, sex):
+        model = LogisticRegression(C=0.1, max_iter=300).fit(X[:800], y[:800])
+        clf = ConstrainedThreshold(model, error_rate(), GOALS, cv="prefit", margin=margin)
+        return clf.fit(X[800:], y[800:], attributes=sex.iloc[800:])
+
+    return make
+
+
+def cross_validated(margin):
+    def make(X, y, sex):
+        model = LogisticRegression(C=0.1, max_iter=300)
+        clf = ConstrainedThreshold(model, error_rate(), GOALS, margin=margin)
+        return clf.fit(X, y, attributes=sex)
+
+    return make
+
+
+def trained(margin):
+    def make(X, y, sex):
+        clf = ConstrainedRampClassifier(
+            error_rate(), GOALS[:1], alpha=0.01, max_iter=5, margin=margin
+        )
+        return clf.fit(X, y, attributes=sex)
+
+    return make
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("how", "splits"), [(prefit, 150), (cross_validated, 40)])
+def test_thresholds_over_splits_of_adult(a9a, how, splits):
+    assert violated_splits(a9a, how(DELTA), splits, 3000) <= at_most(DELTA, splits)
+    assert violated_splits(a9a, how(None), splits, 3000) >= at_least(0.35, splits)
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ramp_classifiers_over_splits_of_adult(a9a):
+    assert violated_splits(a9a, trained(DELTA), 20, 3000) <= at_most(DELTA, 20)
+    assert violated_splits(a9a, trained(None), 20, 3000) >= at_least(0.5, 20)

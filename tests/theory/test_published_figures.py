@@ -1,0 +1,166 @@
+"""What Figures 2 and 3 of Goh et al. (2016) claim, on Adult.
+
+No statement is statistical: splits are seeded, and bounds leave a standard error or two of a test
+error as room. Where this data does not bear a claim out, that is said.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold, constraint_path
+from skbandit.datasets import fetch_a9a
+from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, recall
+
+pytestmark = [pytest.mark.realdata, pytest.mark.slow]
+NOISE = 0.003
+"""Standard error of an error of .16 on the 16,281 test rows."""
+
+SPLIT_NOISE = 0.008
+"""And of one of .21 on 2,800 rows held out."""
+
+
+def measured(positive, data):
+    error = np.mean(positive != (data.target > 0))
+    return error, positive[data.male].mean() / positive[data.female].mean()
+
+
+@pytest.fixture(scope="module")
+def unseen(real_data):
+    return fetch_a9a(subset="test", data_home=real_data, download_if_missing=False)
+
+
+@pytest.fixture(scope="module")
+def fairness(a9a, unseen):
+    """kappa; test error and ratio of ours, of the SVM, and of the fairest covariance constraint."""
+    kappas = np.array([0.33, 0.5, 0.65, 0.8, 0.9, 1.0])
+    path = constraint_path(
+        ConstrainedRampClassifier(max_iter=30),
+        a9a.data,
+        a9a.target,
+        bounds=kappas,
+        constraint=lambda kappa: positive_rate("man") <= positive_rate("woman") / kappa,
+        attributes=pd.DataFrame({"man": a9a.male, "woman": a9a.female}),
+    )
+    ours = np.array([measured(m.predict(unseen.data) > 0, unseen) for m in path.estimators])
+
+    def svm(transform):
+        svc = LinearSVC(C=1 / (1e-3 * len(a9a.target)), loss="hinge", max_iter=50_000)
+        svc.fit(transform(a9a.data.toarray()), a9a.target)
+        return measured(svc.predict(transform(unseen.data.toarray())) > 0, unseen)
+
+    # Zafar et al. with c = 0: w orthogonal to the difference of the groups' means (eq. 8)
+    gap = a9a.data[a9a.male].mean(axis=0) - a9a.data[a9a.female].mean(axis=0)
+    gap = np.asarray(gap).ravel() / np.linalg.norm(gap)
+    return kappas, ours, svm(lambda X: X), svm(lambda X: X - np.outer(X @ gap, gap))
+
+
+def test_kappa_is_an_effective_proxy_for_the_ratio(fairness):
+    kappas, ours, _, _ = fairness
+    np.testing.assert_allclose(ours[:, 1], 1 / kappas, rtol=0.05)
+
+
+def test_fairness_costs_from_nothing_to_two_percent(fairness):
+    kappas, ours, svm, _ = fairness
+    assert svm[1] > 3
+    assert ours[0, 0] <= svm[0] + NOISE
+    assert ours[-1, 0] <= 0.1702 + NOISE
+    assert ours[-1, 0] > svm[0] + 0.01
+    assert (np.diff(ours[np.argsort(kappas), 0]) >= -NOISE).all()
+
+
+def test_ratios_are_reached_that_a_covariance_constraint_cannot_reach(fairness):
+    _, ours, _, covariance = fairness
+    assert covariance[1] > 1.5
+    assert ours[:, 1].min() < 1.02
+
+
+def test_at_its_fairest_the_covariance_constraint_is_not_more_accurate(fairness):
+    """The paper has it .03 worse everywhere; with an intercept it is level where it gets to."""
+    _, ours, _, covariance = fairness
+    by_ratio = ours[np.argsort(ours[:, 1])]
+    at_its_ratio = np.interp(covariance[1], by_ratio[:, 1], by_ratio[:, 0])
+    assert at_its_ratio <= covariance[0] + NOISE
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def churning(request, a9a):
+    """Churn on D3, errors on D1 and D2 and recall on D2, in and out of sample, by target."""
+    rng = np.random.default_rng(request.param)
+    X, y, rows = a9a.data, a9a.target, rng.permutation(len(a9a.target))
+    deployed = LogisticRegression(C=0.01, max_iter=500, class_weight={-1: 1, 1: 2})
+    deployed.fit(X[rows[:3000]], y[rows[:3000]])
+    unsure = np.argsort(np.abs(deployed.decision_function(X[rows[3000:17000]])))[:6000]
+    d1, d2, d3 = rng.permutation(rows[3000:17000][unsure]), rows[17000:25000], rows[25000:]
+    (d1, d1_test), (d2, d2_test), (d3, d3_test) = (
+        np.split(d, [int(0.8 * len(d))]) for d in (d1, d2, d3)
+    )
+
+    def told(first, second):
+        kinds = np.repeat([True, False], [len(first), len(second)])
+        answers = deployed.predict(X[np.append(first, second)])
+        return pd.DataFrame({"d1": kinds, "d2": ~kinds, "deployed": answers})
+
+    both, attributes = np.append(d1, d2), told(d1, d2)
+    extra = pd.DataFrame({"deployed": deployed.predict(X[d3])})
+    costs = len(d1) * error_rate("d1") + np.sum(y[d2] < 0) * false_positive_rate("d2")
+    floor = recall("d2").value(y[both], attributes["deployed"], attributes)
+    goals = [recall("d2") >= floor, churn("deployed", on="extra") <= 0.04]
+    svm = LinearSVC(C=1 / (1e-4 * len(both)), loss="hinge", max_iter=50_000).fit(X[both], y[both])
+    rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit")
+    rival.fit(X[both], y[both], attributes=attributes)
+
+    def figures(model):
+        found = {}
+        for where, first, second, third in (
+            ("train", d1, d2, d3),
+            ("test", d1_test, d2_test, d3_test),
+        ):
+            joint = np.append(first, second)
+            answers = model.predict(X[joint])
+            changed = model.predict(X[third]) != deployed.predict(X[third])
+            found[f"churn {where}"] = changed.mean()
+            found[f"error {where}"] = np.mean(answers != y[joint])
+            found[f"recall {where}"] = recall("d2").value(y[joint], answers, told(first, second))
+        return found
+
+    rival_figures = figures(rival)
+    targets = rival_figures["churn train"] * np.array([1 / 3, 2 / 3, 1])
+    path = constraint_path(
+        ConstrainedRampClassifier(costs / len(both), goals, alpha=1e-4, max_iter=50),
+        X[both],
+        y[both],
+        bounds=targets,
+        constraint=1,
+        attributes=attributes,
+        X_extra=X[d3],
+        attributes_extra=extra,
+    )
+    expected = [model.constraint_report_["expected"].iloc[1] for model in path.estimators]
+    ours = pd.DataFrame([figures(model) for model in path.estimators])
+    return targets, floor, ours, np.array(expected), rival_figures
+
+
+def test_churn_tracks_its_target(churning):
+    targets, _, ours, expected, _ = churning
+    np.testing.assert_allclose(expected[:2], targets[:2], atol=3e-4)  # randomised, in training
+    assert (ours["churn train"] <= targets + 1e-9).all()
+    assert (ours["churn test"] <= targets + 0.01).all()
+    assert (np.diff(ours["churn train"]) > 0).all()
+
+
+def test_recall_is_kept(churning):
+    _, floor, ours, _, _ = churning
+    assert (ours["recall train"] >= floor - 1e-9).all()
+
+
+def test_no_more_errors_than_a_thresholded_svm_at_its_churn_or_less(churning):
+    """The paper has fewer errors at any churn; here a third of the churn costs .02 of error."""
+    _, _, ours, _, rival = churning
+    assert (ours["churn train"] <= rival["churn train"] + 1e-9).all()
+    assert ours["error train"].iloc[-1] <= rival["error train"]
+    assert ours["error test"].iloc[-1] <= rival["error test"] + 2 * SPLIT_NOISE
+    assert ours["error test"].iloc[0] <= rival["error test"] + 0.02 + 2 * SPLIT_NOISE
