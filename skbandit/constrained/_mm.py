@@ -81,6 +81,7 @@ def majorise_minimise(
     *,
     max_iter: int,
     tol: float,
+    expected: float = math.inf,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
     """Minimise tight convex upper bounds in turn (Algorithm 1).
@@ -90,13 +91,15 @@ def majorise_minimise(
     rises while it is too low, until the point is feasible or nothing is gained any more.
 
     Early steps are solved as roughly as `solver` offers, later ones the more exactly the less
-    they gain, and only a step that was solved exactly is the last of a converged run.
+    they gain, and only a step that was solved exactly is the last of a converged run. Near an
+    optimum say what the first step is `expected` to gain.
     """
     point, path = start, []
     objective, violations = evaluate(problem, point)
     price = FIRST_PRICE
     rough, exact = problem.unit * solver.rough, problem.unit * _exactness(solver, tol)
-    solution, accuracy = guess(point, np.zeros(len(problem.rhs))), rough
+    solution = guess(point, np.zeros(len(problem.rhs)))
+    accuracy = min(rough, max(FINER * expected, exact))
     converged = False
     for number in range(1, max_iter + 1):
         began = time.perf_counter()

@@ -24,7 +24,8 @@ from skbandit.rates._bind import MET
 USELESS = 0.005
 """A threshold whose objective is worse than MM promised by more than this is not taken."""
 
-TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS = 2e-4, 6, 5
+TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
+"""By how much bounds are tightened more than they are missed, how often, and to what effort."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,13 @@ def _with_threshold(
         missed = problem.violation(_hard(problem, current))
         bounds = bounds.tightened(np.maximum(missed, 0.0) + TIGHTEN)
         mm = majorise_minimise(
-            bounds, current, solver, max_iter=TIGHTEN_STEPS, tol=tol, report=report
+            bounds,
+            current,
+            solver,
+            max_iter=TIGHTEN_STEPS,
+            tol=max(tol, TIGHTEN_TOL),
+            expected=TIGHTEN,
+            report=report,
         )
         current = mm.point
         found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, get_index_dtype
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.rates._atom import Atom, Member, Slot
@@ -192,7 +192,7 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     denominator is then 1) or of all selected rows (linear-fractional kinds).
     """
     numerator, denominator, selected = atom_counts(atom, data)
-    behind = denominator.max(axis=1) > 0
+    behind = (denominator[:, 0] > 0) | (denominator[:, 1] > 0)
     total = selected.sum() if atom.kind.fractional else denominator[:, 1].sum()
     forms = [
         Form((count[:, 1] - count[:, 0]) / total, count[:, 0].sum() / total)
@@ -382,6 +382,10 @@ def _whole(atom: Atom) -> Atom:
 
 
 def _rows(coefficients: list[np.ndarray], n_rows: int) -> csr_array:
-    if not coefficients:
-        return csr_array((0, n_rows))
-    return csr_array(vstack([csr_array(row[None, :]) for row in coefficients]))
+    columns = [np.flatnonzero(row) for row in coefficients]
+    data = [row[at] for row, at in zip(coefficients, columns, strict=True)]
+    indptr = np.cumsum([0, *map(len, columns)])
+    index = get_index_dtype(maxval=max(n_rows, indptr[-1]))
+    indices = np.concatenate([np.zeros(0, index), *columns]).astype(index)
+    stored = (np.concatenate([np.zeros(0), *data]), indices, indptr.astype(index))
+    return csr_array(stored, shape=(len(coefficients), n_rows))
