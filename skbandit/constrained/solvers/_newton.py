@@ -21,8 +21,10 @@ from scipy.sparse import csr_array, issparse
 
 from skbandit.constrained._ramp import ConvexProblem, canonical
 from skbandit.constrained.solvers import _smoothed as smoothed
-from skbandit.constrained.solvers._base import Pull, Solution, SolverError, certify
+from skbandit.constrained.solvers._augmented_lagrangian import AugmentedLagrangianSolver
+from skbandit.constrained.solvers._base import Pull, Solution, certify
 from skbandit.constrained.solvers._box_quadratic import box_quadratic
+from skbandit.constrained.solvers._line_search import line_search
 from skbandit.constrained.solvers._polish import polish
 from skbandit.utils._threads import one_blas_thread
 
@@ -43,6 +45,9 @@ HOPELESS = 0.01
 
 CLOSE, SMALL = 1e-5, 200
 """Gap from which, and unknowns up to which, solving for the active set is worth a try."""
+
+STUCK = 1e-4
+"""Gap, as a share of the objective's costs, beyond which the other method is tried too."""
 
 PATIENCE = 8
 """Certificates without progress before the best so far is taken."""
@@ -234,42 +239,12 @@ def _multipliers(Y: np.ndarray, c: np.ndarray, price: float, v: np.ndarray) -> n
     return v
 
 
-def line_search(
-    merit: Callable[[float], tuple[float, float]], value: float, slope: float, limit: int = 20
-) -> tuple[float, float]:
-    """Length of a step, and the merit there: regula falsi on the derivative from t = 1.
-
-    `merit` gives value and slope at t; `value` and `slope` are those at 0. Returns length 0
-    where nothing lower is found.
-    """
-    slope = min(slope, -1e-300)
-    t, low, low_slope = 1.0, 0.0, slope
-    high, high_slope = math.inf, 0.0
-    best_t, best = 0.0, value
-    for count in range(limit):
-        there, steepness = merit(t)
-        if there < best:
-            best_t, best = t, there
-        if abs(steepness) <= 0.25 * abs(slope) and there <= value + 1e-13 * abs(value):
-            return t, there
-        if count >= 5 and best_t > 0:
-            break
-        if steepness > 0 or there > value:
-            high, high_slope = t, max(steepness, 0.0)
-        elif math.isinf(high):
-            break
-        else:
-            low, low_slope = t, steepness
-        share = -low_slope / (high_slope - low_slope) if high_slope > 0 else 0.5
-        if best_t == 0:  # beyond a kink slopes tell little: the parabola through the values, too
-            share = min(share, -0.5 * slope * t / max(there - value - slope * t, 1e-300))
-        t = low + (high - low) * min(max(share, 0.1), 0.9)
-    return best_t, best
-
-
 @dataclass(frozen=True)
 class SmoothedNewtonSolver:
     """Smoothed Newton steps, for up to about a thousand features.
+
+    Where they get stuck, which takes nearly separable rows and a tiny lambda, the augmented
+    Lagrangian goes on.
 
     Parameters
     ----------
@@ -328,11 +303,17 @@ class SmoothedNewtonSolver:
         """
         problem = replace(problem, X=canonical(problem.X))
         with one_blas_thread():
-            return self._solve(problem, penalty, tol, warm)
+            found = self._solve(problem, penalty, tol, warm)
+            mass = problem.P[[0]].sum() + problem.Q[[0]].sum()
+            if found is not None and abs(found.gap) <= max(tol, STUCK * mass):
+                return found
+            second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
+            return second if found is None or second.gap < found.gap else found
 
     def _solve(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None
-    ) -> Solution:
+    ) -> Solution | None:
+        """The best point found within hard constraints, None if there is none."""
         m, hard = len(problem.gamma) - 1, math.isinf(penalty)
         price = FIRST_PRICE if hard else penalty
         u, v, eps = np.zeros(problem.X.shape[1] + 1), np.zeros(m), SMOOTHEST
@@ -373,11 +354,6 @@ class SmoothedNewtonSolver:
                 price *= 10
             settle = max(0.3 * settle, 1e-13) if eps <= PROXIMAL else settle
             eps = descent.sharpen(eps)
-        if best is None:
-            raise SolverError(
-                f"Newton steps found no point within the hard constraints in {self.max_iter} steps "
-                "(solver_options={'max_iter': ...}): they may contradict one another."
-            )
         return best
 
 

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained._ramp import ConvexProblem
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers._newton import SmoothedNewtonSolver, line_search
+from skbandit.constrained.solvers._line_search import line_search
+from skbandit.constrained.solvers._newton import SmoothedNewtonSolver
 from tests.constrained.solvers.convex_problems import (
     awkward_problem,
     known_optimum,
@@ -75,6 +76,14 @@ def test_awkward_problems(seed, penalty):
     assert np.isfinite(penalty) or found.excess <= 1e-6
     if not problem.fit_intercept:
         assert found.intercept == 0.0
+
+
+def test_where_newton_gets_stuck_the_augmented_lagrangian_goes_on():
+    """Repeated rows, 60 features, lambda 1e-6, and twenty steps only."""
+    problem, hasty = awkward_problem(2316), SmoothedNewtonSolver(max_iter=20)
+    stuck = hasty._solve(problem, 2.0, 1e-7, None)
+    assert stuck is None or stuck.gap > 1e-3
+    assert hasty.solve(problem, 2.0, 1e-7).gap < 1e-4
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -151,7 +160,7 @@ def test_many_constraints():
 
 def test_impossible_constraints_raise():
     impossible = tightened(random_problem(0), np.full(2, 10.0))
-    with pytest.raises(SolverError, match="no point within the hard constraints"):
+    with pytest.raises(SolverError, match="contradict"):
         solve(impossible)
 
 
