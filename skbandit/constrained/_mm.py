@@ -98,7 +98,7 @@ def majorise_minimise(
     objective, violations = evaluate(problem, point)
     price = FIRST_PRICE
     rough, exact = problem.unit * solver.rough, problem.unit * _exactness(solver, tol)
-    solution = guess(point, np.zeros(len(problem.rhs)))
+    solution = guess(point, np.zeros(len(problem.rhs)), expected)
     accuracy = min(rough, max(FINER * expected, exact))
     converged = False
     for number in range(1, max_iter + 1):
@@ -156,9 +156,9 @@ def _penalised(objective: float, violations: np.ndarray, price: float) -> float:
     return objective + price * float(np.maximum(violations, 0.0).sum())
 
 
-def guess(point: Point, multipliers: np.ndarray) -> Solution:
-    """A point as something for a solver to start from."""
-    return Solution(point.coef, point.intercept, multipliers, math.inf, -math.inf)
+def guess(point: Point, multipliers: np.ndarray, gap: float) -> Solution:
+    """A point as something for a solver to start from, some gap away from the optimum."""
+    return Solution(point.coef, point.intercept, multipliers, primal=gap, dual=0.0)
 
 
 def _solve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,9 @@ from skbandit.rates._bind import MET
 
 USELESS = 0.005
 """A threshold whose objective is worse than MM promised by more than this is not taken."""
+
+NEAR = 1e-3
+"""What the first step from a warm start is expected to gain."""
 
 TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
 """By how much bounds are tightened more than they are missed, how often, and to what effort."""
@@ -62,19 +66,36 @@ def train(
 ) -> Trained:
     """Run MM from a start, and, if `shift`, choose the deterministic threshold.
 
-    MM is local: if it ends where the constraints do not hold, it is run from the other
-    starts too.
+    MM is local: if it ends where the constraints do not hold, or where it began, such as at
+    one answer for all, it is run from the next start too.
     """
     best: MMResult | None = None
     for start in starts(problem, solver, warm):
-        mm = majorise_minimise(problem, start, solver, max_iter=max_iter, tol=tol, report=report)
-        if best is None or mm.violation < best.violation:
+        before, missed = evaluate(problem, start)
+        mm = majorise_minimise(
+            problem,
+            start,
+            solver,
+            max_iter=max_iter,
+            tol=tol,
+            expected=NEAR if start is warm else math.inf,
+            report=report,
+        )
+        if best is None or _ahead(mm, best):
             best = mm
-        if best.feasible:
+        moved = worst(missed) > FEASIBLE or mm.path[-1] < before - tol
+        if best.feasible and (moved or start is warm):
             break
     assert best is not None  # there is always a start
     first = Trained(best, best.point, best.multipliers, None)
     return _with_threshold(problem, first, solver, tol, report) if shift else first
+
+
+def _ahead(one: MMResult, other: MMResult) -> bool:
+    """Whether a run ended better: within the constraints, or with a lower objective there."""
+    if one.feasible and other.feasible:
+        return one.path[-1] < other.path[-1]
+    return one.violation < other.violation
 
 
 def _with_threshold(

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skbandit.constrained import _train
 from skbandit.constrained._mm import evaluate
 from skbandit.constrained._problem import FEASIBLE, Point
 from skbandit.constrained._start import (
@@ -13,6 +14,7 @@ from skbandit.constrained._start import (
     penalised,
     starts,
 )
+from skbandit.constrained._train import train
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.rates import (
     error_rate,
@@ -169,3 +171,19 @@ def test_rounding_does_not_choose_among_equal_starts():
     )
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
     assert one.intercept == pytest.approx(other.intercept, abs=1e-8)
+
+
+def test_a_run_that_ends_where_it_began_is_not_the_last(monkeypatch):
+    """Answering nobody is feasible and stationary under a precision floor."""
+    rng = np.random.default_rng(0)
+    X, y, weight = sample(rng, n=80)
+    problem = compiled(X, y, None, error_rate(), precision() >= 0.8, weight, alpha=0.01)
+    nobody, svm = Point(np.zeros(3), -2.0), Point(np.array([2.0, 0.0, 0.0]), -1.0)
+    monkeypatch.setattr(_train, "starts", lambda *_: iter([nobody, svm]))
+    found = train(problem, SOLVER, max_iter=15, tol=1e-5, shift=False)
+    assert np.ptp(problem.scores(found.point)) > 1
+    assert found.mm.path[-1] < evaluate(problem, nobody)[0] - 0.05
+    # but a warm start is where one wants to be
+    monkeypatch.setattr(_train, "starts", lambda *_: iter([nobody, svm]))
+    kept = train(problem, SOLVER, max_iter=15, tol=1e-5, shift=False, warm=nobody)
+    np.testing.assert_allclose(kept.point.coef, 0.0, atol=1e-8)

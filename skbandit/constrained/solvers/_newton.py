@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -31,8 +32,9 @@ from skbandit.utils._threads import one_blas_thread
 SMOOTHEST, PROXIMAL, SHARPEST = 1.0, 0.02, 1e-3
 """Smoothing eps: at first; from where the centres move; at last."""
 
-WARM = 0.1
-"""Smoothing to start with near a solution; until then a full step is enough to go on."""
+WARM, FAR, ROUGH = 0.1, 0.1, 1e-4
+"""Smoothing to start with near a solution, as FAR from which is not near: until there, a full
+step is enough to go on. If no more than a ROUGH gap is to be left, PROXIMAL will do."""
 
 FIRST_PRICE, LAST_PRICE = 10.0, 1e4
 """Price of a unit of violation of hard constraints; times 10 while it is too low."""
@@ -131,7 +133,7 @@ class Descent:
             self.values, _ = self.rows(0.0, eps)
         rows = self.values
         self.differentiate(eps)
-        solve, back = _factor(self.H, ridge + self.damping * self._metric())
+        solve, back = _factor(self.H, ridge + self.damping * self.metric if self.damping else ridge)
         gradient, c = self.J[:, 0] + ridge * u, rows[1:]
         Y = solve(np.column_stack([gradient, self.J[:, 1:]]))
         v = _multipliers(Y, c, price, self.v)
@@ -166,10 +168,9 @@ class Descent:
         excess = np.where(v < price * (1 - 1e-9), self.values[1:], 0.0)
         return Progress(float(towards @ towards), t, value - lower, excess.max(initial=0.0))
 
-    def _metric(self) -> np.ndarray | float:
+    @cached_property
+    def metric(self) -> np.ndarray:
         """What damping is measured by: the Gram matrix's diagonal, were all rows curved."""
-        if not self.damping:
-            return 0.0
         X, costs = self.problem.X, self.problem.P.sum(axis=0) + self.problem.Q.sum(axis=0)
         squares = X.multiply(X) if issparse(X) else X * X
         return np.append(costs @ squares, costs.sum())
@@ -315,13 +316,15 @@ class SmoothedNewtonSolver:
     ) -> Solution | None:
         """The best point found within hard constraints, None if there is none."""
         m, hard = len(problem.gamma) - 1, math.isinf(penalty)
+        mass = problem.P[[0]].sum() + problem.Q[[0]].sum()
         price = FIRST_PRICE if hard else penalty
         u, v, eps = np.zeros(problem.X.shape[1] + 1), np.zeros(m), SMOOTHEST
         if warm is not None:
             u = np.append(warm.coef, warm.intercept)
-            v, eps = np.minimum(warm.multipliers, price), WARM if tol > 1e-4 else PROXIMAL
+            v = np.minimum(warm.multipliers, price)
+            if warm.gap <= FAR * mass:
+                eps = WARM if tol > ROUGH * mass else PROXIMAL
         descent = Descent(problem, u, v)
-        mass = problem.P[[0]].sum() + problem.Q[[0]].sum()
         settle, polish_below, stalled = 2e-3, CLOSE, 0
         best, least = None, math.inf
         for _ in range(self.max_iter):

@@ -1,0 +1,146 @@
+"""The benchmarks, which nobody runs every day, still run; what they count is counted right."""
+
+import math
+import os
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid
+
+from skbandit.rates._bind import expand
+from skbandit.rates._columns import Columns
+from skbandit.rates._data import Data, Rows
+from tests.benchmarks import _measure, adult, churn, growth, steps
+from tests.benchmarks._data import census, deployment
+from tests.benchmarks._measure import in_fresh_process, measure
+from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
+
+five_steps_are_few = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"  # the benchmarks stop training early
+)
+
+
+# Other people's deprecations are not what is tested.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", RIVALS)
+def test_adapter(name):
+    rival = RIVALS[name]
+    if rival.cure:
+        pytest.skip(f"{rival.module} is {rival.cure}")
+    sample = census(200, d=20)
+    men = sample.group == 1
+    setting = ParameterGrid(dict(rival.grid))[0]
+    answers = np.asarray(rival.fit(sample.X, sample.y, men, **setting)(sample.X, men))
+    assert answers.shape == (200,)
+    assert set(np.unique(answers)) <= {0, 1}
+    assert np.mean(answers == sample.y) > 0.55  # some can only be fair by saying no to all: .58
+    if name.startswith("skbandit") and "Threshold" not in name:  # that is for unseen rows
+        assert answers[men].mean() <= answers[~men].mean() / setting["kappa"]
+
+
+def test_what_is_not_installed_is_a_line_with_the_cure(monkeypatch):
+    absent = Rival(linear_svc, {"kappa": (1.0, 0.8)}, "no_such_module", "no-such-package")
+    monkeypatch.setitem(RIVALS, "absent", absent)
+    (line,) = adult.rows(["absent"], quick=True)
+    assert line["note"] == "not installed: pip install no-such-package"
+
+
+def test_a_task_and_its_unit_take_turns(monkeypatch):
+    class Clock:
+        now = 0.0
+        perf_counter = process_time = lambda self: self.now
+
+    clock, turns = Clock(), []
+
+    def spend(name, durations):
+        turns.append(name)
+        clock.now += next(durations)
+        return len(turns)
+
+    monkeypatch.setattr(_measure, "time", clock)
+    task, unit = iter([4.0, 2.0, 6.0]), iter([2.0, 2.0, 1.0])
+    cost, result = measure(
+        lambda: spend("task", task), lambda: spend("unit", unit), rounds=3, seconds=1e9
+    )
+    assert turns == ["task", "unit"] * 3
+    assert result == 1  # of the first round
+    assert (cost.cpu, cost.wall) == (2.0, 2.0)
+    assert cost.least == 2.0  # least over least: 2 / 1, not the least ratio, 2 / 2
+    assert cost.median == 2.0  # of 2, 1 and 6
+
+    cost, _ = measure(lambda: spend("long", iter([5.0])), rounds=3, seconds=5.0)
+    assert turns[6:] == ["long"]  # the time was up after one round
+    assert math.isnan(cost.least)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="memory is read on Linux")
+def test_memory_is_that_of_the_task_at_its_peak():
+    np.ones(50_000_000)  # 400 MB that were there and are gone
+    cost, _ = measure(lambda: np.ones(25_000_000).sum(), lambda: np.ones(50_000_000), rounds=1)
+    assert 180 < cost.megabytes < 300
+
+
+def test_a_task_that_does_not_converge_is_noted():
+    def rough():
+        warnings.warn("Stopped after 5 steps, too few.", ConvergenceWarning, stacklevel=1)
+        warnings.warn("Something else.", UserWarning, stacklevel=1)
+
+    assert measure(rough, rounds=2)[0].note == "Stopped after 5 steps"
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "note"),
+    [(math.sqrt, -1.0, "ValueError: "), (os._exit, 1, "the process died")],
+)
+def test_a_failure_is_the_rows_note(function, argument, note):
+    assert in_fresh_process(function, argument)["note"].startswith(note)
+
+
+@pytest.mark.parametrize("d", [10, 126, 1500])
+def test_census_is_one_hot_and_unfair(d):
+    sample = census(3_000, d=d, groups=3)
+    assert sample.X.shape == (3_000, d)
+    np.testing.assert_array_equal(sample.X.sum(axis=1).ravel(), min(14, d // 2))
+    assert sample.X.max() == 1.0
+    np.testing.assert_array_equal(np.bincount(sample.group), [1000, 1000, 1000])
+    answers = LogisticRegression(max_iter=1000).fit(sample.X, sample.y).predict(sample.X)
+    rates = [answers[sample.group == g].mean() for g in range(3)]
+    assert rates[0] < 0.8 * rates[2]
+
+
+@five_steps_are_few
+@pytest.mark.parametrize("name", steps.TASKS)
+def test_steps(name):
+    make, _ = steps.TASKS[name]
+    make(census(300), list(steps.GOALS[:2]), 1e-3)()
+
+
+@pytest.mark.parametrize(("axis", "size"), [("rows", 300), ("features", 30), ("constraints", 3)])
+def test_growth_is_along_its_axis(axis, size):
+    sample, goals = growth.problem(axis, size, quick=True)
+    sizes = {"rows": len(sample.y), "features": sample.X.shape[1], "constraints": len(goals)}
+    assert sizes[axis] == size
+
+
+@five_steps_are_few
+@pytest.mark.parametrize("name", growth.METHODS)
+def test_growth(name):
+    sample, goals = growth.problem("rows", 300, quick=True)
+    rule = growth.METHODS[name](sample, goals)()
+    assert np.mean(rule(sample.X, sample.group) != sample.y) < 0.3
+
+
+def test_one_line_declares_all_pairs():
+    sample, goals = growth.problem("constraints", growth.PAIRS, quick=True)
+    rows = Rows(Columns.read({"g": sample.group}, None, len(sample.y)), sample.y, sample.y * 1.0)
+    assert len(expand(goals, Data(rows, None, 1, [0, 1]))) == growth.PAIRS
+
+
+@five_steps_are_few
+@pytest.mark.parametrize("name", churn.TASKS)
+def test_churn(name):
+    data = deployment((300, 150, 150), 100)
+    churn.TASKS[name](data, 1e-3)()
