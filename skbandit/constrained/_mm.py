@@ -16,6 +16,9 @@ from skbandit.constrained.solvers import Solution, Solver, SolverError
 FIRST_PRICE, RAISE_PRICE, LAST_PRICE = 2.0, 5.0, 1e4
 """Price of a unit of violation while there is no feasible point; it caps the multipliers."""
 
+SHRINKING = 0.7
+"""A price that brings the worst violation down to this share in one step is high enough."""
+
 TOL, LOOSEST = 1e-5, 1e-5
 """Where `tol` is looser than TOL, the last step need not be as exact as the solver can."""
 
@@ -114,6 +117,7 @@ def majorise_minimise(
         before = _penalised(objective, violations, 0.0 if inside else price)
         after = _penalised(new_objective, new_violations, 0.0 if inside else price)
         stays = not inside or worst(new_violations) <= FEASIBLE
+        missed = worst(violations)
         if after <= before and stays:  # otherwise what is left to gain is rounding
             point, objective, violations = proposed, new_objective, new_violations
         path.append(objective)
@@ -125,7 +129,9 @@ def majorise_minimise(
         if before - after < tol and not too_cheap and stays_out and last:
             converged = True
             break
-        if too_cheap and (before - after < tol or (solution.multipliers >= 0.999 * price).any()):
+        capped = bool((solution.multipliers >= 0.999 * price).any())
+        shrinks = worst(violations) <= SHRINKING * missed
+        if too_cheap and (before - after < tol or (capped and not shrinks)):
             price *= RAISE_PRICE
         gain = max(before - after, 0.0)
         accuracy = exact if gain < tol else min(accuracy, max(FINER * gain, exact))
