@@ -32,6 +32,9 @@ from skbandit.utils._threads import one_blas_thread
 SMOOTHEST, PROXIMAL, SHARPEST = 1.0, 0.02, 1e-3
 """Smoothing eps: at first; from where the centres move; at last."""
 
+UNCENTRED = 5e-6
+"""Gaps down to which, as a share of the objective's costs, centres may stay where they are."""
+
 WARM, FAR, ROUGH = 0.1, 0.1, 1e-4
 """Smoothing to start with near a solution, as FAR from which is not near: until there, a full
 step is enough to go on. If no more than a ROUGH gap is to be left, PROXIMAL will do."""
@@ -184,10 +187,13 @@ class Descent:
         w, b = self.u[:-1].copy(), self.u[-1]
         return certify(problem, w, b, self.v.copy(), penalty, pull, self.z), pull
 
-    def sharpen(self, eps: float) -> float:
-        """The next smoothing; once sharp, the centres move to the maximisers: it is exact there."""
-        if eps > PROXIMAL:
-            return PROXIMAL
+    def sharpen(self, eps: float, rough: bool) -> float:
+        """The next smoothing; once sharp, the centres move to the maximisers: it is exact there.
+
+        A rough solution does without: uncentred it is within the constraints.
+        """
+        if eps > PROXIMAL or (rough and self.lifted and eps > SHARPEST):
+            return max(min(eps / 2, PROXIMAL), SHARPEST)
         smoothed.shares(self.centres, self.z, eps, self.centres.up, self.centres.down)
         self.lifted, self.smoothing = False, 0.0
         return max(eps / 2, SHARPEST)
@@ -325,6 +331,7 @@ class SmoothedNewtonSolver:
             if warm.gap <= FAR * mass:
                 eps = WARM if tol > ROUGH * mass else PROXIMAL
         descent = Descent(problem, u, v)
+        rough = tol > UNCENTRED * mass
         settle, polish_below, stalled = 2e-3, CLOSE, 0
         best, least = None, math.inf
         for _ in range(self.max_iter):
@@ -338,7 +345,7 @@ class SmoothedNewtonSolver:
                 continue
 
             if eps > SHARPEST and HOPELESS * eps * eps * mass > tol:
-                eps = descent.sharpen(eps)
+                eps = descent.sharpen(eps, rough)
                 continue
             found, pull = descent.certificate(eps, penalty)
             error = _error(found, hard)
@@ -356,7 +363,7 @@ class SmoothedNewtonSolver:
             if hard and too_cheap and not descent.lifted:
                 price *= 10
             settle = max(0.3 * settle, 1e-13) if eps <= PROXIMAL else settle
-            eps = descent.sharpen(eps)
+            eps = descent.sharpen(eps, rough)
         return best
 
 
