@@ -15,6 +15,8 @@ ESTIMATORS = [
     ConstrainedRampClassifier(),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
     ConstrainedRampClassifier(f1(), threshold=None),
+    # "auto" leaves the checks' few rows to cvxpy
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedThreshold(LogisticRegression(), cv=3),
     ConstrainedThreshold(
         RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3

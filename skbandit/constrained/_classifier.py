@@ -417,7 +417,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         if trained.mm.gap > ROUGH:
             warnings.warn(
                 f"The last convex problem is solved only to within {trained.mm.gap:.1e} of its "
-                "optimum: choose tighter tolerances in solver_options, or another solver.",
+                "optimum: give it more room in solver_options (newton: max_iter), or choose "
+                "another solver.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

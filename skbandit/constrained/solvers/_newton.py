@@ -311,8 +311,7 @@ class SmoothedNewtonSolver:
         problem = replace(problem, X=canonical(problem.X))
         with one_blas_thread():
             found = self._solve(problem, penalty, tol, warm)
-            mass = problem.P[[0]].sum() + problem.Q[[0]].sum()
-            if found is not None and abs(found.gap) <= max(tol, STUCK * mass):
+            if found is not None and abs(found.gap) <= max(tol, STUCK * _mass(problem)):
                 return found
             second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
             return second if found is None or second.gap < found.gap else found
@@ -322,7 +321,7 @@ class SmoothedNewtonSolver:
     ) -> Solution | None:
         """The best point found within hard constraints, None if there is none."""
         m, hard = len(problem.gamma) - 1, math.isinf(penalty)
-        mass = problem.P[[0]].sum() + problem.Q[[0]].sum()
+        mass = _mass(problem)
         price = FIRST_PRICE if hard else penalty
         u, v, eps = np.zeros(problem.X.shape[1] + 1), np.zeros(m), SMOOTHEST
         if warm is not None:
@@ -365,6 +364,11 @@ class SmoothedNewtonSolver:
             settle = max(0.3 * settle, 1e-13) if eps <= PROXIMAL else settle
             eps = descent.sharpen(eps, rough)
         return best
+
+
+def _mass(problem: ConvexProblem) -> float:
+    """The sum of the objective's costs: what gaps are shares of."""
+    return float(sum(W.data[: W.indptr[1]].sum() for W in (problem.P, problem.Q)))
 
 
 def _unknowns(descent: Descent, pull: Pull) -> int:
