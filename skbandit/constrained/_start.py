@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import csc_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from skbandit.constrained._mm import FIRST_PRICE, evaluate, worst
 from skbandit.constrained._problem import FEASIBLE, Point, RampProblem
@@ -79,17 +79,19 @@ def best_intercept(
     from skbandit.constrained._walk import Rates, walk  # numba: loaded on first use
 
     objective, z = problem.objective, problem.scores(Point(coef, 0.0))
-    by_row = csc_array(vstack([objective.numerator, objective.denominator, problem.rows]))
-    constant = [objective.numerator_constant, objective.denominator_constant, -problem.rhs]
     descending = np.argsort(-z, kind="stable")
-    best, found = np.inf, Point(coef, 0.0)
-    for scale in scales:
-        scaled = scale * coef
+    forms = vstack([objective.numerator, objective.denominator, problem.rows])
+    by_row = csr_array(csc_array(forms).T)[descending]
+    z = z[descending]
+    constant = [objective.numerator_constant, objective.denominator_constant, -problem.rhs]
+
+    def along(scale: float, enough: float = -np.inf) -> tuple[float, float]:
         at_zero = np.concatenate(constant)
-        at_zero[0] += problem.regulariser(Point(scaled, 0.0))
+        at_zero[0] += problem.regulariser(Point(scale * coef, 0.0))
         rates = Rates(by_row.indptr, by_row.indices, by_row.data, at_zero)
-        least, _ = walk(rates, z, descending, scale, PRICE, -np.inf)
-        if least < best - TIE:
-            _, b = walk(rates, z, descending, scale, PRICE, least + TIE)
-            best, found = least, Point(scaled, float(b))
-    return found
+        return walk(rates, z, scale, PRICE, enough)
+
+    values = np.array([along(scale)[0] for scale in scales])
+    best = int(np.flatnonzero(values <= values.min() + TIE)[0])
+    _, b = along(scales[best], values[best] + TIE)  # the first as good
+    return Point(scales[best] * coef, float(b))

@@ -33,34 +33,37 @@ def goal_of(values: np.ndarray, price: float) -> float:
 
 @compiled
 def walk(
-    rates: Rates, z: np.ndarray, descending: np.ndarray, scale: float, price: float, enough: float
+    rates: Rates, z: np.ndarray, scale: float, price: float, enough: float
 ) -> tuple[float, float]:
     """The lowest goal along b and where it is; stops at the first that is low `enough`.
 
-    All forms are linear in b between the kinks at -1/2 - scale z_j, from which row j's ramp
-    rises, and 1/2 - scale z_j, where it stops; a violation bends the goal where it begins too.
+    Rows come in descending order of z: memory is then read from front to back. All forms are
+    linear in b between the kinks at -1/2 - scale z_j, from which row j's ramp rises, and
+    1/2 - scale z_j, where it stops; a violation bends the goal where it begins too.
     """
     n = len(z)
     values, there = rates.constant.copy(), rates.constant.copy()
     slopes = np.zeros_like(values)
     rising, falling = 0, 0
-    b = -0.5 - scale * z[descending[0]]
+    b = -0.5 - scale * z[0]
     lowest, place = goal_of(values, price), b
     while falling < n and lowest > enough:
-        stop = 0.5 - scale * z[descending[falling]]
-        rises = rising < n and -0.5 - scale * z[descending[rising]] <= stop
-        j = descending[rising] if rises else descending[falling]
+        stop = 0.5 - scale * z[falling]
+        rises = rising < n and -0.5 - scale * z[rising] <= stop
+        j = rising if rises else falling
         nearest = (-0.5 if rises else 0.5) - scale * z[j]
         step = max(nearest - b, 0.0)
         for k in range(2, len(values)):
             ahead = values[k] + step * slopes[k]
             if values[k] * ahead < 0:
                 part = step * values[k] / (values[k] - ahead)
-                there[:] = values + part * slopes
+                for i in range(len(values)):
+                    there[i] = values[i] + part * slopes[i]
                 goal = goal_of(there, price)
                 if goal < lowest:
                     lowest, place = goal, b + part
-        values += step * slopes
+        for k in range(len(values)):
+            values[k] += step * slopes[k]
         b = nearest
         goal = goal_of(values, price)
         if goal < lowest:
