@@ -31,8 +31,9 @@ def canonical(X: Any) -> Any:
     """Return X as a C-ordered array, or in CSR with sorted indices and nothing stored twice."""
     if not issparse(X):
         return np.ascontiguousarray(X, dtype=np.float64)
-    X = csr_array(X, dtype=np.float64)
-    if not X.has_canonical_format:
+    if not isinstance(X, csr_array) or X.dtype != np.float64:
+        X = csr_array(X, dtype=np.float64)
+    if not X.has_canonical_format:  # looked up once, and then known to X
         X = X.copy()
         X.sum_duplicates()
     return X
