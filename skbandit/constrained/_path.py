@@ -85,6 +85,11 @@ class ConstraintPath:
     label: str
     sense: str | None
 
+    def __repr__(self) -> str:
+        bounds = self.table["bound"]
+        span = f"{self.label} {self.sense or 'at'} {bounds.min():g} to {bounds.max():g}"
+        return f"<ConstraintPath: {self.objective!r} under {span}, {len(bounds)} models>"
+
     def measure(
         self,
         X: Any,

@@ -23,7 +23,10 @@ class VariedConstraint(Constraint):
 
 def read_bounds(bounds: ArrayLike) -> list[float]:
     """Check what the user passed: one finite number or more."""
-    numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
+    try:
+        numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
+    except ValueError as error:
+        raise ValueError(f"bounds={bounds!r} must be a list of finite numbers: {error}") from error
     if numbers.ndim != 1:
         raise ValueError(f"bounds must be a list of numbers, got shape {numbers.shape}.")
     return numbers.tolist()

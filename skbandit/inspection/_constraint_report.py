@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from skbandit.inspection._style import BLUE, VERMILLION, axes_or_new, wrapped
 
@@ -87,8 +88,8 @@ class ConstraintReportDisplay:
 
         Parameters
         ----------
-        estimator : ConstrainedRampClassifier or ConstrainedThreshold
-            A fitted classifier with `constraint_report`.
+        estimator : ConstrainedRampClassifier, ConstrainedThreshold or Pipeline
+            A fitted classifier with `constraint_report`, or a Pipeline that ends with one.
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
@@ -114,6 +115,13 @@ class ConstraintReportDisplay:
         -------
         ConstraintReportDisplay
         """
+        if isinstance(estimator, Pipeline):
+            X, X_extra = _transformed(estimator, X), _transformed(estimator, X_extra)
+            estimator = estimator[-1]
+        if not hasattr(estimator, "constraint_report"):
+            raise TypeError(
+                f"A report needs a classifier with declared constraints, not {estimator!r}."
+            )
         report = estimator.constraint_report(
             X,
             y,
@@ -225,3 +233,10 @@ def _figure(row: pd.Series) -> str:
     interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
     margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
     return f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
+
+
+def _transformed(pipeline: Pipeline, rows: Any) -> Any:
+    """Rows as the last step sees them; a tuple is a Pipeline's way to pass rows whole."""
+    if isinstance(rows, tuple):
+        return tuple(_transformed(pipeline, part) for part in rows)
+    return rows if rows is None or len(pipeline) == 1 else pipeline[:-1].transform(rows)

@@ -231,7 +231,7 @@ def test_what_is_not_clear_is_an_error(constraints, which, error):
 
 @pytest.mark.parametrize("bounds", [[], [0.9, np.nan], [np.inf], [[0.9]], ["much"]])
 def test_bounds_are_a_list_of_numbers(bounds):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="bounds"):
         path_over(recall() >= 0.5, bounds)
 
 
@@ -449,3 +449,8 @@ def test_a_pipeline_of_one_step():
     single = classifier(recall() >= 0.9).fit(X, Y)
     np.testing.assert_array_equal(path.estimators[0].predict(X), single.predict(X))
     assert path.measure(X, Y)["value"][0] == path.table["value"][0]
+
+
+def test_repr_is_one_line():
+    path = path_over(recall() >= 0.5, [0.5, 0.9])
+    assert repr(path) == ("<ConstraintPath: error_rate() under recall() >= 0.5 to 0.9, 2 models>")

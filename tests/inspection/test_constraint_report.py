@@ -7,6 +7,8 @@ import pytest
 from matplotlib.colors import to_hex
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
@@ -185,3 +187,17 @@ def test_a_precision_reads_like_the_rest():
     clf = ConstrainedRampClassifier(constraints=precision() >= 0.7).fit(X, Y)
     display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
     assert len(texts(display)) == 1
+
+
+def test_a_pipeline_is_measured_by_its_last_step():
+    pipeline = make_pipeline(StandardScaler(), ConstrainedRampClassifier(constraints=GOALS))
+    pipeline.fit(X, Y, constrainedrampclassifier__attributes=ATTRIBUTES)
+    drawn = ConstraintReportDisplay.from_estimator(pipeline, X, Y, attributes=ATTRIBUTES)
+    fitted, scaled = pipeline[-1], pipeline[:-1].transform(X)
+    expected = fitted.constraint_report(scaled, Y, attributes=ATTRIBUTES)
+    pd.testing.assert_frame_equal(drawn.report, expected)
+
+
+def test_what_has_no_report_is_named():
+    with pytest.raises(TypeError, match=r"declared constraints, not RidgeClassifier\(\)"):
+        ConstraintReportDisplay.from_estimator(RidgeClassifier(), X, Y)
