@@ -135,6 +135,18 @@ def test_the_price_rises_while_it_is_too_low():
     assert found.multipliers.max() > FIRST_PRICE
 
 
+def test_the_price_stays_while_violations_shrink():
+    """Multipliers are at the cap in every step; the miss is .4, .22, .07, .04, then little less."""
+    X, y, group = sample(0, n=60)
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.9])
+    script = [([c, 0, 0], [FIRST_PRICE]) for c in (0.2, 0.4, 0.5, 0.55, 0.7)]
+    solver = Scripted(*script)
+    run(problem, solver=solver, max_iter=5)
+    shrinking, slow = solver.prices[:4], solver.prices[4:]
+    assert shrinking == [FIRST_PRICE] * 4
+    assert slow == [FIRST_PRICE * 5]  # .5 to .55 brought little
+
+
 def test_an_optimum_is_a_fixed_point():
     X, y, group = sample(1, n=60)
     problem = compiled(X, y, group, error_rate(), [false_positive_rate() <= 0.1])
