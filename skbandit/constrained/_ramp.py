@@ -75,6 +75,14 @@ class ConvexProblem:
         """Values of rows 0..m, shape (1 + m,), without the regulariser."""
         return self.P @ hinge(f) + self.Q @ hinge(-f) - self.gamma
 
+    def boxes(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The costs p and q of the rows' mixture, P[0] + v P[1:] and likewise for Q.
+
+        They bound the duals of the hinges, which lie in [0, p] and [0, q].
+        """
+        v = np.append(1.0, multipliers)
+        return v @ self.P, v @ self.Q
+
     @cached_property
     def by_row(self) -> csr_array:
         """P and Q as one array of shape (n, 1 + m), for loops over the rows of X.

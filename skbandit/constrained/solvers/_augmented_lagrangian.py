@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from skbandit.constrained._ramp import ConvexProblem
-from skbandit.constrained.solvers._base import Pull, Solution, SolverError, certify
+from skbandit.constrained.solvers._base import EXCESS, Pull, Solution, SolverError, certify
 from skbandit.constrained.solvers._lagrangian import (
     AugmentedLagrangian,
     Point,
@@ -33,9 +33,6 @@ from skbandit.constrained.solvers._lagrangian import (
 
 HARD_PRICE = 1e4
 """Cap of the multipliers of hard constraints; at the cap, they are taken for infinite."""
-
-EXCESS = 1e-6
-"""Violation of a hard constraint that counts as none."""
 
 FIRST_SIGMA, WARM_SIGMA, FIRM = 3.0, 10.0, 10.0
 """sigma at first, and near a solution at most, in units of a row's mean cost; tau / n sigma."""
@@ -175,7 +172,7 @@ def _start(
     v = np.clip(warm.multipliers, 0.0, cap)
     if not isinstance(warm.state, Duals) or len(warm.state.theta) != n:
         return w, b, v, first
-    p, q = _boxes(problem, v)
+    p, q = problem.boxes(v)
     sigma = min(max(warm.state.sigma, unit), WARM_SIGMA * unit)
     return w, b, v, Duals(np.clip(warm.state.theta, -q, p), sigma)
 
@@ -250,22 +247,15 @@ def _line_search(
     return best, best_t
 
 
-def _boxes(problem: ConvexProblem, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds p and q of theta, -q <= theta <= p."""
-    weights = np.append(1.0, v)
-    return weights @ problem.P, weights @ problem.Q
-
-
 def _pull(problem: ConvexProblem, v: np.ndarray, theta: np.ndarray) -> Pull:
     """The best duals of the hinges with up - down = theta, balanced where that is for free.
 
     On a kink a dual may change at no cost in the first order: there theta is moved towards the
     end of its box until its sum is 0, if that suffices.
     """
-    p, q = _boxes(problem, v)
-    low = theta <= p - q
-    up = np.clip(np.where(low, q + theta, p), 0.0, p)
-    down = np.clip(np.where(low, q, p - theta), 0.0, q)
+    p, q = problem.boxes(v)
+    pull = Pull.of(-theta, p, q)
+    up, down = np.clip(pull.up, 0.0, p), np.clip(pull.down, 0.0, q)
     if problem.fit_intercept:
         excess = up.sum() - down.sum()
         up_end, down_end = (0.0, q) if excess > 0 else (p, 0.0)

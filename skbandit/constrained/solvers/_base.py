@@ -10,7 +10,10 @@ import numpy as np
 from skbandit.constrained._ramp import ConvexProblem
 from skbandit.exceptions import SolverError
 
-__all__ = ["Pull", "Solution", "Solver", "SolverError", "certify"]
+__all__ = ["EXCESS", "Pull", "Solution", "Solver", "SolverError", "certify"]
+
+EXCESS = 1e-6
+"""Violation of a hard constraint that counts as none."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Pull:
 
     up: np.ndarray
     down: np.ndarray
+
+    @classmethod
+    def of(cls, theta: np.ndarray, p: np.ndarray, q: np.ndarray) -> Pull:
+        """The largest in the boxes [0, p] and [0, q] with down - up = theta."""
+        up = np.where(theta >= q - p, q - theta, p)
+        return cls(up, up + theta)
 
 
 class Solver(Protocol):
@@ -130,16 +139,16 @@ def certify(
     are clipped and rescaled so that the lower bound is one whatever the solver's accuracy.
     The scores `f` are worked out if not given.
     """
-    v = np.append(1.0, multipliers)
-    up = np.clip(pull.up, 0.0, v @ problem.P)
-    down = np.clip(pull.down, 0.0, v @ problem.Q)
+    p, q = problem.boxes(multipliers)
+    up, down = np.clip(pull.up, 0.0, p), np.clip(pull.down, 0.0, q)
     if problem.fit_intercept and up.sum() and down.sum():  # b is free: sums must agree
         total = min(up.sum(), down.sum())
         up, down = up * (total / up.sum()), down * (total / down.sum())
     elif problem.fit_intercept:
         up, down = np.zeros_like(up), np.zeros_like(down)
     turned = problem.X.T @ (down - up)
-    dual = 0.5 * (up.sum() + down.sum()) - turned @ turned / (2 * problem.alpha) - v @ problem.gamma
+    dual = 0.5 * (up.sum() + down.sum()) - turned @ turned / (2 * problem.alpha)
+    dual -= np.append(1.0, multipliers) @ problem.gamma
     rows = problem.rows(problem.X @ coef + intercept if f is None else f)
     violations = np.maximum(rows[1:], 0.0)
     price = penalty if np.isfinite(penalty) else multipliers

@@ -37,8 +37,7 @@ class SVMOptimizer:
 
     def svm(self, v: np.ndarray) -> WeightedSVM:
         """The SVM that is left: Psi without its constant."""
-        weights = np.append(1.0, v)
-        p, q = weights @ self.problem.P, weights @ self.problem.Q
+        p, q = self.problem.boxes(v)
         return WeightedSVM(self.design, p, q, self.problem.alpha, self.problem.fit_intercept)
 
     def __call__(

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array, issparse
 from skbandit.constrained._ramp import ConvexProblem, canonical
 from skbandit.constrained.solvers import _smoothed as smoothed
 from skbandit.constrained.solvers._augmented_lagrangian import AugmentedLagrangianSolver
-from skbandit.constrained.solvers._base import Pull, Solution, certify
+from skbandit.constrained.solvers._base import EXCESS, Pull, Solution, SolverError, certify
 from skbandit.constrained.solvers._box_quadratic import box_quadratic
 from skbandit.constrained.solvers._line_search import line_search
 from skbandit.constrained.solvers._polish import polish
@@ -41,9 +41,6 @@ step is enough to go on. If no more than a ROUGH gap is to be left, PROXIMAL wil
 
 FIRST_PRICE, LAST_PRICE = 10.0, 1e4
 """Price of a unit of violation of hard constraints; times 10 while it is too low."""
-
-EXCESS = 1e-6
-"""Violation of a hard constraint that counts as none."""
 
 HOPELESS = 0.01
 """Gaps are about 0.1 eps^2: what is asked for is not looked for long before."""
@@ -182,10 +179,10 @@ class Descent:
         """The iterate as a solution of the problem with true hinges."""
         up, down = np.empty_like(self.z), np.empty_like(self.z)
         smoothed.shares(self.centres, self.z, eps, up, down)
-        problem, v = self.problem, np.append(1.0, self.v)
-        pull = Pull(up * (v @ problem.P), down * (v @ problem.Q))
+        p, q = self.problem.boxes(self.v)
+        pull = Pull(up * p, down * q)
         w, b = self.u[:-1].copy(), self.u[-1]
-        return certify(problem, w, b, self.v.copy(), penalty, pull, self.z), pull
+        return certify(self.problem, w, b, self.v.copy(), penalty, pull, self.z), pull
 
     def sharpen(self, eps: float, rough: bool) -> float:
         """The next smoothing; once sharp, the centres move to the maximisers: it is exact there.
@@ -313,7 +310,12 @@ class SmoothedNewtonSolver:
             found = self._solve(problem, penalty, tol, warm)
             if found is not None and abs(found.gap) <= max(tol, STUCK * _mass(problem)):
                 return found
-            second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
+            try:
+                second = AugmentedLagrangianSolver().solve(problem, penalty, tol, found)
+            except SolverError:
+                if found is None:
+                    raise
+                return found  # not as exact as asked for, but within the constraints
             return second if found is None or second.gap < found.gap else found
 
     def _solve(
@@ -373,9 +375,9 @@ def _mass(problem: ConvexProblem) -> float:
 
 def _unknowns(descent: Descent, pull: Pull) -> int:
     """Size of the system that the active set makes."""
-    v = np.append(1.0, descent.v)
-    kinked = (pull.up > 0) & (pull.up < v @ descent.problem.P)
-    kinked |= (pull.down > 0) & (pull.down < v @ descent.problem.Q)
+    p, q = descent.problem.boxes(descent.v)
+    kinked = (pull.up > 0) & (pull.up < p)
+    kinked |= (pull.down > 0) & (pull.down < q)
     return len(descent.u) + len(descent.v) + int(kinked.sum())
 
 

@@ -28,7 +28,7 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     active = _undecided(np.abs(values[1:]), rough.multipliers, np.full(len(broken), penalty))
     active |= broken & np.isinf(penalty)
     v = np.append(1.0, np.where(active, rough.multipliers, np.where(broken, penalty, 0.0)))
-    p, q = v @ problem.P, v @ problem.Q
+    p, q = problem.boxes(v[1:])
     on_low = _undecided(np.abs(f + 0.5), pull.up, p)
     on_high = _undecided(np.abs(f - 0.5), pull.down, q)
     kinked, bound = np.flatnonzero(on_low | on_high), np.flatnonzero(active)

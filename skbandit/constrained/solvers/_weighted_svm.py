@@ -114,8 +114,7 @@ class WeightedSVM:
 
     def pull(self, theta: np.ndarray) -> Pull:
         """The duals of the two hinges: the largest with down - up = theta."""
-        up = np.where(theta >= self.q - self.p, self.q - theta, self.p)
-        return Pull(up, up + theta)
+        return Pull.of(theta, self.p, self.q)
 
     def at_rest(self, theta: np.ndarray, f: np.ndarray, margin: float) -> np.ndarray:
         """Rows that stay where they are, a corner, however f_j moves by up to a margin."""

@@ -15,9 +15,7 @@ from skbandit.constrained.solvers._lagrangian import (
     conjugate_gradients,
     pinned_newton,
 )
-from tests.constrained.solvers.convex_problems import (
-    random_problem,
-)
+from tests.constrained.solvers.convex_problems import random_problem
 
 SOLVER = AugmentedLagrangianSolver()
 REFERENCE = CvxpySolver({"solver": "CLARABEL"})

@@ -3,19 +3,10 @@
 import numpy as np
 import pytest
 
-from skbandit.constrained.solvers import CvxpySolver
+from skbandit.constrained.solvers import SolverError, _newton
 from skbandit.constrained.solvers._line_search import line_search
 from skbandit.constrained.solvers._newton import SmoothedNewtonSolver
-from tests.constrained.solvers.convex_problems import (
-    awkward_problem,
-)
-
-SOLVER = SmoothedNewtonSolver()
-REFERENCE = CvxpySolver({"solver": "CLARABEL"})
-
-
-def solve(problem, penalty=np.inf, tol=1e-8, warm=None):
-    return SOLVER.solve(problem, penalty, tol, warm)
+from tests.constrained.solvers.convex_problems import awkward_problem
 
 
 def test_where_newton_gets_stuck_the_augmented_lagrangian_goes_on():
@@ -24,6 +15,21 @@ def test_where_newton_gets_stuck_the_augmented_lagrangian_goes_on():
     stuck = hasty._solve(problem, 2.0, 1e-7, None)
     assert stuck is None or stuck.gap > 1e-3
     assert hasty.solve(problem, 2.0, 1e-7).gap < 1e-4
+
+
+def test_what_newton_found_stands_where_the_other_method_fails(monkeypatch):
+    problem, hasty = awkward_problem(2211), SmoothedNewtonSolver(max_iter=12)
+    found = hasty._solve(problem, np.inf, 1e-7, None)
+    assert found.gap > 5e-4
+    assert found.excess <= 1e-6
+
+    def fails(*_):
+        raise SolverError("no")
+
+    monkeypatch.setattr(_newton.AugmentedLagrangianSolver, "solve", fails)
+    assert hasty.solve(problem, np.inf, 1e-7).primal == found.primal
+    with pytest.raises(SolverError, match="no"):  # nothing within the constraints after one step
+        SmoothedNewtonSolver(max_iter=1).solve(problem, np.inf, 1e-7)
 
 
 @pytest.mark.parametrize("bend", [0.0, 1.0, 100.0])
