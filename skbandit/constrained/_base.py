@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._goals import Classes
-from skbandit.constrained._input import Extra, read_extra, read_labels, read_rows
+from skbandit.constrained._input import Extra, read_extra, read_labels, read_rows, stack_rows
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.rates import Constraint
 from skbandit.rates._bind import BoundConstraints, bind_constraints
@@ -137,20 +138,31 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         check_is_fitted(self)
         if not 0 < confidence_level < 1:
             raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
-        classes, scores = self._classes, self._scores(X)
-        label = read_labels(y, len(scores), classes.positive, classes.labels, "y")
-        rows = read_rows(X, label, sample_weight, attributes)
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        named = hasattr(self, "feature_names_in_")
-        scores_extra, extra_rows = read_extra(
-            extra, classes.positive, classes.labels, X_is_named=named, read_X=self._scores
-        )
-        if scores_extra is not None:
-            scores = np.append(scores, scores_extra)
-        data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
+        scores, data = self._read(X, y, sample_weight, attributes, extra, self._scores)
         goals = bind_constraints(self._constraints, data, allow_empty=True)
         table = self._report(scores, data, goals)
         return add_intervals(table, goals, data, self._answers(scores), confidence_level)
+
+    def _read(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        attributes: Any,
+        extra: Extra,
+        read_X: Callable[[Any], Any],
+    ) -> tuple[Any, Data]:
+        """What `read_X` makes of X and, below it, of X_extra; and what goals are bound to."""
+        classes, made = self._classes, read_X(X)
+        label = read_labels(y, made.shape[0], classes.positive, classes.labels, "y")
+        rows = read_rows(X, label, sample_weight, attributes)
+        named = hasattr(self, "feature_names_in_")
+        made_extra, extra_rows = read_extra(
+            extra, classes.positive, classes.labels, X_is_named=named, read_X=read_X
+        )
+        data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
+        return stack_rows(made, made_extra), data
 
     def _report(self, scores: np.ndarray, data: Data, goals: BoundConstraints) -> pd.DataFrame:
         expected = self._expected(scores)

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.constrained._base import ConstrainedClassifierMixin
 from skbandit.constrained._cross_fit import CrossFitted, leave_folds_out, train_with_margin
 from skbandit.constrained._goals import Classes, Declared, Goals
-from skbandit.constrained._input import Extra, class_factors, read_extra, read_rows
+from skbandit.constrained._input import Extra, class_factors, read_extra, read_rows, stack_rows
 from skbandit.constrained._mm import Step
 from skbandit.constrained._problem import Point, RampProblem, compile_problem
 from skbandit.constrained._ramp import ramp
@@ -319,7 +318,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
         goals = declared.bind(data, factors, self.margin)
         self._constraints = goals.constraints.constraints
-        design = _stack(X, X_extra)
+        design = stack_rows(X, X_extra)
         solver = choose_solver(self.solver, self.solver_options or {}, *design.shape)
 
         def compiled(goals: Goals) -> RampProblem:
@@ -481,12 +480,3 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
-
-
-def _stack(X: Any, X_extra: Any) -> Any:
-    """The rows of X and those of X_extra below."""
-    if X_extra is None:
-        return X
-    if issparse(X) or issparse(X_extra):
-        return vstack([X, X_extra], format="csr")
-    return np.vstack([X, X_extra])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 from sklearn.utils.class_weight import compute_class_weight
 
 from skbandit.rates._columns import Columns
@@ -93,6 +94,15 @@ def blamed_on_extra() -> Iterator[None]:
             f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
             "sends it through the same transformers.)"
         ) from error
+
+
+def stack_rows(X: Any, X_extra: Any) -> Any:
+    """The rows of X, or what was made of them, and those of X_extra below."""
+    if X_extra is None:
+        return X
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.concatenate([X, X_extra])
 
 
 def class_factors(

@@ -33,6 +33,7 @@ from skbandit.constrained._varied import (
 )
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
+from skbandit.utils._pipeline import split_pipeline, transformed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -136,9 +137,8 @@ class ConstraintPath:
         """
         if not 0 < confidence_level < 1:
             raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
-        transformers, _ = _parts(self.estimators[0])
-        if transformers is not None:
-            X, X_extra = transformers.transform(X), _transformed(transformers, X_extra)
+        transformers, _ = split_pipeline(self.estimators[0])
+        X, X_extra = transformed(transformers, X), transformed(transformers, X_extra)
         metadata = {
             "sample_weight": sample_weight,
             "attributes": attributes,
@@ -147,7 +147,7 @@ class ConstraintPath:
             "attributes_extra": attributes_extra,
             "sample_weight_extra": sample_weight_extra,
         }
-        models = [_parts(estimator)[1] for estimator in self.estimators]
+        models = [split_pipeline(estimator)[1] for estimator in self.estimators]
         design, data = read_data(models[0], X, y, metadata)
         rows = [measure(model, self.objective, design, data, confidence_level) for model in models]
         return frame(self.table["bound"].tolist(), self.sense, rows)
@@ -262,7 +262,7 @@ def constraint_path(
     if transformers is not None:
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
-        X_extra = _transformed(transformers, X_extra)
+        X_extra = transformed(transformers, X_extra)
     metadata = {
         "sample_weight": sample_weight,
         "attributes": attributes,
@@ -319,10 +319,7 @@ def _refitted(
 
 def _parts(estimator: Any) -> tuple[Pipeline | None, ConstrainedRampClassifier]:
     """The transformers, if there are any, and the classifier."""
-    transformers, classifier = None, estimator
-    if isinstance(estimator, Pipeline):
-        transformers = estimator[:-1] if len(estimator.steps) > 1 else None
-        classifier = estimator.steps[-1][1]
+    transformers, classifier = split_pipeline(estimator)
     if not isinstance(classifier, ConstrainedRampClassifier):
         raise TypeError(
             "A path is fitted by a ConstrainedRampClassifier, or a Pipeline that ends with one, "
@@ -337,9 +334,3 @@ def _joined(estimator: Any, transformers: Pipeline | None, model: ConstrainedRam
         return model
     steps = [] if transformers is None else transformers.steps
     return clone(estimator).set_params(steps=[*steps, (estimator.steps[-1][0], model)])
-
-
-def _transformed(transformers: Pipeline, X_extra: Any) -> Any:
-    if isinstance(X_extra, tuple):
-        return tuple(transformers.transform(rows) for rows in X_extra)
-    return None if X_extra is None else transformers.transform(X_extra)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._classifier import ConstrainedRampClassifier, _stack
-from skbandit.constrained._input import Extra, read_extra, read_labels, read_rows
+from skbandit.constrained._classifier import ConstrainedRampClassifier
+from skbandit.constrained._input import Extra
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained._varied import VariedConstraint
 from skbandit.rates import Constraint, Rate
@@ -70,20 +70,9 @@ def read_data(
     model: ConstrainedRampClassifier, X: Any, y: Any, metadata: dict[str, Any]
 ) -> tuple[Any, Data]:
     """The design matrix, extra rows below, and what expressions are bound to."""
-    classes = model._classes
     parts = (metadata[f"{part}_extra"] for part in ("X", "y", "attributes", "sample_weight"))
-    design = model._validated(X)
-    label = read_labels(y, design.shape[0], classes.positive, classes.labels, "y")
-    rows = read_rows(X, label, metadata["sample_weight"], metadata["attributes"])
-    X_extra, extra_rows = read_extra(
-        Extra(*parts),
-        classes.positive,
-        classes.labels,
-        X_is_named=hasattr(model, "feature_names_in_"),
-        read_X=model._validated,
-    )
-    data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
-    return _stack(design, X_extra), data
+    weight, attributes = metadata["sample_weight"], metadata["attributes"]
+    return model._read(X, y, weight, attributes, Extra(*parts), model._validated)
 
 
 def smallest_slack(model: ConstrainedRampClassifier, report: pd.DataFrame) -> float:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import Pipeline
 
 from skbandit.inspection._style import BLUE, VERMILLION, axes_or_new, wrapped
+from skbandit.utils._pipeline import split_pipeline, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,19 +115,17 @@ class ConstraintReportDisplay:
         -------
         ConstraintReportDisplay
         """
-        if isinstance(estimator, Pipeline):
-            X, X_extra = _transformed(estimator, X), _transformed(estimator, X_extra)
-            estimator = estimator[-1]
+        transformers, estimator = split_pipeline(estimator)
         if not hasattr(estimator, "constraint_report"):
             raise TypeError(
                 f"A report needs a classifier with declared constraints, not {estimator!r}."
             )
         report = estimator.constraint_report(
-            X,
+            transformed(transformers, X),
             y,
             sample_weight=sample_weight,
             attributes=attributes,
-            X_extra=X_extra,
+            X_extra=transformed(transformers, X_extra),
             y_extra=y_extra,
             attributes_extra=attributes_extra,
             sample_weight_extra=sample_weight_extra,
@@ -233,10 +231,3 @@ def _figure(row: pd.Series) -> str:
     interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
     margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
     return f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
-
-
-def _transformed(pipeline: Pipeline, rows: Any) -> Any:
-    """Rows as the last step sees them; a tuple is a Pipeline's way to pass rows whole."""
-    if isinstance(rows, tuple):
-        return tuple(_transformed(pipeline, part) for part in rows)
-    return rows if rows is None or len(pipeline) == 1 else pipeline[:-1].transform(rows)
