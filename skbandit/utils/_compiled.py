@@ -15,8 +15,21 @@ def compiled(function: Function) -> Function:
 
     Sums may be reordered, so that they run on vectors; nan and infinity keep their meaning.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+    return _compile(function, fastmath={"contract", "reassoc", "nsz", "arcp"})
+
+
+def compiled_exactly(function: Function) -> Function:
+    """Compile without reordering: the same arithmetic gives the same bits wherever it is called."""
+    return _compile(function, error_model="numpy")
+
+
+def inlined_exactly(function: Function) -> Function:
+    """The same, copied into its callers, where a call would cost more than what it computes."""
+    return _compile(function, error_model="numpy", forceinline=True)
+
+
+def _compile(function: Function, **options: Any) -> Function:
     try:
-        return njit(cache=True, **options)(function)
+        return njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # neither next to the file nor in the user's cache may one write
-        return njit(**options)(function)
+        return njit(nogil=True, **options)(function)

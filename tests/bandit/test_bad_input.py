@@ -1,0 +1,104 @@
+"""Wrong input of each kind: an error that names it, and a policy that stays as it was."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbandit import GLMUCBPolicy
+
+X = np.arange(12.0).reshape(6, 2)
+Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (Y.assign(reward=[0, 1, 2, 0, 0, 1]), "reward is 2 on row 2"),
+        (Y.assign(reward=[0, 1, -0.5, 0, 0, 1]), "reward is -0.5 on row 2"),
+        (Y.assign(reward=[0, 1, np.nan, 0, 0, 1]), "reward is missing on row 2"),
+        (Y.assign(reward=list("nynyny")), "reward must be numbers"),
+        (Y.assign(action=["a", "b", None, "a", "b", "c"]), "action is missing on row 2"),
+        (Y[:4], "4 events for 6 rows"),
+        (Y[:0], "0 events for 6 rows"),
+        (Y.to_numpy(), "no column names"),
+        (Y[["reward"]], "no column 'action'"),
+        (Y[["action"]], "no rewards"),
+        (Y.rename(columns={"reward": "rewards"}), "rename it to 'reward'"),
+        (Y.assign(propensity=[0.5, 0.5, 0.0, 0.5, 0.5, 0.5]), "row 2 has 0"),
+        (Y.assign(propensity=[0.5, 0.5, 1.5, 0.5, 0.5, 0.5]), "row 2 has 1.5"),
+        (Y.assign(propensity=[0.5, 0.5, np.nan, 0.5, 0.5, 0.5]), "propensity is missing on row 2"),
+        (Y.assign(available=[("a", "b")] * 6), "row 2, 'c', is not among"),
+        (Y.assign(available=["abc"] * 6), "expected a tuple"),
+        (Y.assign(available=[("a", "b", "c")] * 5 + [()]), "row 5 has no arm"),
+    ],
+)
+def test_of_a_log(y, message):
+    policy = GLMUCBPolicy().fit(X, Y)
+    before = policy.coef_.copy(), policy.arms_.tolist()
+    for method in (policy.fit, policy.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            method(X, y)
+    np.testing.assert_array_equal(policy.coef_, before[0])
+    assert policy.arms_.tolist() == before[1]
+
+
+def test_rewards_that_fit_another_link_are_sent_there():
+    with pytest.raises(ValueError, match="link='linear'"):
+        GLMUCBPolicy("probit").fit(X, Y.assign(reward=5.0))
+    GLMUCBPolicy("linear").fit(X, Y.assign(reward=5.0))
+
+
+@pytest.mark.parametrize(
+    ("available", "message"),
+    [
+        (np.ones((6, 2), dtype=bool), r"shape \(6, 2\), expected \(6, 3\)"),
+        (np.ones((6, 3)), "must be boolean"),
+        ([("a",)] * 5, "5 entries for 6 rows"),
+        (("a", "b"), "2 entries for 6 rows"),
+        ([("a",)] * 5 + [()], "row 5 has no arm"),
+        (np.zeros((6, 3), dtype=bool), "row 0 has no arm"),
+    ],
+)
+def test_of_what_is_available(available, message):
+    policy = GLMUCBPolicy().fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        policy.select(X, available=available)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"link": "log"}, "link"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"alpha": lambda n: n - 1}, "nonnegative"),
+        ({"alpha": lambda n: np.ones((2, 2))}, r"shape \(2, 2\)"),
+        ({"epsilon": 1.2}, "epsilon"),
+        ({"ucb": "U4"}, "ucb"),
+        ({"prior_mean": [1.0]}, r"shape \(1,\), expected a number or one for each of the 2"),
+        ({"prior_mean": [1.0, np.nan]}, "must be finite"),
+        ({"prior_variance": [1.0, 0.0]}, "must be positive"),
+        ({"prior_variance": -1.0}, "prior_variance"),
+        ({"prior_mean": "adaptive", "forgetting": 0.9}, "fixed prior"),
+        ({"forgetting": 0.0}, "forgetting"),
+        ({"update_every": 60}, "no column 'timestamp'"),
+        ({"update_every": 0}, "update_every"),
+        ({"update_every": "soon"}, "soon|unit|parse"),
+        ({"arms": ["a", "a"]}, "'a' twice"),
+    ],
+)
+def test_of_settings(settings, message):
+    policy = GLMUCBPolicy(**settings)
+    with pytest.raises(ValueError, match=message):
+        policy.fit(X, Y)
+    assert not hasattr(policy, "coef_")
+
+
+def test_time_goes_forward():
+    policy = GLMUCBPolicy(update_every=60)
+    with pytest.raises(ValueError, match="timestamp goes back on row 3"):
+        policy.fit(X, Y.assign(timestamp=[0, 100, 200, 150, 300, 400]))
+
+
+def test_labels_that_cannot_be_looked_up():
+    with pytest.raises(TypeError, match="hashable"):
+        GLMUCBPolicy().fit(X, Y.assign(action=[["a"]] * 6))

@@ -1,0 +1,197 @@
+"""Scalar steps and scores against 60 digits, over the whole range of (m, v)."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from skbandit.bandit._beliefs import MEANS, Rule
+from skbandit.bandit._scores import greedy_score, score
+from skbandit.bandit.links._linear import linear_step
+from skbandit.bandit.links._logistic import logistic_step
+from skbandit.bandit.links._probit import probit_step
+
+MEANS_OF_THETA = [0.0, 1e-3, -0.7, 4.0, -4.0, 30.0, -37.0, 200.0, -1e3, 1e3]
+VARIANCES = [1e-12, 1e-4, 0.3, 1.0, 30.0, 1e3, 1e6]
+
+
+@pytest.fixture(autouse=True)
+def sixty_digits():
+    with mp.workdps(60):
+        yield
+
+
+def close(actual, exact, digits):
+    """Equal to so many digits, or both nothing in floating point."""
+    exact = mp.mpf(exact)
+    if abs(exact) < mp.mpf("1e-300"):
+        return abs(actual) < 1e-290
+    return abs((mp.mpf(float(actual)) - exact) / exact) < mp.mpf(10) ** -digits
+
+
+def laplace(m, v, r):
+    """(g, h) of the mode of the exact posterior density, by bisection to 60 digits."""
+    m, v, r = mp.mpf(m), mp.mpf(v), mp.mpf(r)
+
+    def slope(u):
+        return r / (1 + mp.exp(u)) - (1 - r) / (1 + mp.exp(-u))
+
+    low, high = m - v, m + v
+    for _ in range(260):
+        middle = (low + high) / 2
+        low, high = (middle, high) if m + v * slope(middle) > middle else (low, middle)
+    curvature = 1 / ((1 + mp.exp(low)) * (1 + mp.exp(-low)))
+    return slope(low), curvature / (1 + v * curvature)
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, 1.0])
+def test_the_laplace_step_finds_the_mode(r):
+    for m, v in itertools.product(MEANS_OF_THETA, VARIANCES):
+        g, h = logistic_step(m, v, r)
+        exact_g, exact_h = laplace(m, v, r)
+        # θ itself is good to 1e-13 of its size, and the slopes are what that makes of them
+        digits = 11 - np.log10(max(1.0, abs(m)))
+        if 0 < r < 1:  # r - σ(θ) cancels where a flat prior lets the mode take r
+            digits = 9
+        if abs(exact_g) > 1e-9:  # below, r and σ(θ) are all but equal, and v g is nothing
+            assert close(g, exact_g, digits), (m, v, g, exact_g)
+        assert close(h, exact_h, digits), (m, v, h, exact_h)
+
+
+def hazard(z):
+    return mp.npdf(z) / mp.ncdf(z)
+
+
+@pytest.mark.parametrize("r", [0, 1])
+def test_the_probit_step_matches_moments(r):
+    sign = 2 * r - 1
+    for m, v in itertools.product([*MEANS_OF_THETA, 1e4, -1e4], VARIANCES):
+        g, h = probit_step(m, v, float(r))
+        scale = mp.sqrt(1 + mp.mpf(v))
+        z = sign * mp.mpf(m) / scale
+        rho = hazard(z)
+        assert close(g, sign * rho / scale, 12), (m, v)
+        assert close(h, rho * (rho + z) / scale**2, 11), (m, v)
+
+
+def exact_moments(likelihood, m, v):
+    """Mean and variance of the posterior of θ ~ N(m, v), by quadrature."""
+
+    def density(theta):
+        return likelihood(theta) * mp.npdf(theta, m, mp.sqrt(v))
+
+    with mp.workdps(20):
+        places = [m - 12 * v**0.5, m, m + 12 * v**0.5]
+        total, first, second = (
+            mp.quad(lambda theta, k=k: theta**k * density(theta), places) for k in range(3)
+        )
+        return float(first / total), float(second / total - (first / total) ** 2)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_probit_moments_are_those_of_the_posterior(sign):
+    for m, v in itertools.product([-2.0, 0.3, 1.5], [0.2, 3.0]):
+        mean, variance = exact_moments(lambda theta: mp.ncdf(sign * theta), m, v)
+        g, h = probit_step(m, v, float(sign > 0))
+        assert m + v * g == pytest.approx(mean, abs=1e-10)
+        assert v - v * v * h == pytest.approx(variance, abs=1e-10)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_logistic_posterior_is_near_the_exact_one(sign):
+    """Laplace's mean and deviation, for a wide and for a narrow prior."""
+    for m, v in [(0.0, 1.0), (-3.0, 0.1), (-3.0, 1.0)]:
+        mean, variance = exact_moments(lambda theta: 1 / (1 + mp.exp(-sign * theta)), m, v)
+        g, h = logistic_step(m, v, float(sign > 0))
+        assert m + v * g == pytest.approx(mean, abs=0.12 * v)
+        assert v - v * v * h == pytest.approx(variance, rel=0.05)
+
+
+def test_the_linear_step_is_bayes_rule():
+    m, v, r, s2 = 0.4, 2.0, 1.7, 0.5
+    g, h = linear_step(m, v, r, s2)
+    precision = 1 / v + 1 / s2
+    assert v - v * v * h == pytest.approx(1 / precision)
+    assert m + v * g == pytest.approx((m / v + r / s2) / precision)
+
+
+def test_variance_stays_positive_and_a_mirror_image_is_one():
+    for step in (logistic_step, probit_step):
+        for m, v, r in itertools.product(MEANS_OF_THETA, VARIANCES, [0.0, 0.25, 1.0]):
+            g, h = step(m, v, r)
+            assert 0 <= h * v < 1, (step, m, v, r)
+            assert np.isfinite(g)
+            mirror_g, mirror_h = step(-m, v, 1 - r)
+            assert mirror_g == pytest.approx(-g, rel=1e-9, abs=1e-15)
+            assert mirror_h == pytest.approx(h, rel=1e-9)
+
+
+def rule(link="logistic", exploration=0, ucb=0, mean=0):
+    number = ["linear", "logistic", "probit"].index(link)
+    return Rule(number, exploration, ucb, mean, 0.0, 0, False)
+
+
+def sigma(z):
+    return 1 / (1 + mp.exp(-mp.mpf(z)))
+
+
+def mean_reward(m, v, mean):
+    m, v = mp.mpf(m), mp.mpf(v)
+    if mean == 3:
+        return mp.exp(m + v / 2)
+    return sigma([m, m / mp.sqrt(1 + mp.pi * v / 8), m + v / 2][mean])
+
+
+def published_upper(m, v, alpha, ucb, mean):
+    """The table under eq. 3."""
+    root = mp.sqrt(mp.mpf(v))
+    if ucb == 0:
+        return sigma(m + alpha * root)
+    if ucb == 1:
+        top = mp.pi * mp.mpf(m) / mp.sqrt(8) - 1
+        spread = mp.ncdf(top / mp.sqrt(mp.pi - 1 + mp.pi**2 * mp.mpf(v) / 8))
+        spread -= mean_reward(m, v, 1) ** 2
+        return sigma(m + alpha * root) + alpha * mp.sqrt(max(0, spread))
+    if ucb == 2:
+        return mean_reward(m, v, mean) * (1 + alpha * mp.sqrt(mp.expm1(mp.mpf(v))))
+    return sigma(m) + alpha * root
+
+
+@pytest.mark.parametrize("mean", range(4), ids=MEANS)
+@pytest.mark.parametrize("ucb", range(4))
+def test_scores_order_arms_as_published_upper_bounds_do(ucb, mean):
+    """A few are equal in floating point that are not: the bounded U1 and U3."""
+    places = [*itertools.product([-800.0, -6.0, -1.0, 0.0, 2.0, 50.0], [1e-6, 0.1, 4.0, 800.0])]
+    pairs = {
+        (m, v): (
+            score(m, v, 0.7, 0, 0, rule(ucb=ucb, mean=mean)),
+            published_upper(m, v, 0.7, ucb, mean),
+        )
+        for m, v in places
+    }
+    assert all(np.isfinite(mine) for mine, _ in pairs.values())
+    for one, other in itertools.combinations(places, 2):
+        difference = pairs[one][1] - pairs[other][1]
+        if ucb in (1, 3) and abs(difference) < 1e-14 * abs(pairs[one][1]):
+            continue
+        if abs(difference) > mp.mpf("1e-50") * abs(pairs[one][1]):
+            assert (pairs[one][0] > pairs[other][0]) == (difference > 0), (one, other)
+
+
+@pytest.mark.parametrize("mean", range(4), ids=MEANS)
+def test_greedy_scores_order_arms_as_posterior_means_do(mean):
+    places = [*itertools.product([-800.0, -6.0, 0.0, 2.0, 50.0], [1e-6, 0.1, 4.0, 800.0])]
+    for one, other in itertools.combinations(places, 2):
+        difference = mean_reward(*one, mean) - mean_reward(*other, mean)
+        if abs(difference) > mp.mpf("1e-50"):
+            mine = greedy_score(*one, rule(mean=mean)) - greedy_score(*other, rule(mean=mean))
+            assert (mine > 0) == (difference > 0)
+
+
+def test_no_uncertainty_no_bonus():
+    for ucb in range(4):
+        with_bonus = score(-1.0, 0.0, 2.0, 0, 0, rule(ucb=ucb))
+        without = score(-1.0, 0.0, 0.0, 0, 0, rule(ucb=ucb))
+        # U1's approximate variance is .0008 there, where it should be none
+        assert with_bonus == pytest.approx(without, abs=0.1 if ucb == 1 else 1e-12)

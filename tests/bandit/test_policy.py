@@ -1,0 +1,228 @@
+"""The policy as its users meet it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from skbandit import GLMUCBPolicy
+
+SETTINGS = {
+    "default": {},
+    "full": {"covariance": "full"},
+    "linear": {"link": "linear", "noise_variance": 0.3},
+    "probit": {"link": "probit", "prior_mean": [0.1, 0.2, 0.3]},
+    "thompson": {"exploration": "thompson"},
+    "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
+    "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
+    "growing": {"alpha": np.log1p, "ucb": "U2"},
+    "forgetting": {"forgetting": 0.95, "covariance": "full"},
+    "waiting": {"update_every": 60},
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def policy(request):
+    return GLMUCBPolicy(random_state=0, **SETTINGS[request.param])
+
+
+def make_log(n=300, n_arms=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["age", "hour", "new"])
+    arm = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[rng.integers(n_arms, size=n)]
+    return X, pd.DataFrame(
+        {"action": arm, "reward": rng.random(n) < 0.3, "timestamp": np.arange(n) * 7.0}
+    )
+
+
+def state(policy):
+    """All that later choices depend on."""
+    return pickle.dumps((policy._beliefs, policy._codes, policy._seed, policy._waiting))
+
+
+def test_learning_in_parts_is_learning_at_once(policy):
+    X, y = make_log()
+    whole = clone(policy).fit(X, y)
+    parts = clone(policy).fit(X[:100], y[:100])
+    for start, end in [(100, 101), (101, 250), (250, 300)]:
+        parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[start:end], y[start:end])
+    np.testing.assert_array_equal(whole.arms_, parts.arms_)
+    for name in ("coef_", "intercept_", "covariance_", "n_updates_"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name), err_msg=name)
+    np.testing.assert_array_equal(whole.select(X), parts.select(X))
+    # and once more, from the start
+    np.testing.assert_array_equal(whole.fit(X, y).coef_, parts.coef_)
+
+
+def test_a_batch_of_choices_is_one_by_one(policy):
+    X, y = make_log()
+    policy.fit(X, y)
+    other = pickle.loads(pickle.dumps(policy))
+    available = [("a", "z", "c") if k % 2 else ("e", "b", "x") for k in range(50)]
+    together = policy.select(X[:50], available=available)
+    alone = [other.select(X[k : k + 1], available=available[k : k + 1])[0] for k in range(50)]
+    assert together.tolist() == alone
+    assert all(arm in pool for arm, pool in zip(together, available, strict=True))
+    # counted: other draws, for what is drawn
+    if policy.exploration in ("thompson", "epsilon_greedy"):
+        assert (policy.select(X) != policy.select(X)).any()
+    else:
+        assert (policy.select(X) == policy.select(X)).all()
+
+
+def test_choosing_and_scores_agree(policy):
+    X, y = make_log()
+    policy.fit(X, y)
+    scores = policy.decision_function(X)
+    np.testing.assert_array_equal(policy.predict(X), policy.arms_[scores.argmax(axis=1)])
+    if policy.exploration != "epsilon_greedy":
+        expected = policy.arms_[policy.select_scores(X).argmax(axis=1)]
+        np.testing.assert_array_equal(policy.select(X), expected)
+    reward = policy.predict_reward(X)
+    assert (np.argsort(reward, axis=1) == np.argsort(scores, axis=1)).all()
+    likely = policy.select_proba(X)
+    np.testing.assert_allclose(likely.sum(axis=1), 1.0)
+
+
+def test_a_boolean_table_of_what_is_available():
+    X, y = make_log()
+    policy = GLMUCBPolicy(random_state=0).fit(X, y)
+    rng = np.random.default_rng(1)
+    table = rng.random((len(X), 5)) < 0.4
+    table[np.arange(len(X)), rng.integers(5, size=len(X))] = True
+    tuples = [tuple(policy.arms_[row]) for row in table]
+    expected = policy.predict(X, available=tuples)
+    np.testing.assert_array_equal(policy.predict(X, available=table), expected)
+    shuffled = pd.DataFrame(table, columns=policy.arms_)[["c", "a", "e", "b", "d"]]
+    np.testing.assert_array_equal(policy.predict(X, available=shuffled), expected)
+    np.testing.assert_array_equal(policy.predict(X, available=pd.Series(tuples)), expected)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [3, 1, 2], [0.5, 1.5, 2.5], ["x", "y", "z"], [True, False], [("a", 1), ("b", 2)],
+        [1, "one"], [pd.Timestamp("2026-01-01"), pd.Timestamp("2026-01-02")],
+    ],
+)  # fmt: skip
+def test_labels_of_any_kind(labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    which = rng.integers(len(labels), size=60)
+    action = [labels[k] for k in which]
+    y = pd.DataFrame({"action": pd.Series(action), "reward": rng.random(60) < 0.5})
+    policy = GLMUCBPolicy(random_state=0).fit(X, y)
+    assert policy.arms_.tolist() == list(dict.fromkeys(action))
+    assert set(policy.select(X).tolist()) <= set(labels)
+    one = policy.select(X[:1], available=[(labels[1],)])
+    assert one.tolist() == [labels[1]]
+    if not isinstance(labels[0], tuple):
+        again = GLMUCBPolicy(random_state=0).fit(X, pd.Series(action), reward=y["reward"])
+        np.testing.assert_array_equal(again.coef_, policy.coef_)
+
+
+@pytest.mark.parametrize("dtype", [bool, "int8", "float32", "Int64", "boolean", "Float32", object])
+def test_rewards_of_any_kind(dtype):
+    X, y = make_log()
+    expected = GLMUCBPolicy(prior_mean=0, prior_variance=1).fit(X, y).coef_
+    got = GLMUCBPolicy(prior_mean=0, prior_variance=1)
+    got.fit(X, y.assign(reward=y["reward"].astype(dtype)))
+    np.testing.assert_array_equal(got.coef_, expected)
+    structured = y[["action", "reward"]].to_records(index=False)
+    np.testing.assert_array_equal(GLMUCBPolicy().fit(X, structured).coef_, expected)
+
+
+def test_actions_alone_count_as_successes():
+    X, y = make_log()
+    with pytest.warns(UserWarning, match="each counts as one of reward 1"):
+        told = GLMUCBPolicy().fit(X, y["action"])
+    expected = GLMUCBPolicy().fit(X, y["action"], reward=np.ones(len(y)))
+    np.testing.assert_array_equal(told.coef_, expected.coef_)
+
+
+def test_a_policy_that_knows_nothing_acts_by_its_prior():
+    X, _ = make_log()
+    with pytest.raises(NotFittedError, match="knows no arms"):
+        GLMUCBPolicy().select(X)
+    choices = GLMUCBPolicy(arms=["a", "b"], random_state=0).select(X)
+    assert 90 < (choices == "a").sum() < 210  # by chance, and seeded
+    later = GLMUCBPolicy(random_state=0).select(X, available=[("a", "b")] * len(X))
+    np.testing.assert_array_equal(later, choices)
+
+
+def test_choices_wait_for_the_window_to_pass():
+    policy = GLMUCBPolicy(update_every="5min", arms=["a", "b"], random_state=0)
+    x = [[1.0]]
+
+    def event(seconds):
+        time = pd.Timestamp("2026-01-01") + pd.Timedelta(seconds=seconds)
+        return pd.DataFrame({"action": ["a"], "reward": [1], "timestamp": [time]})
+
+    for seconds in (10, 200, 299):
+        policy.partial_fit(x, event(seconds))
+    assert policy.n_updates_.tolist() == [0, 0]
+    policy.advance(pd.Timestamp("2026-01-01 00:04:59.5"))
+    assert policy.n_updates_.tolist() == [0, 0]
+    policy.advance(pd.Timestamp("2026-01-01 00:05:00"))
+    assert policy.n_updates_.tolist() == [3, 0]
+    policy.partial_fit(x, event(301))
+    policy.partial_fit(x, event(900))
+    assert policy.n_updates_.tolist() == [4, 0]
+    waiting = pickle.loads(pickle.dumps(policy))
+    assert waiting.advance().n_updates_.tolist() == [5, 0]
+    with pytest.raises(ValueError, match="earlier than events"):
+        policy.partial_fit(x, event(301))
+
+
+def test_settings_can_change_between_choices():
+    X, y = make_log()
+    policy = GLMUCBPolicy(random_state=0).fit(X, y)
+    explored = policy.select_scores(X)
+    policy.set_params(exploration="greedy")
+    np.testing.assert_array_equal(policy.select_scores(X), policy.decision_function(X))
+    assert (explored > policy.decision_function(X)).all()
+
+
+def linucb(X, actions, rewards, alpha):
+    """LinUCB with disjoint models, as textbooks have it (Li et al., 2010, Algorithm 1)."""
+    d = X.shape[1]
+    A = {a: np.eye(d) for a in np.unique(actions)}
+    b = {a: np.zeros(d) for a in A}
+    choices, bounds = [], []
+    for x, a, r in zip(X, actions, rewards, strict=True):
+        upper = {
+            k: np.linalg.solve(A[k], b[k]) @ x + alpha * np.sqrt(x @ np.linalg.solve(A[k], x))
+            for k in A
+        }
+        choices.append(max(upper, key=upper.get))
+        bounds.append(upper)
+        A[a] += np.outer(x, x)
+        b[a] += r * x
+    return choices, bounds, {a: np.linalg.solve(A[a], b[a]) for a in A}, A
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_decides_as_textbook_linucb(seed):
+    """Identical decisions and posteriors; the first few, where arms are equal, aside."""
+    rng = np.random.default_rng(seed)
+    n, d, arms = 400, 4, 6
+    X, actions = rng.normal(size=(n, d)), rng.integers(arms, size=n)
+    rewards = rng.normal(size=n) + X[:, 0] * actions
+    choices, bounds, theta, A = linucb(X, actions, rewards, alpha=0.7)
+    policy = GLMUCBPolicy(
+        "linear", 0.7, covariance="full", fit_intercept=False, arms=range(arms), random_state=0
+    )
+    for t in range(n):
+        best_two = sorted(bounds[t].values())[-2:]
+        scores = policy.select_scores(X[t : t + 1]) if t else None
+        mine = policy.select(X[t : t + 1])[0]
+        if best_two[1] - best_two[0] > 1e-9:
+            assert mine == choices[t]
+        if t:
+            np.testing.assert_allclose(scores[0], list(bounds[t].values()), atol=1e-9)
+        policy.partial_fit(X[t : t + 1], actions[t : t + 1], reward=rewards[t : t + 1])
+    np.testing.assert_allclose(policy.coef_, list(theta.values()), atol=1e-10)
+    np.testing.assert_allclose(policy.covariance_, [np.linalg.inv(A[a]) for a in A], atol=1e-12)

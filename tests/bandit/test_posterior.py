@@ -1,0 +1,190 @@
+"""The scalar step lifted to weights, forgetting, and the prior of new arms."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbandit.bandit import GLMUCBPolicy
+from skbandit.bandit._beliefs import Prior, no_beliefs, with_arms
+from skbandit.bandit._posterior import learn, moments
+from skbandit.bandit.links._logistic import logistic_step
+
+D = 4
+
+
+def prior(forgetting=1.0, noise=0.5, mean=None, variance=None):
+    mean = np.zeros(D) if mean is None else mean
+    variance = np.ones(D) if variance is None else variance
+    return Prior(mean, variance, False, False, noise, forgetting)
+
+
+def arm(full, prior):
+    return with_arms(no_beliefs(D, full), ["a"], prior)
+
+
+def learn_all(X, r, link, beliefs, prior):
+    room = np.empty((2, D))
+    for x, one in zip(X, r, strict=True):
+        learn(x, 0, one, 1.0, link, beliefs, prior, room)
+
+
+def covariance(beliefs):
+    spread = beliefs.spread[0]
+    return np.diag(spread) if spread.ndim == 1 else spread @ spread.T
+
+
+@pytest.fixture
+def events():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, D))
+    return X, (rng.random(60) < 0.4).astype(float)
+
+
+def test_full_linear_is_bayesian_linear_regression(events):
+    X, r = events
+    given = prior(mean=np.array([0.3, -1.0, 0.0, 2.0]), variance=np.array([0.1, 1.0, 3.0, 0.5]))
+    beliefs = arm(True, given)
+    learn_all(X, r, 0, beliefs, given)
+    precision = np.diag(1 / given.variance) + X.T @ X / given.noise_variance
+    exact = np.linalg.solve(precision, given.mean / given.variance + X.T @ r / given.noise_variance)
+    np.testing.assert_allclose(beliefs.mean[0], exact, atol=1e-12)
+    np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-13)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_step_is_equations_8_and_9(full, events):
+    X, r = events
+    given = prior()
+    beliefs = arm(full, given)
+    learn_all(X[:20], r[:20], 1, beliefs, given)
+    mean, sigma = beliefs.mean[0].copy(), covariance(beliefs).copy()
+    x = X[20]
+    m, v = moments(x, beliefs.mean, beliefs.spread, 0)
+    assert m == pytest.approx(mean @ x)
+    assert v == pytest.approx(x @ sigma @ x)
+    g, h = logistic_step(m, v, 1.0)
+    learn_all(X[20:21], [1.0], 1, beliefs, given)
+    np.testing.assert_allclose(beliefs.mean[0], mean + sigma @ x * g, atol=1e-14)
+    expected = sigma - h * np.outer(sigma @ x, sigma @ x)
+    if not full:
+        expected = np.diag(np.diag(expected))
+    np.testing.assert_allclose(covariance(beliefs), expected, atol=1e-14)
+    if full:  # then θ itself has the moments of the step
+        after = moments(x, beliefs.mean, beliefs.spread, 0)
+        assert after == pytest.approx((m + v * g, v - v * v * h))
+
+
+def test_a_weight_is_a_likelihood_to_that_power(events):
+    X, r = events
+    given = prior()
+    twice, weighted = arm(True, given), arm(True, given)
+    learn_all(np.repeat(X, 2, axis=0), np.repeat(r, 2), 0, twice, given)
+    for x, one in zip(X, r, strict=True):
+        learn(x, 0, one, 2.0, 0, weighted, given, np.empty((2, D)))
+    np.testing.assert_allclose(weighted.mean, twice.mean, atol=1e-13)
+    np.testing.assert_allclose(covariance(weighted), covariance(twice), atol=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["linear", "logistic", "probit"])
+def test_a_million_updates_leave_it_positive_definite(link):
+    """Correlated features of very different scales, and a wide prior."""
+    rng = np.random.default_rng(1)
+    n, d = 1_000_000, 8
+    X = rng.normal(size=(n, d)) @ (rng.normal(size=(d, d)) * np.logspace(-3, 3, d))
+    r = (rng.random(n) < 0.05).astype(float)
+    policy = GLMUCBPolicy(link, covariance="full", prior_variance=1e6, fit_intercept=False)
+    policy.fit(X, np.zeros(n, dtype=int), reward=r)
+    sigma = policy.covariance_[0]
+    assert (sigma == sigma.T).all()
+    scale = np.sqrt(np.diag(sigma))
+    assert (scale > 0).all()
+    assert np.linalg.eigvalsh(sigma / np.outer(scale, scale)).min() > 1e-10
+    if link == "linear":
+        exact = np.linalg.inv(X.T @ X + np.eye(d) / 1e6)
+        np.testing.assert_allclose(
+            sigma / np.outer(scale, scale), exact / np.outer(scale, scale), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_forgetting_discounts_evidence_and_not_the_prior(full, events):
+    """Precision and information: Λ₀ + Σ γ^(n-i) of what each event adds, in the linear model."""
+    X, r = events
+    gamma = 0.9
+    given = prior(gamma, mean=np.array([0.3, -1.0, 0.0, 2.0]))
+    beliefs = arm(full, given)
+    if not full:  # one feature at a time: then the diagonal is all there is
+        X = np.eye(D)[np.arange(len(X)) % D]
+    learn_all(X, r, 0, beliefs, given)
+    weight = gamma ** np.arange(len(X))[::-1] / given.noise_variance
+    precision = np.eye(D) + (X * weight[:, None]).T @ X
+    exact = np.linalg.solve(precision, given.mean + X.T @ (weight * r))
+    np.testing.assert_allclose(beliefs.mean[0], exact, atol=1e-12)
+    np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-12)
+
+
+def test_it_follows_what_drifts():
+    rng = np.random.default_rng(0)
+    X = np.ones((4000, 1))
+    r = (rng.random(4000) < np.repeat([0.1, 0.6], 2000)).astype(float)
+    told = {"prior_variance": 10.0, "fit_intercept": False}
+    fixed = GLMUCBPolicy(**told).fit(X, np.zeros(4000), reward=r)
+    drifting = GLMUCBPolicy(forgetting=0.98, **told).fit(X, np.zeros(4000), reward=r)
+    assert drifting.predict_reward([[1.0]])[0, 0] == pytest.approx(0.6, abs=0.12)
+    assert fixed.predict_reward([[1.0]])[0, 0] < 0.5
+
+
+@pytest.mark.parametrize("covariance_kind", ["diagonal", "full"])
+def test_new_arms_start_from_those_that_were_learned(covariance_kind):
+    rng = np.random.default_rng(0)
+    n, d, arms = 3000, 2, 5
+    X = rng.normal(size=(n, d))
+    action = rng.integers(arms, size=n)
+    reward = X @ [1.0, -2.0] + 0.5 * action + rng.normal(size=n)
+    policy = GLMUCBPolicy(
+        "linear",
+        prior_mean="adaptive",
+        prior_variance="adaptive",
+        covariance=covariance_kind,
+        arms=[*range(arms), "new"],
+    )
+    policy.fit(X, action, reward=reward)
+    mean = np.column_stack([policy.coef_, policy.intercept_])
+    away = mean[:arms] - mean[:arms].mean(axis=0)
+    expected = (np.eye(d + 1) + away.T @ away) / arms
+    np.testing.assert_allclose(mean[arms], mean[:arms].mean(axis=0), atol=1e-12)
+    got = policy.covariance_[arms]
+    np.testing.assert_allclose(
+        got, np.diag(expected) if covariance_kind == "diagonal" else expected, atol=1e-12
+    )
+    # an arm never heard of is judged alike
+    assert policy.n_updates_[arms] == 0
+    np.testing.assert_array_equal(
+        policy.select_proba(X[:5], available=[("new", "newer")] * 5)[:, arms], 0.5
+    )
+
+
+def test_one_arm_is_no_sample_to_adapt_to():
+    policy = GLMUCBPolicy(prior_mean="adaptive", prior_variance="adaptive", arms=["a", "b"])
+    policy.fit([[1.0], [2.0]], ["a", "a"], reward=[1, 1])
+    assert policy.coef_[1] == 0.0
+    assert (policy.covariance_[1] == 1.0).all()
+
+
+@pytest.mark.parametrize("exploration", ["ucb", "thompson", "epsilon_greedy"])
+def test_probabilities_are_frequencies(exploration):
+    """Chi-squared of 20,000 choices: with another seed it fails falsely twice in a million."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    policy = GLMUCBPolicy("probit", exploration=exploration, epsilon=0.3, random_state=0)
+    policy.fit(X, rng.integers(5, size=300), reward=rng.random(300) < 0.3)
+    rows = np.repeat([[0.2, -0.1, 0.4]], 20_000, axis=0)
+    likely = policy.select_proba(rows[:1])[0]
+    assert likely.sum() == pytest.approx(1.0)
+    choices = policy.select(rows)
+    counts = np.array([(choices == arm).sum() for arm in policy.arms_])
+    if exploration == "ucb":
+        np.testing.assert_array_equal(counts, 20_000 * likely)
+    else:
+        assert stats.chisquare(counts, likely * 20_000).pvalue > 2e-6
