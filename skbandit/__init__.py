@@ -7,7 +7,8 @@
 from skbandit import rates
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.constrained import ConstrainedRampClassifier
+from skbandit.evaluation import ReplayScorer
 
-__all__ = ["ConstrainedRampClassifier", "GLMUCBPolicy", "rates"]
+__all__ = ["ConstrainedRampClassifier", "GLMUCBPolicy", "ReplayScorer", "rates"]
 
 __version__ = "0.1.0.dev0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["InfeasibleConstraintsError", "SolverError"]
+__all__ = ["InfeasibleConstraintsError", "ReplayCoverageWarning", "SolverError"]
 
 
 class InfeasibleConstraintsError(ValueError):
@@ -39,6 +39,22 @@ class InfeasibleConstraintsError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         # by default pickling keeps only what went to Exception.__init__
         return type(self), (*self.args, self.closest_)
+
+
+class ReplayCoverageWarning(UserWarning):
+    """A log says too little of the policy that is judged on it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skbandit.evaluation import ips
+    >>> from skbandit.exceptions import ReplayCoverageWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     estimate = ips([0.9, 0.1, 0.2], None, ["a", "b", "b"], reward=[1, 0, 1])
+    >>> caught[0].category is ReplayCoverageWarning
+    True
+    """
 
 
 class SolverError(RuntimeError):

@@ -1,5 +1,16 @@
-"""Data sets: found in a local folder or downloaded once, always checked by hash."""
+"""Data sets: found in a local folder or downloaded once, always checked by hash; or made."""
 
 from skbandit.datasets._adult import fetch_a9a, fetch_adult
+from skbandit.datasets._bandit_log import make_bandit_log
+from skbandit.datasets._open_bandit import fetch_open_bandit
+from skbandit.datasets._set_selection import make_set_selection
+from skbandit.datasets._yahoo import read_yahoo_r6
 
-__all__ = ["fetch_a9a", "fetch_adult"]
+__all__ = [
+    "fetch_a9a",
+    "fetch_adult",
+    "fetch_open_bandit",
+    "make_bandit_log",
+    "make_set_selection",
+    "read_yahoo_r6",
+]

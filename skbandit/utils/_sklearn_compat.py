@@ -5,6 +5,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_method_params as params_of_rows
 from sklearn.utils.validation import _get_feature_names as feature_names
+from sklearn.utils.validation import _num_samples as count_rows
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -19,6 +20,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "count_rows",
     "feature_names",
     "fit_context",
     "params_of_rows",

@@ -1,0 +1,181 @@
+"""The Open Bandit data: what a fashion shop recommended at random, or by Thompson sampling."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import Bunch
+
+from skbandit.datasets._files import DataFile, load_bytes
+
+__all__ = ["fetch_open_bandit"]
+
+# The state of the repository in which both samples were published, as they never change there.
+_ZR_OBP = (
+    "https://raw.githubusercontent.com/st-tech/zr-obp/"
+    "12eb4f1738b8220498f9faed5ff6a4ffe5f4c626/obp/dataset/obd/"
+)
+
+
+def _file(logging: str, name: str, sha256: str) -> DataFile:
+    """A file of the men's campaign; locally it lies beside the other of the same log."""
+    return DataFile(f"open_bandit/{logging}", name, f"{_ZR_OBP}{logging}/men/{name}", sha256)
+
+
+_LOGS = {
+    "random": _file(
+        "random", "men.csv", "ede6d08c6877f99cd3770f7d09e26c738e6aa6de4445ccccfb1356ba5d06b1eb"
+    ),
+    "bts": _file(
+        "bts", "men.csv", "db6d1f7ed2d591ba521533e45286d4c1fba7fe57a8ad2e80342210335f43c527"
+    ),
+}
+_ITEMS = {
+    "random": _file(
+        "random",
+        "item_context.csv",
+        "6d855c2b7e917d0448d71bbe62c023147495882c0fdc8c41e86fef86abf9fe09",
+    ),
+    "bts": _file(
+        "bts",
+        "item_context.csv",
+        "3b411ed6b0471316321a6b93f4f756bb25888eac6218cd71d0b603d41d85732d",
+    ),
+}
+
+_USER = [f"user_feature_{j}" for j in range(4)]
+_AFFINITY = "user-item_affinity_"
+
+_DESCR = """\
+Open Bandit Dataset, sample of 10,000 events of the men's campaign, ZOZO Research, CC BY 4.0.
+Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Towards Realistic and
+Reproducible Off-Policy Evaluation" (2021).
+
+ZOZOTOWN, an online shop for fashion, in the last week of November 2019: which of 34 items was
+shown in one of three positions, with what probability, and whether it was clicked. Items were
+chosen uniformly at random, or by Bernoulli Thompson sampling (bts). There are 46 clicks in the
+former log and 69 in the latter: enough to try software, too few to tell good policies from bad.
+"""
+
+
+def fetch_open_bandit(
+    logging: Literal["random", "bts"] = "random",
+    campaign: Literal["men"] = "men",
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Bunch | tuple[pd.DataFrame, pd.DataFrame]:
+    """Load the Open Bandit sample (a log of 10,000 recommendations, 34 items).
+
+    The files are taken from a local folder or downloaded once, and checked by hash. The columns
+    of X are the same for both logs, so that a policy trained on one can be judged on the other.
+
+    Parameters
+    ----------
+    logging : {"random", "bts"}, default="random"
+        How the items were chosen: uniformly, or by Bernoulli Thompson sampling, whose
+        propensities go down to 1.65e-4.
+    campaign : {"men"}, default="men"
+        Part of the shop; the sample of the men's is offered.
+    data_home : path-like, default=None
+        The folder to look in and to download to; the files are ``men.csv`` and
+        ``item_context.csv`` in its subfolders ``open_bandit/random`` and ``open_bandit/bts``,
+        as published or packed with gzip. If None, the folder named by the environment variable
+        ``SKBANDIT_DATA`` is searched, then ``skbandit`` inside scikit-learn's data home, which
+        also receives downloads.
+    download_if_missing : bool, default=True
+        Whether to download files that are not found; if False, a missing file is an ``OSError``.
+    return_X_y : bool, default=False
+        Whether to return ``(X, y)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or tuple
+        A Bunch with, a row an event in order of time,
+
+        - ``X``: DataFrame of 26 zeros and ones, the four categories that describe a user.
+          Columns such as ``user_feature_0_cef3390e`` name the category and the level, which
+          the publisher hashed.
+        - ``y``: DataFrame with ``action`` (the item), ``reward`` (1 if clicked),
+          ``propensity``, ``timestamp`` and ``available``, a tuple of all items.
+        - ``available``: that column.
+        - ``position``: Series of 1, 2, 3, where the item was shown.
+        - ``affinity``: DataFrame of the user's affinity to each item (one column an item);
+          nearly all are 0.
+        - ``item_context``: DataFrame, one row an item: one number and three categories. Their
+          levels are hashed differently in the two logs.
+        - ``users``: DataFrame of the four categories before they were encoded.
+        - ``DESCR``.
+
+        With `return_X_y`, the tuple ``(X, y)``.
+
+    Examples
+    --------
+    Without the files and without leave to download, the error says what to do:
+
+    >>> from skbandit.datasets import fetch_open_bandit
+    >>> fetch_open_bandit(data_home="no-such-folder", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    OSError: men.csv was not found in no-such-folder/open_bandit/random. Pass ...
+
+    With them (not run here: it would need the network):
+
+    >>> log = fetch_open_bandit("bts")  # doctest: +SKIP
+    >>> log.y.groupby("action")["reward"].mean()  # doctest: +SKIP
+    """
+    if logging not in _LOGS:
+        raise ValueError(f"logging must be 'random' or 'bts', got {logging!r}.")
+    if campaign != "men":
+        raise ValueError(f"campaign must be 'men', the sample that is offered, got {campaign!r}.")
+
+    def load(file: DataFile) -> pd.DataFrame:
+        content = load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
+        return pd.read_csv(BytesIO(content), index_col=0)
+
+    # Both logs are always read: each alone may miss a level of some category.
+    tables = pd.concat({name: load(file) for name, file in _LOGS.items()})
+    encoded = pd.concat(
+        [
+            pd.get_dummies(tables[name].str[:8], prefix=name, dtype=np.float64).loc[logging]
+            for name in _USER
+        ],
+        axis=1,
+    )
+    table: Any = tables.astype(dict.fromkeys(_USER, "category")).loc[logging]
+    y, affinity = _read_events(table)
+    if return_X_y:
+        return encoded, y
+    return Bunch(
+        X=encoded,
+        y=y,
+        available=y["available"],
+        position=table["position"],
+        affinity=affinity,
+        item_context=load(_ITEMS[logging]).set_index("item_id"),
+        users=table[_USER],
+        DESCR=_DESCR,
+    )
+
+
+def _read_events(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Decisions and what came of them; affinities, one column an item."""
+    affinity = table.filter(like=_AFFINITY)
+    affinity.columns = [int(name.removeprefix(_AFFINITY)) for name in affinity.columns]
+    available: Any = np.empty(len(table), dtype=object)
+    available.fill(tuple(affinity.columns))  # one object for all rows
+    y = pd.DataFrame(
+        {
+            "action": table["item_id"],
+            "reward": table["click"],
+            "propensity": table["propensity_score"],
+            "timestamp": pd.to_datetime(table["timestamp"]),
+            "available": available,
+        }
+    )
+    return y, affinity

@@ -1,0 +1,93 @@
+"""The compiled pass decides as `select`, `predict` and `partial_fit` do, event for event."""
+
+import numpy as np
+import pytest
+
+from skbandit import GLMUCBPolicy
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import replay
+
+
+class OneByOne(GLMUCBPolicy):
+    """The same policy; as a subclass it is not known to decide alike, so it takes no short cut."""
+
+    def select(self, X, *, available=None):
+        return super().select(X, available=available)
+
+
+SETTINGS = {
+    "default": {},
+    "full": {"covariance": "full"},
+    "linear": {"link": "linear", "prior_mean": [0.0, 0.0, 0.0, 0.5]},
+    "probit greedy": {"link": "probit", "exploration": "greedy"},
+    "U1": {"ucb": "U1", "mean": "M1"},
+    "U2": {"ucb": "U2", "mean": "M3"},
+    "U3": {"ucb": "U3", "alpha": 0.01},
+    "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
+    "thompson": {"exploration": "thompson", "covariance": "full"},
+    "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
+    "adaptive full": {
+        "prior_mean": "adaptive", "prior_variance": "adaptive", "covariance": "full"
+    },
+    "arms known": {"arms": [7, 5, 3, 1], "prior_mean": "adaptive"},
+    "forgetting": {"forgetting": 0.97},
+    "growing": {"alpha": np.log1p},
+    "waiting": {"update_every": 500.0},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log():
+    """Arms arrive and retire, and all features are 0 or 1, so that many arms are equals."""
+    log = make_bandit_log(700, n_arms=8, n_features=3, n_available=4, base_rate=0.3, random_state=0)
+    return (log.X.to_numpy() > 0).astype(float), log.y
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rule": "predict"},
+        {"learn": False},
+        {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_identical(settings, options, log):
+    told = {"random_state": 3} | SETTINGS[settings]
+    fast = replay(GLMUCBPolicy(**told), *log, random_state=1, **options)
+    slow = replay(OneByOne(**told), *log, random_state=1, **options)
+    assert fast.n_accepted > 20
+    assert fast.history.equals(slow.history)
+    assert fast.runs.equals(slow.runs)
+
+
+@pytest.mark.parametrize("settings", ["default", "adaptive", "waiting"])
+def test_identical_from_what_was_learned_before(settings, log):
+    X, y = log
+    told = {"random_state": 3} | SETTINGS[settings]
+    histories = []
+    for kind in (GLMUCBPolicy, OneByOne):
+        policy = kind(**told).fit(X[:200], y[:200])
+        policy.select(X[:10])
+        before = policy.coef_.copy()
+        histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
+        np.testing.assert_array_equal(policy.coef_, before)
+    assert len(histories[0]) > 20
+    assert histories[0].equals(histories[1])
+
+
+def test_without_a_place_to_keep_compiled_code(tmp_path):
+    """A process that may write nowhere compiles anew."""
+    import os
+    import subprocess
+    import sys
+
+    code = "from skbandit import GLMUCBPolicy\nprint(GLMUCBPolicy(arms=['a']).select([[1.0]])[0])\n"
+    environment = os.environ | {"NUMBA_CACHE_DIR": "/dev/null/nowhere"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "a"

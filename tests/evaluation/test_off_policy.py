@@ -1,0 +1,604 @@
+"""Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.dummy import DummyRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbandit.datasets import fetch_open_bandit, make_bandit_log
+from skbandit.evaluation import OffPolicyEstimate, doubly_robust, ips, replay, snips
+from skbandit.evaluation._off_policy_sums import (
+    EventSums,
+    doubly_robust_sums,
+    ips_sums,
+    snips_sums,
+)
+from skbandit.exceptions import ReplayCoverageWarning
+
+small = pytest.mark.filterwarnings(  # what is tested are numbers, on logs of a few events
+    "ignore::skbandit.exceptions.ReplayCoverageWarning"
+)
+
+
+class Softmax:
+    """A policy with known probabilities: one column of scores an arm, masked."""
+
+    def __init__(self, arms, scale=1.0):
+        self.arms_ = np.array(list(arms))
+        self.scale = scale
+        self.rng = np.random.default_rng(0)
+
+    def select_proba(self, X, *, available=None):
+        self.rng.random()  # choosing may change the state
+        self.asked = available
+        scores = np.exp(self.scale * np.asarray(X)[:, : len(self.arms_)])
+        if available is not None:
+            scores *= [[arm in pool for arm in self.arms_] for pool in available]
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def select(self, X, *, available=None):
+        raise AssertionError("the probabilities say more than one draw")
+
+    def predict(self, X, *, available=None):
+        return self.arms_[self.select_proba(X, available=available).argmax(axis=1)]
+
+
+class Greedy:
+    """A policy without probabilities."""
+
+    def __init__(self, arms):
+        self.arms = np.array(list(arms))
+
+    def select(self, X, *, available=None):
+        return self.arms[np.asarray(X)[:, : len(self.arms)].argmax(axis=1)]
+
+
+def logged(n=400, seed=0, arms=("b", "c", "a")):
+    """Contexts, and a log with propensities, by a softmax policy."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    p = Softmax(arms, 0.5).select_proba(X)
+    action = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    y = pd.DataFrame({"action": np.array(arms)[action]})
+    y["reward"] = (rng.random(n) < 0.3 + 0.3 * (X[np.arange(n), action] > 0)).astype(int)
+    y["propensity"] = p[np.arange(n), action]
+    return X, y
+
+
+ALL = [ips, snips, doubly_robust]
+
+
+# --- the numbers ---------------------------------------------------------------------------
+
+
+@small
+def test_by_hand():
+    y = pd.DataFrame({"action": ["a", "a", "b", "b"], "reward": [1.0, 0.0, 1.0, 1.0]})
+    y["propensity"] = [0.5, 0.25, 0.5, 0.25]
+    probability = [0.25, 0.25, 0.5, 0.75]
+    # weights .5, 1, 1, 3; weighted rewards .5, 0, 1, 3
+    estimate = ips(probability, None, y)
+    assert estimate.mean_reward == pytest.approx(4.5 / 4)
+    assert estimate.standard_error == pytest.approx(np.std([0.5, 0, 1, 3], ddof=1) / 2)
+    assert estimate.effective_sample_size == pytest.approx(5.5**2 / 11.25)
+    assert (estimate.n_events, estimate.logged_mean) == (4, 0.75)
+    assert estimate.lift == pytest.approx(1.5)
+    estimate = snips(probability, None, y)
+    assert estimate.mean_reward == pytest.approx(4.5 / 5.5)
+    residuals = np.array([0.5, 1, 1, 3]) * (np.array([1, 0, 1, 1]) - 4.5 / 5.5)
+    error = np.sqrt((residuals**2).sum() * 4 / 3) / 5.5
+    assert estimate.standard_error == pytest.approx(error)
+
+
+@small
+@pytest.mark.parametrize("rule", ["select", "predict"])
+def test_a_deterministic_policy_counts_its_matches(rule):
+    X, y = logged()
+    policy = Greedy(["a", "b", "c"]) if rule == "select" else Softmax(["a", "b", "c"])
+    total = weights = 0.0
+    for x, action, reward, p in zip(X, y["action"], y["reward"], y["propensity"], strict=True):
+        if "abc"[int(np.argmax(x[:3]))] == action:
+            total += reward / p
+            weights += 1 / p
+    assert ips(policy, X, y, rule=rule).mean_reward == pytest.approx(total / len(X))
+    assert snips(policy, X, y, rule=rule).mean_reward == pytest.approx(total / weights)
+
+
+def test_doubly_robust_by_loops():
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"])
+    pi = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
+    splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
+    terms = []
+    for train, test in splits:
+        seen = y.iloc[train]
+        q = seen.groupby("action")["reward"].mean()
+        for row in test:
+            event = y.iloc[row]
+            direct = sum(pi.loc[row, arm] * q[arm] for arm in "abc")
+            weight = pi.loc[row, event["action"]] / event["propensity"]
+            terms.append(direct + weight * (event["reward"] - q[event["action"]]))
+    estimate = doubly_robust(policy, X, y, reward_model=DummyRegressor(), cv=splits)
+    assert estimate.mean_reward == pytest.approx(np.mean(terms))
+    assert estimate.standard_error == pytest.approx(np.std(terms, ddof=1) / 20)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_the_logging_policy_earned_what_was_logged(estimator):
+    X, y = logged()
+    estimate = estimator(Softmax(["b", "c", "a"], 0.5), X, y)
+    assert estimate.lift == pytest.approx(1, abs=0 if estimator is not doubly_robust else 0.05)
+    assert estimate.effective_sample_size == pytest.approx(400)
+    if estimator is not doubly_robust:
+        assert estimate.standard_error == pytest.approx(y["reward"].std() / 20)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_snips_keeps_to_the_range_and_moves_with_the_rewards(seed):
+    X, y = logged(seed=seed)
+    policy = Softmax(["a", "b", "c"], 3.0)
+    estimate = snips(policy, X, y)
+    assert 0 <= estimate.mean_reward <= 1
+    shifted = snips(policy, X, y.assign(reward=10 + 2 * y["reward"]))
+    assert shifted.mean_reward == pytest.approx(10 + 2 * estimate.mean_reward)
+    assert shifted.standard_error == pytest.approx(2 * estimate.standard_error)
+
+
+def test_ips_does_neither():
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 3.0)
+    mean_weight = ips(policy, X, y.assign(reward=1)).mean_reward
+    assert mean_weight != pytest.approx(1, abs=1e-4)  # of rewards that are all 1
+    shifted = ips(policy, X, y.assign(reward=10 + y["reward"]))
+    assert shifted.mean_reward == pytest.approx(10 * mean_weight + ips(policy, X, y).mean_reward)
+
+
+def test_doubly_robust_of_predictions_that_are_constant_is_shifted_ips():
+    X, y = logged()
+    policy, c = Softmax(["a", "b", "c"]), y["reward"].mean()
+    shifted = ips(policy, X, y.assign(reward=y["reward"] - c))
+    constant = DummyRegressor(strategy="constant", constant=c)
+    estimate = doubly_robust(policy, X, y, reward_model=constant)
+    assert estimate.mean_reward == pytest.approx(c + shifted.mean_reward)
+    assert estimate.standard_error == pytest.approx(shifted.standard_error)
+
+
+def test_interval_lift_repr():
+    estimate = OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 1.6)
+    low, high = estimate.interval(0.9)
+    assert (low + high) / 2 == pytest.approx(2)
+    assert norm.cdf(high, 2, 0.1) - norm.cdf(low, 2, 0.1) == pytest.approx(0.9)
+    for part in ("ips", "2 ± 0.1", "1.25 x", "4,567", "12"):
+        assert part in repr(estimate)
+    assert np.isnan(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0).lift)
+    assert "log's" not in repr(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0))
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+        estimate.interval(95)
+
+
+# --- sums ----------------------------------------------------------------------------------
+
+
+def sums_of(kind, reward, weight, q, q_policy):
+    if kind == "doubly_robust":
+        return doubly_robust_sums(reward, weight, q, q_policy)
+    return {"ips": ips_sums, "snips": snips_sums}[kind](reward, weight)
+
+
+@pytest.mark.parametrize("kind", ["ips", "snips", "doubly_robust"])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_parts_add_up(kind, data):
+    n = data.draw(st.integers(2, 20))
+    number = st.floats(-1e3, 1e3)
+    reward, q, q_policy = (
+        np.array(data.draw(st.lists(number, min_size=n, max_size=n))) for _ in range(3)
+    )
+    weights = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
+    weight = np.array(data.draw(st.lists(weights, min_size=n, max_size=n)))
+    cut = data.draw(st.integers(1, n - 1))
+    whole = sums_of(kind, reward, weight, q, q_policy)
+    one = sums_of(kind, reward[:cut], weight[:cut], q[:cut], q_policy[:cut])
+    two = sums_of(kind, reward[cut:], weight[cut:], q[cut:], q_policy[cut:])
+    for parts in (one + two, two + one):
+        assert parts.n == whole.n
+        size = 1 + abs(weight).max() * (abs(reward).max() + abs(q).max()) + abs(q_policy).max()
+        for name in vars(EventSums(*[0] * 9)):
+            power = 2 if name in ("ee", "ed") else 1
+            wanted = getattr(whole, name)
+            assert getattr(parts, name) == pytest.approx(wanted, rel=1e-9, abs=1e-9 * size**power)
+
+
+def test_many_parts_of_rewards_far_from_zero():
+    rng = np.random.default_rng(0)
+    reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
+    parts = [snips_sums(reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
+    total = sum(parts[1:], parts[0])
+    residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
+    error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
+    assert total.standard_error == pytest.approx(error, rel=1e-5)
+    assert total.value == pytest.approx(np.average(reward, weights=weight), rel=1e-13)
+    assert parts[0].standard_error is np.nan
+
+
+def test_the_delta_method_agrees_with_leaving_events_out():
+    rng = np.random.default_rng(0)
+    reward, weight = rng.normal(size=500), rng.exponential(size=500)
+    sums = snips_sums(reward, weight)
+    total, weights = weight @ reward, weight.sum()
+    without = (total - weight * reward) / (weights - weight)
+    jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
+    assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
+
+
+# --- forms of a policy ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_forms_of_one_policy(estimator):
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    estimate = estimator(policy, X, y)
+    table = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
+    forms = [
+        table,
+        table.set_index(np.arange(400)[::-1]),
+        table[["b", "a", "c"]],
+        table.assign(never=0.0),
+        pl.DataFrame(table.to_dict("list")),
+        table[["a", "b", "c"]].to_numpy(),  # sorted
+        table[["a", "b", "c"]].to_numpy().tolist(),
+    ]
+    if estimator is not doubly_robust:
+        column = table.columns.get_indexer(y["action"])
+        of_logged = table.to_numpy()[np.arange(400), column]
+        forms += [of_logged, list(of_logged), pd.Series(of_logged, index=np.arange(400)[::-1])]
+    if estimator is not doubly_robust:
+        assert all(estimator(form, None, y) == estimate for form in forms)
+    options = {"random_state": 0} if estimator is doubly_robust else {}
+    found = {estimator(form, X, y, **options).mean_reward for form in forms}
+    assert max(found) - min(found) < 1e-12
+
+
+def test_forms_of_one_log():
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    estimate = ips(policy, X, y)
+    assert ips(policy, pd.DataFrame(X), y.to_records(index=False)) == estimate
+    assert ips(policy, X, pl.DataFrame(y.to_dict("list"))) == estimate
+    parts = {"reward": y["reward"].to_numpy(), "propensity": y["propensity"].to_numpy()}
+    assert ips(policy, X, y["action"].to_numpy(), **parts) == estimate
+
+
+def test_a_policy_is_as_it_was():
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    before = copy.deepcopy(policy.rng.bit_generator.state)
+    assert ips(policy, X, y) == ips(policy, X, y)
+    assert policy.rng.bit_generator.state == before
+
+
+def test_a_policy_behind_transformers():
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    pipeline = make_pipeline(StandardScaler(), policy)
+    pipeline[0].fit(X[:50])
+    assert ips(pipeline, X, y) == ips(policy, pipeline[0].transform(X), y)
+
+    class Search:
+        best_estimator_ = pipeline
+
+    assert ips(Search(), X, y) == ips(pipeline, X, y)
+
+
+def test_the_policy_gets_the_arms_of_the_log():
+    X, y = logged()
+    y["action"] = np.random.default_rng(0).choice(["a", "b", "c"], 400)
+    two = y[y["action"] != "c"]
+    X = X[two.index]
+    judged = ips(Softmax(["c", "a", "b"]), X, two.drop(columns="propensity"))
+    policy = Softmax(["c", "a", "b"])
+    pi = policy.select_proba(X, available=[("a", "b")] * len(X))[:, 1:]
+    of_logged = pi[np.arange(len(X)), (two["action"] == "b").to_numpy().astype(int)]
+    assert judged.mean_reward == pytest.approx((of_logged * two["reward"] * 2).mean())
+
+
+def test_arms_that_vary():
+    log = make_bandit_log(3000, n_arms=6, n_available=3, n_features=6, random_state=0)
+    policy = Softmax(range(6))
+    estimate = ips(policy, log.X, log.y)
+    assert ips(policy, log.X, log.y.drop(columns="propensity")) == estimate  # 1 / 3
+    pi = policy.select_proba(log.X, available=log.available)
+    truth = np.nansum(pi * log.expected_reward, axis=1).mean()
+    low, high = estimate.interval(0.999)
+    assert low < truth < high
+    without = log.y.drop(columns="available")
+    mask = np.isfinite(log.expected_reward)
+    table = pd.DataFrame(pi, columns=policy.arms_)
+    columns = [3, 4, 5, 2, 1, 0]
+    named = pd.DataFrame(mask, columns=policy.arms_)[columns]
+    for how in (policy, table):
+        assert ips(how, log.X, without, available=log.available) == estimate
+        assert ips(how, log.X, without, available=named) == estimate
+        assert ips(how, log.X, without, available=mask) == estimate
+    assert ips(pi, log.X, without, available=mask) == estimate
+    shuffled = table[columns]
+    assert ips(shuffled, log.X, without, available=mask[:, columns]) == estimate
+
+
+class Learned(Softmax):
+    """What rows lack to 1 is the probability of arms that are new to it."""
+
+    def select_proba(self, X, *, available=None):
+        known = super().select_proba(X, available=None)
+        here = np.array([[arm in pool for arm in self.arms_] for pool in available])
+        return np.where(here, known, 0)
+
+
+def test_arms_that_the_policy_has_not():
+    X, y = logged()
+    y["available"] = [("a", "b", "c") if k % 2 else ("a", "b", "c", "d") for k in range(400)]
+    policy = Learned(["a", "b"])
+    known = Softmax(["a", "b"]).select_proba(X)
+    everywhere = [("a", "b") if k % 2 else ("c", "b", "d") for k in range(400)]
+    possible = y[[action in pool for action, pool in zip(y["action"], everywhere, strict=True)]]
+    rows = possible.index
+    possible = possible.assign(available=pd.Series(everywhere)[rows])
+    table = pd.DataFrame(known[rows], columns=["a", "b"], index=rows)
+    odd = rows % 2 == 1
+    table.loc[~odd, "a"] = 0.0
+    table["c"] = table["d"] = np.where(odd, 0, (1 - table["b"]) / 2)
+    assert ips(policy, X[rows], possible).mean_reward == pytest.approx(
+        ips(table, None, possible).mean_reward
+    )
+
+
+class Blind:
+    """Chooses without being told what is available, as a classifier does."""
+
+    def predict(self, X):
+        return np.full(len(X), "a")
+
+
+def test_a_policy_that_is_not_told_what_is_available():
+    X, y = logged()
+    estimate = snips(Blind(), X, y, rule="predict")
+    own = y[y["action"] == "a"]
+    assert estimate.mean_reward == pytest.approx(
+        np.average(own["reward"], weights=1 / own["propensity"])
+    )
+
+
+def test_snips_of_a_uniform_log_is_replay_without_learning():
+    log = make_bandit_log(2000, n_arms=4, n_features=4, base_rate=0.3, random_state=0)
+    policy = Greedy(range(4))
+    replayed = replay(policy, log.X, log.y, random_state=0)
+    estimate = snips(policy, log.X, log.y)
+    assert estimate.mean_reward == pytest.approx(replayed.mean_reward)
+    assert estimate.effective_sample_size == pytest.approx(replayed.n_accepted)
+    assert estimate.lift == pytest.approx(replayed.lift)
+    assert estimate.standard_error == pytest.approx(replayed.standard_error, rel=0.01)
+
+
+def test_arms_that_the_log_has_not():
+    """Predictions for them are the mean of all; the weights tell that they are missing."""
+    _, y = logged()
+    X = np.zeros((400, 1))
+    table = pd.DataFrame({"a": 0.25, "b": 0.25, "new": 0.5}, index=y.index)
+    y = y.assign(propensity=1 / 3)
+    splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
+    with pytest.warns(ReplayCoverageWarning, match="what was never logged"):
+        estimate = doubly_robust(table, X, y, reward_model=DummyRegressor(), cv=splits)
+    with pytest.warns(ReplayCoverageWarning, match=r"the weights average 0\.5"):
+        ips(table, X, y)
+    known = table.drop(columns="new").assign(new=0)
+    q = 0.5 * np.mean([y["reward"][:200].mean(), y["reward"][200:].mean()])
+    rest = doubly_robust(known.assign(c=0.5), X, y, reward_model=DummyRegressor(), cv=splits)
+    weight_c = 1.5 * (y["action"] == "c")
+    q_c = [y["reward"][rows][y["action"][rows] == "c"].mean() for rows, _ in splits]
+    q_c = np.repeat(q_c, 200)
+    of_c = 0.5 * q_c + weight_c * (y["reward"] - q_c)
+    assert estimate.mean_reward == pytest.approx(rest.mean_reward - of_c.mean() + q)
+
+
+# --- what the log cannot tell --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_nothing_logged_that_the_policy_would_do(estimator):
+    X, y = logged()
+    y = y.assign(available=[("a", "b", "c", "d")] * 400)
+    table = pd.DataFrame({"d": 1.0}, index=y.index).assign(a=0.0)
+    with pytest.warns(ReplayCoverageWarning, match="never chooses what was logged") as caught:
+        estimate = estimator(table, X, y)
+    assert caught[0].filename == __file__
+    assert np.isnan([estimate.mean_reward, estimate.standard_error]).all()
+    assert estimate.effective_sample_size == 0
+    assert "nan" in repr(estimate)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_few_events_speak_for_the_policy(estimator):
+    X, y = logged()
+    probability = np.full((400, 3), [0.0, 0.0, 1.0])
+    y["propensity"] = np.where(np.arange(400) < 5, 1e-3, 0.9)
+    with pytest.warns(ReplayCoverageWarning, match=r"count as \d\.\d only"):
+        estimator(probability, X, y)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_propensities_that_cannot_be(estimator):
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    with pytest.warns(
+        ReplayCoverageWarning, match="the weights average 2.* propensities are wrong"
+    ):
+        estimator(policy, X, y.assign(propensity=y["propensity"] / 2))
+    estimator(policy, X, y)  # without a warning: warnings are errors
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_no_propensities_though_the_log_is_not_uniform(estimator):
+    X = np.zeros((400, 1))
+    y = pd.DataFrame({"action": ["a"] * 300 + ["b"] * 100, "reward": 1.0})
+    with pytest.warns(UserWarning, match="not chosen uniformly: 'a' on 300 events") as caught:
+        estimator(np.full((400, 2), 0.5), X, y)
+    assert caught[0].filename == __file__
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+BAD_LOGS = {
+    "propensity 0": (lambda y: y.assign(propensity=0.0), r"propensity must be in \(0, 1\]"),
+    "propensity 2": (lambda y: y.assign(propensity=2.0), r"in \(0, 1\].*row 0 has 2"),
+    "propensity nan": (lambda y: y.assign(propensity=np.nan), "propensity is missing on row 0"),
+    "reward nan": (lambda y: y.assign(reward=np.nan), "reward is missing on row 0"),
+    "no reward": (lambda y: y[["action"]], "the log has no rewards"),
+    "no action": (lambda y: y[["reward"]], "no column 'action'"),
+    "empty": (lambda y: y[:0], "empty"),
+    "short": (lambda y: y[:10], "y has 10 events for 400 rows of X"),
+    "unnamed": (lambda y: y[["reward", "propensity"]].to_numpy(), "no column names"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LOGS)
+@pytest.mark.parametrize("estimator", ALL)
+def test_bad_logs(estimator, case):
+    change, message = BAD_LOGS[case]
+    X, y = logged()
+    X = X[:0] if case == "empty" else X
+    with pytest.raises(ValueError, match=message):
+        estimator(Softmax(["c", "a", "b"]), X, change(y))
+
+
+def frame(**columns):
+    return pd.DataFrame(columns, index=range(400))
+
+
+BAD_PROBABILITIES = {
+    "sum": (np.full((400, 3), 0.3), r"must sum to 1: those of row 0 to 0\.9"),
+    "named sum": (frame(a=0.5, b=0.6), r"must sum to 1: those of row 0 to 1\.1"),
+    "negative": (frame(a=-0.5, b=1.5), r"in \[0, 1\]: row 0 has -0\.5"),
+    "above 1": (np.full(400, 1.2), r"in \[0, 1\]: row 0 has 1\.2"),
+    "missing": (frame(a=np.nan, b=1.0), r"in \[0, 1\]: row 0 has nan"),
+    "one missing": (np.append(np.full(399, 0.5), np.nan), "missing on row 399"),
+    "width": (np.full((400, 4), 0.25), r"shape \(400, 4\), expected \(400, 3\).*'a', 'b', 'c'"),
+    "length": (np.full((5, 3), 1 / 3), r"shape \(5, 3\), expected \(400, 3\)"),
+    "length of one": (np.full(5, 1.0), "5 entries for 400 events"),
+    "other arms": (frame(x=0.5, z=0.5), r"no arm of the log, .* is among \['x', 'z'\]"),
+    "twice": (pd.concat([frame(a=0.5), frame(a=0.5)], axis=1), "two columns are of the same arm"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PROBABILITIES)
+def test_bad_probabilities(case):
+    X, y = logged()
+    given, message = BAD_PROBABILITIES[case]
+    with pytest.raises(ValueError, match=message):
+        snips(given, X, y)
+
+
+def test_choices_that_were_not_there():
+    X, y = logged()
+    y["available"] = [("a", "b", "c")] * 399 + [(y["action"].iloc[-1],)]
+    one = np.full((400, 3), 1 / 3)
+    with pytest.raises(ValueError, match=r"row 399: arm '\w' is chosen with probability 0\.333"):
+        ips(one, X, y)
+    away = "b" if y["action"].iloc[-1] == "a" else "a"
+    greedy = Greedy([away])
+    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, and was not"):
+        ips(greedy, X, y)
+
+
+class Broken(Softmax):
+    def select_proba(self, X, *, available=None):
+        return super().select_proba(X, available=available)[:, :2]
+
+    def select(self, X, *, available=None):
+        return self.arms_[:1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda X, y: ips(Softmax, X, y), TypeError, "Softmax is a class"),
+        (lambda X, y: ips("greedy", X, y), TypeError, "expected a fitted policy"),
+        (lambda X, y: ips(object(), X, y), TypeError, "got object"),
+        (lambda X, y: ips(Greedy("abc"), None, y), ValueError, "a policy needs contexts"),
+        (lambda X, y: ips(Greedy("abc"), X, y, rule="greedy"), ValueError, "rule must be"),
+        (
+            lambda X, y: ips(Greedy("abc"), X, y, rule="predict"),
+            ValueError,
+            "Greedy has no predict: choose rule='select'",
+        ),
+        (
+            lambda X, y: ips(Broken("abc"), X, y),
+            ValueError,
+            r"Broken\.select_proba: shape \(400, 2\), expected \(400, 3\)",
+        ),
+        (
+            lambda X, y: doubly_robust(np.full(400, 0.5), X, y),
+            ValueError,
+            "needs the probabilities of all arms",
+        ),
+        (
+            lambda X, y: doubly_robust(np.full((400, 3), 1 / 3), None, y),
+            ValueError,
+            "the reward model needs contexts",
+        ),
+        (
+            lambda X, y: ips(np.full((400, 2), 0.5), X, [1, "a"] * 200, reward=y["reward"]),
+            ValueError,
+            "cannot be sorted.*give a DataFrame",
+        ),
+    ],
+)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call(*logged())
+
+
+def test_a_policy_that_answers_too_little():
+    X, y = logged()
+    broken = Broken("abc")
+    broken.predict = broken.select
+    with pytest.raises(
+        ValueError, match=r"Broken\.predict answered 400 rows with an array of shape \(1,\)"
+    ):
+        ips(broken, X, y, rule="predict")
+
+
+# --- real data -----------------------------------------------------------------------------
+
+
+@pytest.mark.realdata
+def test_open_bandit(real_data):
+    """Each policy, judged on the other's log, earns what it did: within 2.6 standard errors."""
+    logs = {
+        name: fetch_open_bandit(name, data_home=real_data, download_if_missing=False)
+        for name in ("random", "bts")
+    }
+    random, bts = logs["random"], logs["bts"]
+    # Thompson sampling knew the position only; what it chose there, time and again
+    share = pd.crosstab(bts.position, bts.y["action"], normalize="index")
+    as_bts = share.loc[random.position].reset_index(drop=True)
+    as_random = np.full((len(bts.y), 34), 1 / 34)
+    for log, policy, other in ((random, as_bts, bts), (bts, as_random, random)):
+        truth, error = other.y["reward"].mean(), other.y["reward"].sem()
+        for estimator in ALL:
+            estimate = estimator(policy, log.X, log.y)
+            spread = np.hypot(estimate.standard_error, error)
+            assert abs(estimate.mean_reward - truth) < 2.6 * spread, estimate
+            assert estimate.n_events == 10_000
+    # the log of Thompson sampling says little of what it rarely did
+    assert ips(as_random, None, bts.y).effective_sample_size < 2000
+    assert ips(as_bts, None, random.y).effective_sample_size > 2000
