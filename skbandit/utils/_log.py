@@ -123,11 +123,15 @@ def read_log(
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
     try:
-        numbers = pd.to_numeric(pd.Series(values), errors="raise").to_numpy(
-            dtype=np.float64, na_value=np.nan
-        )
+        numbers = np.asarray(values)
+        if numbers.dtype.kind not in "biuf":  # nullable, or numbers among objects
+            series = pd.to_numeric(pd.Series(values), errors="raise")
+            numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, one a row: {error}.") from error
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must be 1D with one number a row, got shape {numbers.shape}.")
     if len(numbers) != n_rows:
         raise ValueError(f"{name} has {len(numbers)} entries for {n_rows} events.")
     if not np.isfinite(numbers.sum()):  # quick; the sum of finite numbers might overflow
