@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # Thompson sampling's probabilities are within 1/(2 * this) of the truth.
-_QUANTILES = 400
+_QUANTILES = 250
 
 
 class GLMUCBPolicy(ArmLearner):
@@ -324,7 +324,8 @@ class GLMUCBPolicy(ArmLearner):
 
         X = self._ready(X, available)
         beliefs, choices, _ = self._choices(len(X), available)
-        quantiles = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+        n_quantiles = _QUANTILES if self.exploration == "thompson" else 1
+        quantiles = ndtri((np.arange(n_quantiles) + 0.5) / n_quantiles)
         likely = choice_probabilities(
             X, choices, quantiles, self._alphas()[0], beliefs, read_rule(self, self._seed)
         )

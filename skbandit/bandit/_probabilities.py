@@ -63,15 +63,16 @@ def _share_first_place(
             equals = 1.0
             for j in pool:
                 ahead = m[k] + s[k] * z - m[j]
-                if j == k:
+                if j == k or ahead > 6.0 * s[j]:  # Φ(6) is 1 to nine digits
                     continue
                 if s[j] > 0.0:
                     first *= 0.5 * math.erfc(-ahead / (s[j] * math.sqrt(2.0)))
                 elif ahead == 0.0:
                     equals += 1.0
-                elif ahead < 0.0:
+                else:
                     first = 0.0
-                if first == 0.0:
+                if first < 1e-12:
+                    first = 0.0
                     break
             out[k] += first / equals
         total += out[k]

@@ -54,10 +54,15 @@ def costs(cost: Cost) -> dict[str, Any]:
     }
 
 
-def print_table(title: str, columns: Iterable[Column], rows: Iterable[dict[str, Any]]) -> None:
+def print_table(
+    title: str,
+    columns: Iterable[Column],
+    rows: Iterable[dict[str, Any]],
+    packages: Iterable[str] = PACKAGES,
+) -> None:
     """Print a title, where it was measured, and the rows, each as soon as there is one."""
     columns = [*columns, Column("note", 1)]
-    print(f"\n## {title}\n\n{where()}\n", flush=True)
+    print(f"\n## {title}\n\n{where(packages)}\n", flush=True)
     _print_row(column.name.ljust(column.width) for column in columns)
     _print_row("-" * column.width for column in columns)
     for row in rows:
@@ -65,15 +70,15 @@ def print_table(title: str, columns: Iterable[Column], rows: Iterable[dict[str, 
     print(f"\nLoad average now {os.getloadavg()[0]:.1f}.", flush=True)
 
 
-def where() -> str:
+def where(packages: Iterable[str] = PACKAGES) -> str:
     """The machine, how busy it is, and the versions."""
     load = f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}"
-    return f"{platform.system()} {platform.machine()}, {load}; Python {_versions()}."
+    return f"{platform.system()} {platform.machine()}, {load}; Python {_versions(packages)}."
 
 
-def _versions() -> str:
+def _versions(packages: Iterable[str]) -> str:
     found = [platform.python_version()]
-    for package in PACKAGES:
+    for package in packages:
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
