@@ -75,7 +75,8 @@ def make_bandit_log(
         How actions were chosen: each available arm with the same probability, or with one
         proportional to ``exp(eta / temperature)``; or ``logging(X, available=available)``
         gives the probabilities as an array of shape (n_events, n_arms), zero where an arm is
-        not available, `X` and `available` being those returned.
+        not available, `X` and `available` being those returned: the `select_proba` of a fitted
+        policy that has ``arms=range(n_arms)`` does.
     temperature : float, default=1.0
         The higher, the closer is softmax to uniform.
     duration : float, default=86_400.0
