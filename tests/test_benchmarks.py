@@ -13,7 +13,7 @@ from sklearn.model_selection import ParameterGrid
 from skbandit.rates._bind import expand
 from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
-from tests.benchmarks import _measure, adult, churn, growth, steps
+from tests.benchmarks import _measure, adult, churn, growth, selection, steps
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
@@ -144,3 +144,31 @@ def test_one_line_declares_all_pairs():
 def test_churn(name):
     data = deployment((300, 150, 150), 100)
     churn.TASKS[name](data, 1e-3)()
+
+
+@pytest.mark.parametrize("kind", selection.PREDICTIONS)
+def test_choosing(kind):
+    task, product = selection.predict(300, 3, 20, np.float64, kind)
+    assert task().shape == (20, selection.M)
+    assert product().shape == (20, 300)
+
+
+def test_the_rival_of_choosing_is_right():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(20, 3)), rng.normal(size=(300, 3))
+    expected = (X @ weights.T).argsort(axis=1)[:, : selection.M]
+    np.testing.assert_array_equal(selection._partition(X, weights), expected)
+
+
+@pytest.mark.parametrize("name", selection.ROUNDS)
+def test_rounds_are_trained(name):
+    ten, one = selection.rounds(name, 0.01)
+    assert (ten().n_select, one().n_select) == (10, 1)
+
+
+@pytest.mark.parametrize("name", selection.FITS)
+def test_learning_costs(name):
+    task, unit = selection.FITS[name](0.02)
+    task()
+    if unit is not None:
+        unit()

@@ -111,13 +111,17 @@ def _splits(
     return splits
 
 
+def expected_reward(model: Any, X: Any) -> np.ndarray:
+    """Rewards that a fitted model expects; of a classifier, the mean of its classes."""
+    if not hasattr(model, "predict_proba"):
+        return np.asarray(model.predict(X), dtype=float).ravel()
+    return model.predict_proba(X) @ np.asarray(model.classes_, dtype=float)
+
+
 def _expected(
     model: Any, X: Any, reward: np.ndarray, weights: dict[str, np.ndarray], X_new: Any
 ) -> np.ndarray:
     """Expected rewards on new rows, by a model fitted to these."""
-    if not hasattr(model, "predict_proba"):
-        return np.asarray(model.fit(X, reward, **weights).predict(X_new), dtype=float).ravel()
-    if (reward == reward[0]).all():  # classifiers want two classes
-        return np.full(np.shape(X_new)[0], reward[0])
-    model.fit(X, reward, **weights)
-    return model.predict_proba(X_new) @ np.asarray(model.classes_, dtype=float)
+    if hasattr(model, "predict_proba") and (reward == reward[0]).all():
+        return np.full(np.shape(X_new)[0], reward[0])  # classifiers want two classes
+    return expected_reward(model.fit(X, reward, **weights), X_new)

@@ -1,0 +1,77 @@
+"""Weighted all-pairs: a classifier for each pair of ads, and the ad that wins most often.
+
+Beygelzimer, Dani, Hayes, Langford & Zadrozny (2005), "Error limiting reductions between
+classification tasks". A pair's examples weigh |c_i - c_j|, the plain difference, under which the
+best answer is the ad of lower *expected* cost whatever the distribution: the best classifiers
+agree with the whole order of the ads, and so serve every set size and every mask. (The paper's
+transformed weights bound the error of the best ad alone.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from skbandit.selection.reductions._binary import learn_preference, says_first
+from skbandit.selection.reductions._rule import NOBODY
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """A learned round robin among K ads.
+
+    Parameters
+    ----------
+    matches : tuple of classifiers
+        One for each pair i < j, in lexicographic order.
+    """
+
+    matches: tuple[Any, ...]
+
+    def respond(self, X: Any) -> np.ndarray:
+        """Where i beats j, bool (n, K (K - 1) / 2)."""
+        answers = np.empty((X.shape[0], len(self.matches)), dtype=bool)
+        for j, match in enumerate(self.matches):
+            answers[:, j] = says_first(match, X)
+        return answers
+
+    def choose(self, answers: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The ad that beats most of the others allowed; ties go to the first."""
+        wins = np.zeros(allowed.shape, dtype=np.int32)
+        for (i, j), first_wins in zip(_pairs(allowed.shape[1]), answers.T, strict=True):
+            met = allowed[:, i] & allowed[:, j]
+            wins[:, i] += met & first_wins
+            wins[:, j] += met & ~first_wins
+        most = np.where(allowed, wins, -1).argmax(axis=1)
+        return np.where(allowed.any(axis=1), most, NOBODY)
+
+
+def learn_all_pairs(
+    X: Any,
+    costs: np.ndarray,
+    allowed: np.ndarray,
+    weight: np.ndarray,
+    *,
+    learner: Any,
+    n_jobs: int | None = None,
+) -> AllPairs:
+    """Learn each pair from the rows where both ads are allowed, (n, K)."""
+    matches = Parallel(n_jobs=n_jobs)(
+        delayed(learn_preference)(
+            learner,
+            X,
+            np.where(allowed[:, i] & allowed[:, j], costs[:, j] - costs[:, i], 0.0),
+            weight,
+        )
+        for i, j in _pairs(costs.shape[1])
+    )
+    return AllPairs(tuple(matches))
+
+
+def _pairs(n_ads: int) -> Iterator[tuple[int, int]]:
+    return combinations(range(n_ads), 2)

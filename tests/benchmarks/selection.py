@@ -1,0 +1,217 @@
+"""Choosing 10 of 10,000 ads beside the matrix product it takes, and learning their costs.
+
+python -m tests.benchmarks.selection [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+from sklearn.multioutput import MultiOutputRegressor
+
+from skbandit import RegressionSetSelector, SetSelectClassifier
+from tests.benchmarks._measure import in_fresh_process, measure
+from tests.benchmarks._table import COSTS, Column, costs, print_table
+
+M = 10
+
+Task = tuple[Callable[[], Any], Callable[[], Any] | None]
+"""What is measured, and its unit."""
+
+
+def _product(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return X @ weights.T
+
+
+def _partition(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What one would write: all costs, and the ten lowest in order."""
+    costs = X @ weights.T
+    found = np.argpartition(costs, M, axis=1)[:, :M]
+    order = np.take_along_axis(costs, found, axis=1).argsort(axis=1)
+    return np.take_along_axis(found, order, axis=1)
+
+
+def _linear(n_ads: int, d: int, n_rows: int, dtype: type) -> tuple[np.ndarray, Any]:
+    """Rows, and a selector with a coefficient for each of their features and each ad."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, d)).astype(dtype)
+    few = X[:50]
+    return X, RegressionSetSelector(n_select=M).fit(few, rng.normal(size=(len(few), n_ads)))
+
+
+def predict(n_ads: int, d: int, n_rows: int, dtype: type, kind: str) -> Task:
+    """Predictions for many rows; the unit is the product of rows and coefficients."""
+    X, selector = _linear(n_ads, d, n_rows, dtype)
+    unit = partial(_product, X, selector.coef_)
+    if kind == "product + argpartition":
+        return partial(_partition, X, selector.coef_), unit
+    available = np.random.default_rng(1).random((n_rows, n_ads)) < 0.7
+    return partial(selector.predict, X, available=available if kind == "30 % gone" else None), unit
+
+
+PREDICTIONS = ("predict", "30 % gone", "product + argpartition")
+
+
+def _rows(n_rows: float, d: float, density: float = 1.0) -> Any:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(int(n_rows), max(1, int(d))))
+    return X if density == 1.0 else sp.csr_array(X * (rng.random(X.shape) < density))
+
+
+def _fit_dense(scale: float) -> Task:
+    X, y = _rows(2_000 * scale, 100), _rows(2_000 * scale, 100 * scale)
+    return partial(RegressionSetSelector().fit, X, y), partial(Ridge().fit, X, y)
+
+
+def _fit_apart(scale: float) -> Task:
+    X, y = _rows(2_000 * scale, 100), _rows(2_000 * scale, 100 * scale)
+    return partial(MultiOutputRegressor(Ridge()).fit, X, y), partial(Ridge().fit, X, y)
+
+
+def _fit_holes(scale: float) -> Task:
+    X, y = _rows(2_000 * scale, 100), _rows(2_000 * scale, 100 * scale)
+    holes = np.where(np.random.default_rng(1).random(y.shape) < 0.1, np.nan, y)
+    return partial(RegressionSetSelector().fit, X, holes), partial(Ridge().fit, X, y)
+
+
+def _fit_sparse_rows(scale: float) -> Task:
+    X, y = _rows(2_000 * scale, 500, 0.05), _rows(2_000 * scale, 10 * scale)
+    return partial(RegressionSetSelector().fit, X, y), partial(Ridge().fit, X, y)
+
+
+def _clicks(n_rows: float, n_ads: int) -> sp.csr_array:
+    """Ten clicks a row, made without a dense matrix."""
+    columns = np.random.default_rng(2).integers(0, n_ads, 10 * int(n_rows))
+    ends = np.arange(0, len(columns) + 1, 10)
+    return sp.csr_array((np.full(len(columns), -1.0), columns, ends), shape=(len(ends) - 1, n_ads))
+
+
+def _fit_sparse_costs(scale: float, d: int = 100, density: float = 1.0) -> Task:
+    X, y = _rows(10_000 * scale, d, density), _clicks(10_000 * scale, 10_000)
+    return partial(RegressionSetSelector().fit, X, y), None
+
+
+def _fit_bilinear(scale: float) -> Task:
+    X, y = _rows(10_000 * scale, 100), _clicks(10_000 * scale, 10_000)
+    Z = np.random.default_rng(3).normal(size=(10_000, 20))
+    return partial(RegressionSetSelector().fit, X, y, ad_features=Z), None
+
+
+def _fit_bilinear_holes(scale: float) -> Task:
+    X, y = _rows(2_000 * scale, 50), _rows(2_000 * scale, 20 * scale)
+    holes = np.where(np.random.default_rng(1).random(y.shape) < 0.5, np.nan, y)
+    Z = np.random.default_rng(3).normal(size=(y.shape[1], 10))
+    return partial(RegressionSetSelector().fit, X, holes, ad_features=Z), partial(Ridge().fit, X, y)
+
+
+FITS: dict[str, Callable[[float], Task]] = {
+    "100 ads, dense rows": _fit_dense,
+    "the same, MultiOutputRegressor": _fit_apart,
+    "the same, 10 % unobserved": _fit_holes,
+    "sparse rows": _fit_sparse_rows,
+    "10,000 ads, sparse costs": _fit_sparse_costs,
+    "the same, sparse rows": partial(_fit_sparse_costs, d=1000, density=0.02),
+    "the same, 20 ad features": _fit_bilinear,
+    "ad features, half unobserved": _fit_bilinear_holes,
+}
+
+ROUNDS: dict[str, tuple[int, dict[str, str]]] = {
+    "1,000 ads, masked, over Ridge": (1000, {"reduction": "regression"}),
+    "1,000 ads, published, over Ridge": (1000, {"reduction": "regression", "method": "post"}),
+    "20 ads, masked filter tree": (20, {}),
+}
+
+
+def rounds(name: str, scale: float) -> Task:
+    """Training for sets of ten; the unit is training for one ad."""
+    n_ads, options = ROUNDS[name]
+    X, y = _rows(5_000 * scale, 100), _rows(5_000 * scale, n_ads)
+    ten, one = (SetSelectClassifier(n_select=m, random_state=0, **options) for m in (M, 1))
+    return partial(ten.fit, X, y), partial(one.fit, X, y)
+
+
+_SECONDS, _WALL, _, *_REST = COSTS
+_SHOWN = (_SECONDS, _WALL, Column("x unit"), *_REST)
+PREDICT_COLUMNS = (
+    Column("task", 22),
+    Column("features", 8, "d"),
+    Column("dtype", 7),
+    Column("us/row", 7, ".1f"),
+    *_SHOWN,
+    Column("aim", 4, ".1f"),
+)
+FIT_COLUMNS = (Column("costs of", 31), *_SHOWN)
+ROUND_COLUMNS = (Column("ten rounds", 34), *_SHOWN, Column("aim", 4, ".1f"))
+
+
+def predict_row(kind: str, d: int, dtype: str, quick: bool) -> dict[str, Any]:
+    """One way to choose, beside the matrix product."""
+    n_rows = 200 if quick else 2_000
+    task, unit = predict(10_000, d, n_rows, np.dtype(dtype).type, kind)
+    task()  # compiles
+    cost, _ = measure(task, unit, rounds=2 if quick else 9)
+    return costs(cost) | {"x unit": cost.least, "us/row": 1e6 * cost.cpu / n_rows}
+
+
+def fit_row(name: str, quick: bool) -> dict[str, Any]:
+    """One kind of costs, beside Ridge on dense, complete ones of that size."""
+    FITS[name](0.02)[0]()
+    task, unit = FITS[name](1 if quick else 10)
+    cost, _ = measure(task, unit, rounds=2 if quick else 5)
+    return costs(cost) | {"x unit": cost.least}
+
+
+def round_row(name: str, quick: bool) -> dict[str, Any]:
+    """Ten rounds of one kind, beside one round."""
+    rounds(name, 0.02)[0]()
+    task, unit = rounds(name, 0.1 if quick else 1)
+    cost, _ = measure(task, unit, rounds=2 if quick else 5)
+    return costs(cost) | {"x unit": cost.least}
+
+
+def predict_rows(quick: bool) -> Iterator[dict[str, Any]]:
+    """Every way, for rows of some lengths."""
+    for d in (50, 100, 300):
+        for dtype in ("float64", "float32"):
+            for kind in PREDICTIONS:
+                key = {"task": kind, "features": d, "dtype": dtype}
+                aim = {"aim": 1.3} if kind == "predict" else {}
+                yield key | aim | in_fresh_process(predict_row, kind, d, dtype, quick)
+
+
+def fit_rows(quick: bool) -> Iterator[dict[str, Any]]:
+    """Every kind of costs."""
+    for name in FITS:
+        yield {"costs of": name} | in_fresh_process(fit_row, name, quick)
+
+
+def round_rows(quick: bool) -> Iterator[dict[str, Any]]:
+    """Every kind of rounds."""
+    for name in ROUNDS:
+        aim = {"aim": 3.0} if "masked, over" in name else {}
+        yield {"ten rounds": name} | aim | in_fresh_process(round_row, name, quick)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.selection", description=__doc__
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    options = parser.parse_args()
+    title = f"Choosing {M} of 10,000 ads in units of the matrix product"
+    print_table(title, PREDICT_COLUMNS, predict_rows(options.quick))
+    title = "Learning costs, in units of Ridge().fit on the same rows and as many complete costs"
+    print_table(title, FIT_COLUMNS, fit_rows(options.quick))
+    title = f"Training {M} rounds, in units of one round"
+    print_table(title, ROUND_COLUMNS, round_rows(options.quick))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Costs and availability in all the forms they are given in, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from skbandit.selection._costs import (
+    check_enough_available,
+    check_every_ad_observed,
+    check_n_select,
+    read_available,
+    read_costs,
+)
+
+VALUES = np.array([[1.0, 0.0, -2.0], [np.nan, 3.0, 0.0]])
+AVAILABLE = np.array([[True, False, True], [True, True, False]])
+NAMES = ["a", "b", "c"]
+
+Y = {
+    "array": (VALUES, [0, 1, 2]),
+    "float32": (VALUES.astype(np.float32), [0, 1, 2]),
+    "lists": (VALUES.tolist(), [0, 1, 2]),
+    "pandas": (pd.DataFrame(VALUES, columns=NAMES), NAMES),
+    "nullable": (pd.DataFrame(VALUES, columns=NAMES).astype("Int64"), NAMES),
+    "polars": (pl.DataFrame(VALUES, schema=NAMES), NAMES),
+    "csr": (sp.csr_matrix(VALUES), [0, 1, 2]),
+    "coo": (sp.coo_array(VALUES), [0, 1, 2]),
+}
+MASKS = {
+    "array": AVAILABLE,
+    "0/1": AVAILABLE.astype(int),
+    "lists": AVAILABLE.tolist(),
+    "csr": sp.csr_array(AVAILABLE),
+    "coo": sp.coo_matrix(AVAILABLE.astype(float)),
+}
+
+
+@pytest.mark.parametrize("form", Y)
+def test_all_forms_mean_the_same(form):
+    y, names = Y[form]
+    costs = read_costs(y)
+    assert costs.ads.tolist() == names
+    assert costs.shape == (2, 3)
+    np.testing.assert_array_equal(costs.dense(), VALUES)
+    np.testing.assert_array_equal(costs.n_observed(), [1, 2, 2])
+    known = costs.with_zeros()
+    known = known.toarray() if sp.issparse(known) else known
+    np.testing.assert_array_equal(known, np.nan_to_num(VALUES))
+    rows, paid = costs.of_ad(0)
+    assert (rows.tolist(), paid.tolist()) == ([0], [1.0])
+    np.testing.assert_array_equal(costs.of_rows(np.array([1])).dense(), VALUES[[1]])
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("form", Y)
+def test_what_is_not_available_is_not_observed(form, mask):
+    y, _ = Y[form]
+    costs = read_costs(y, MASKS[mask])
+    expected = np.where(AVAILABLE, VALUES, np.nan)
+    np.testing.assert_array_equal(costs.dense(), expected)
+    np.testing.assert_array_equal(costs.n_observed(), [1, 1, 1])
+    np.testing.assert_array_equal(np.concatenate([block for _, block in costs.blocks(8)]), expected)
+    np.testing.assert_array_equal(costs.of_rows(np.array([1])).dense(), expected[[1]])
+    known = costs.with_zeros()
+    known = known.toarray() if sp.issparse(known) else known
+    np.testing.assert_array_equal(known, np.nan_to_num(expected))
+    for j in range(3):
+        rows, paid = costs.of_ad(j)
+        np.testing.assert_array_equal(rows, np.flatnonzero(~np.isnan(expected[:, j])))
+        np.testing.assert_array_equal(paid, expected[rows, j])
+
+
+def test_what_is_read_is_not_written_to():
+    y, mask = VALUES.copy(), AVAILABLE.copy()
+    y.setflags(write=False)
+    costs = read_costs(y, mask)
+    costs.with_zeros()
+    np.testing.assert_array_equal(y, VALUES)
+    np.testing.assert_array_equal(mask, AVAILABLE)
+
+
+def test_precision_is_kept():
+    assert read_costs(VALUES.astype(np.float32)).values.dtype == np.float32
+    assert read_costs(VALUES.astype(np.float32), AVAILABLE).values.dtype == np.float32
+    assert read_costs(np.array([[1, 2]])).values.dtype == np.float64
+
+
+def test_stored_zeros_and_repeated_entries_of_sparse_costs():
+    y = sp.coo_matrix(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    np.testing.assert_array_equal(read_costs(y).dense(), [[0, 3], [0, 0]])
+    y = sp.csc_array((np.array([0.0, 1.0, 2.0]), [1, 0, 0], [0, 1, 3]), shape=(2, 2))
+    np.testing.assert_array_equal(read_costs(y).dense(), [[0, 3], [0, 0]])
+    assert y.data.tolist() == [0.0, 1.0, 2.0]
+    assert y.indptr.tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_available_are_matched_by_label(frame):
+    table = frame({"c": [True, False], "a": [True, True], "b": [False, True]})
+    read = read_available(table, np.array(NAMES), 2)
+    np.testing.assert_array_equal(read, AVAILABLE)
+
+
+def test_nullable_availability():
+    table = pd.DataFrame(AVAILABLE, columns=NAMES).astype("boolean")
+    np.testing.assert_array_equal(read_available(table, np.array(NAMES), 2), AVAILABLE)
+    table.loc[1, "b"] = pd.NA
+    with pytest.raises(ValueError, match="True or False everywhere, got nan in row 1"):
+        read_available(table, np.array(NAMES), 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        ([1.0, 2.0], r"its shape is \(2,\). Reshape it to \(-1, 1\)"),
+        (np.zeros((2, 2, 2)), "Found array with dim 3|its shape is"),
+        (np.zeros((0, 3)), "0 sample"),
+        (np.zeros((3, 0)), "0 feature"),
+        ([[0, 1], [2, np.inf]], "inf in row 1: a cost must be finite"),
+        (sp.csr_matrix([[0, 1], [2, -np.inf]]), "-inf in row 1: a cost must be finite"),
+        ([["x", "y"]], "could not convert string"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names|called 'a'"),
+        (np.array([[1 + 2j]]), "Complex"),
+    ],
+)
+def test_costs_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        read_costs(y)
+
+
+@pytest.mark.parametrize(
+    ("available", "message"),
+    [
+        (AVAILABLE[:1], "available has 1 rows, X has 2"),
+        (AVAILABLE[:, :2], "2 columns for 3 ads"),
+        (AVAILABLE[0], "Expected 2D array"),
+        (AVAILABLE + 0.5, "got 1.5 in row 0"),
+        (sp.csr_array(2.0 * AVAILABLE), "got 2.0"),
+        (np.where(AVAILABLE, "yes", "no"), "got yes in row 0"),
+        (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "not known: 'z'"),
+        (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "says nothing about ad 'c'"),
+        (pd.DataFrame(AVAILABLE), "not known: 0, 1, 2"),
+    ],
+)
+def test_availability_refused(available, message):
+    with pytest.raises(ValueError, match=message):
+        read_available(available, np.array(NAMES), 2)
+
+
+def test_an_ad_never_observed_is_named():
+    check_every_ad_observed(read_costs(VALUES))
+    y = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan]})
+    with pytest.raises(ValueError, match="No cost of ad 'b' was observed"):
+        check_every_ad_observed(read_costs(y))
+    with pytest.raises(ValueError, match="No cost of ad 1 was observed"):
+        check_every_ad_observed(read_costs(VALUES, [[True, False, True], [True, False, True]]))
+    never = np.full((2, 9), np.nan)
+    with pytest.raises(ValueError, match="ad 0, 1, 2, 3, 4 and 4 more was"):
+        check_every_ad_observed(read_costs(never))
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+def test_a_row_with_too_few_ads_is_named(form):
+    mask = np.ones((4, 50), dtype=bool)
+    mask[2, :48] = False
+    check_enough_available(form(mask), 2)
+    with pytest.raises(ValueError, match="Row 2 has 2 available ads, n_select is 3"):
+        check_enough_available(form(mask), 3)
+
+
+@pytest.mark.parametrize("n_select", [0, -1, 4])
+def test_n_select_is_checked(n_select):
+    with pytest.raises(ValueError, match=f"n_select={n_select} must be at least 1 and at most 3"):
+        check_n_select(n_select, 3)

@@ -1,0 +1,157 @@
+"""Costs of all ads from logs: hand-made cases, what is refused, and use in selectors.
+
+That they are unbiased is in tests/theory/test_set_rounds.py.
+"""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import Ridge
+
+from skbandit import RegressionSetSelector, SetSelectClassifier
+from skbandit.selection import PopularitySetSelector, logged_costs
+
+ACTION, COST, PROPENSITY = ["b", "a", "b"], [-1.0, 3.0, 0.0], [0.5, 0.25, 0.2]
+
+
+def test_ips():
+    costs = logged_costs(ACTION, COST, PROPENSITY)
+    assert costs.columns.tolist() == ["a", "b"]
+    assert costs.to_numpy().tolist() == [[0, -2], [12, 0], [0, 0]]
+
+
+def test_snips_columns_average_to_weighted_means_of_own_costs():
+    costs = logged_costs(ACTION, COST, PROPENSITY, method="snips")
+    weighted = [3.0, np.average([-1.0, 0.0], weights=[2, 5])]
+    np.testing.assert_allclose(costs.mean(), weighted)
+    assert (costs.to_numpy() != 0).tolist() == [[False, True], [True, False], [False, False]]
+
+
+def test_snips_of_a_constant_cost_is_that_cost():
+    costs = logged_costs(ACTION, [7.0] * 3, PROPENSITY, method="snips")
+    np.testing.assert_allclose(costs.mean(), 7.0)
+
+
+def test_offset():
+    costs = logged_costs(ACTION, COST, PROPENSITY, method="offset")
+    np.testing.assert_allclose(costs, [[0, -4], [8, 0], [0, -5]])  # the midrange is 1
+
+
+def test_dr_corrects_predictions_by_what_was_seen():
+    rng = np.random.default_rng(0)
+    X, p = rng.normal(size=(40, 2)), np.full(40, 0.5)
+    action = rng.integers(2, size=40)
+    cost = X @ [1.0, -1.0] + 3 * action
+    # predictions of linear costs without noise are all but right, so nothing is left to correct
+    costs = logged_costs(
+        action, cost, p, method="dr", X=X, model=Ridge(alpha=1e-10), random_state=0
+    )
+    expected = (X @ [1.0, -1.0])[:, None] + [0, 3]
+    np.testing.assert_allclose(costs, expected, atol=1e-6)
+
+
+def test_dr_of_a_model_that_says_nothing_is_ips_of_what_it_misses():
+    rng = np.random.default_rng(1)
+    action, cost, p = rng.integers(2, size=30), rng.normal(size=30), rng.uniform(0.2, 1, 30)
+    X = np.zeros((30, 1))
+    half = [(np.arange(15, 30), np.arange(15)), (np.arange(15), np.arange(15, 30))]
+    costs = logged_costs(action, cost, p, method="dr", X=X, cv=half).to_numpy()
+    for own, other in ((slice(0, 15), slice(15, 30)), (slice(15, 30), slice(0, 15))):
+        for a in range(2):
+            mean = cost[other][action[other] == a].mean()
+            expected = mean + np.where(action[own] == a, (cost[own] - mean) / p[own], 0)
+            np.testing.assert_allclose(costs[own, a], expected)
+
+
+def test_slates_with_empty_slots():
+    action = [["a", "b"], ["c", None], [None, None]]
+    cost = [[-1, 2], [4, np.nan], [np.nan, np.nan]]
+    p = [[0.5, 1.0], [0.4, 9], [9, 9]]
+    costs = logged_costs(action, cost, p)
+    assert costs.to_numpy().tolist() == [[-2, 2, 0], [0, 0, 10], [0, 0, 0]]
+
+
+def test_slates_in_the_doubly_robust_way():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2))
+    action = rng.permuted(np.tile(np.arange(3), (60, 1)), axis=1)[:, :2]
+    f = X @ rng.normal(size=(2, 3))
+    cost = np.take_along_axis(f, action, axis=1)
+    p = np.full((60, 2), 2 / 3)
+    costs = logged_costs(action, cost, p, method="dr", X=X, model=Ridge(alpha=1e-10))
+    np.testing.assert_allclose(costs, f, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, pd.Series, pl.Series, tuple])
+def test_kinds_of_columns(kind):
+    costs = logged_costs(kind(ACTION), kind(COST), kind(PROPENSITY))
+    pd.testing.assert_frame_equal(costs, logged_costs(ACTION, COST, PROPENSITY), check_dtype=False)
+
+
+def test_index_labels_and_order():
+    log = pd.DataFrame({"ad": [3, 1, 3], "cost": [0.0, 1, 2], "p": [0.5] * 3}, index=[7, 8, 9])
+    costs = logged_costs(log["ad"], log["cost"], log["p"])
+    assert (costs.index.tolist(), costs.columns.tolist()) == ([7, 8, 9], [1, 3])
+    costs = logged_costs(log["ad"], log["cost"], log["p"], ads=[3, 2, 1])
+    assert costs.columns.tolist() == [3, 2, 1]
+    assert costs.to_numpy().tolist() == [[0, 0, 0], [0, 0, 2], [4, 0, 0]]
+    mixed = logged_costs(["x", 1], [1.0, 1.0], [1.0, 1.0])
+    assert mixed.columns.tolist() == ["x", 1]  # labels of two kinds: in order of appearance
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"propensity": [0.5, 0.0, 0.2]}, "row 1 has 0"),
+        ({"propensity": [0.5, 1.5, 0.2]}, "row 1 has 1.5"),
+        ({"propensity": [0.5, np.nan, 0.2]}, "row 1 has nan"),
+        ({"propensity": [0.5, 0.2]}, r"propensity has shape \(2, 1\), action \(3, 1\)"),
+        ({"cost": [0.5, np.nan, 0.2]}, "cost is nan in row 1"),
+        ({"cost": ["x", 1, 2]}, "cost must hold numbers"),
+        ({"action": []}, "log is empty"),
+        ({"action": [None, None, None]}, "log is empty"),
+        ({"ads": ["a"]}, "Row 0 shows 'b', which is not among ads"),
+        ({"method": "mips"}, "method='mips' must be one of"),
+        ({"method": "dr"}, "pass X="),
+        ({"method": "dr", "X": np.zeros((2, 1))}, "X has 2 rows, action has 3"),
+    ],
+)
+def test_what_is_wrong_is_named(change, message):
+    given = {"action": ACTION, "cost": COST, "propensity": PROPENSITY} | change
+    with pytest.raises(ValueError, match=message):
+        logged_costs(**given)
+
+
+def test_an_ad_twice_in_a_slate():
+    with pytest.raises(ValueError, match="Row 1 shows ad 'a' twice"):
+        logged_costs([["a", "b"], ["a", "a"]], np.zeros((2, 2)), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("method", ["ips", "snips", "dr", "offset"])
+def test_selectors_learn_from_logs(method):
+    """In a log of 6,000 uniform choices they find better sets than the most popular ones."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(6000, 3)), rng.normal(size=(3, 5))
+    X_test = rng.normal(size=(1000, 3))
+    action = rng.integers(5, size=6000)
+    cost = (X @ W)[np.arange(6000), action] + 0.3 * rng.normal(size=6000)
+    y = logged_costs(action, cost, np.full(6000, 0.2), method=method, X=X, random_state=0)
+    popular = PopularitySetSelector(n_select=2).fit(X, y).score(X_test, X_test @ W)
+    best = -np.sort(X_test @ W, axis=1)[:, :2].sum(axis=1).mean()
+    for selector in (
+        SetSelectClassifier(n_select=2, cross_fit=2, random_state=0),
+        RegressionSetSelector(n_select=2),
+    ):
+        score = selector.fit(X, y).score(X_test, X_test @ W)
+        assert (score - popular) / (best - popular) > 0.8
+
+
+def test_sparse_rows_for_dr():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    log = (rng.integers(2, size=30), rng.normal(size=30), np.full(30, 0.5))
+    dense = logged_costs(*log, method="dr", X=X, random_state=0)
+    sparse = logged_costs(*log, method="dr", X=csr_array(X), random_state=0)
+    np.testing.assert_allclose(sparse, dense, atol=1e-3)

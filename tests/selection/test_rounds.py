@@ -1,0 +1,209 @@
+"""Rounds as functions of arrays: what each one is trained on, asked, and adds."""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, issparse
+from scipy.stats import chi2
+
+from skbandit.selection._rounds import (
+    MASKED,
+    POST_NEXT_BEST,
+    POST_RANDOM,
+    last_to_first,
+    replace_at_random,
+    run_rounds,
+    train_rounds,
+)
+from skbandit.selection.reductions._rule import NOBODY
+
+ALARM = 1e-4
+"""Probability, for another seed, that a correct implementation fails a comparison by chance."""
+
+
+@dataclass
+class Ranking:
+    """A rule that knows what it was trained on, and ranks ads by fixed scores."""
+
+    rows: np.ndarray  # the first feature of the rows that it was trained on
+    scores: np.ndarray  # (K,)
+
+    def respond(self, X):
+        return np.asarray(X[:, [0]].toarray() if issparse(X) else X[:, :1])
+
+    def choose(self, answers, allowed):
+        lowest = np.where(allowed, self.scores, np.inf).argmin(axis=1)
+        return np.where(allowed.any(axis=1), lowest, NOBODY)
+
+
+@dataclass
+class Learner:
+    """Hands out rankings in turn, and keeps what it was given."""
+
+    rankings: list
+
+    def __post_init__(self):
+        self.given = []
+
+    def __call__(self, X, costs, allowed, weight):
+        self.given.append((X, costs, allowed, weight))
+        scores = np.asarray(self.rankings[(len(self.given) - 1) % len(self.rankings)], dtype=float)
+        return Ranking(X[:, 0], scores)
+
+
+def train(learner, costs, scheme, **options):
+    n, n_ads = costs.shape
+    options = {"n_rounds": 3, "told_from": None, "folds": None} | options
+    rows = options.pop("X", np.arange(n, dtype=float)[:, None])
+    available = options.pop("available", np.ones((n, n_ads), dtype=bool))
+    n_choices = options.pop("n_choices", np.full(n, options["n_rounds"]))
+    weight = np.arange(1.0, n + 1)
+    return train_rounds(rows, costs, available, weight, n_choices, learner, scheme, **options)
+
+
+COSTS = np.array([[1.0, -2.0, 3.0, 0.5], [4.0, 5.0, 6.0, 7.0], [-1.0, -2.0, -3.0, -4.0]])
+
+
+def test_masked_rounds_leave_out_what_was_chosen():
+    learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3], [0, 0, 0, 0]])
+    train(learner, COSTS, MASKED)
+    for _, costs, _, weight in learner.given:
+        assert (costs == COSTS).all()  # no shift
+        assert (weight == [1, 2, 3]).all()
+    masks = [allowed[0].tolist() for _, _, allowed, _ in learner.given]
+    assert masks == [[True] * 4, [True, False, True, True], [False, False, True, True]]
+
+
+def test_masked_rounds_stay_within_what_is_available():
+    learner = Learner([[0, 1, 2, 3]] * 3)
+    available = np.array([[0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]], dtype=bool)
+    train(learner, COSTS, MASKED, available=available)
+    last = learner.given[-1][2]
+    assert last.tolist() == [[False] * 4, [False, False, True, True], [False] * 4]
+
+
+def test_rows_leave_after_as_many_rounds_as_they_are_asked_for():
+    learner = Learner([[0, 1, 2, 3]] * 3)
+    train(learner, COSTS, MASKED, n_choices=np.array([1, 3, 2]))
+    taking_part = [allowed.any(axis=1).tolist() for _, _, allowed, _ in learner.given]
+    assert taking_part == [[True, True, True], [False, True, True], [False, True, False]]
+
+
+def test_the_post_makes_duplicates_worthless_and_the_rest_worth_something():
+    learner = Learner([[3, 2, 1, 0], [3, 2, 1, 0], [0, 1, 1, 1]])
+    train(learner, COSTS, POST_RANDOM)
+    shifted = COSTS - [[3.0], [7.0], [0.0]]  # the least shift that leaves nothing positive
+    for (_, costs, allowed, _), chosen in zip(learner.given, ([], [3], [3]), strict=True):
+        expected = shifted.copy()
+        expected[:, chosen] = 0.0
+        assert (costs == expected).all()
+        assert allowed.all()
+
+
+def test_next_best_replaces_within_the_round():
+    learner = Learner([[3, 2, 1, 0], [3, 2, 1, 0], [0, 1, 1, 1]])
+    train(learner, COSTS, POST_NEXT_BEST)
+    zero = [np.flatnonzero((costs == 0).all(axis=0)).tolist() for _, costs, _, _ in learner.given]
+    assert zero == [[], [3], [2, 3]]
+
+
+def test_an_unobserved_cost_stays_so():
+    costs = np.array([[np.nan, 2.0, 1.0], [np.nan, -1.0, 0.0]])
+    learner = Learner([[0, 1, 2]])
+    train(learner, costs, POST_RANDOM, n_rounds=1)
+    np.testing.assert_array_equal(learner.given[0][1], [[np.nan, 0, -1], [np.nan, -1, 0]])
+
+
+@pytest.mark.parametrize("scheme", [MASKED, POST_NEXT_BEST])
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+def test_chosen_ads_are_features_of_later_rounds(scheme, kind):
+    learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3], [0, 0, 0, 0]])
+    rows = kind(np.arange(3.0)[:, None])
+    rules = train(learner, COSTS, scheme, told_from=1, X=rows)
+    seen = [X.toarray() if issparse(X) else X for X, *_ in learner.given]
+    assert [X.shape[1] for X in seen] == [1, 5, 5]
+    assert (seen[1][:, 1:] == [0, 1, 0, 0]).all()
+    assert (seen[2][:, 1:] == [1, 1, 0, 0]).all()
+    picks = run_rounds(rules, rows, np.ones((3, 4), bool), scheme, told_from=1)
+    assert (picks == [1, 0, 2]).all()
+
+
+def test_ads_that_are_not_available_are_features_too():
+    learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3]])
+    available = np.array([[1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=bool)
+    rules = train(learner, COSTS, MASKED, told_from=0, available=available, n_rounds=2)
+    first, second = (X[:, 1:] for X, *_ in learner.given)
+    assert (first == ~available).all()
+    assert (second == ~available | np.array([0, 1, 0, 0], dtype=bool)).all()
+    picks = run_rounds(rules, np.zeros((3, 1)), available, MASKED, told_from=0)
+    assert (picks[:, 0] == 1).all()
+
+
+def test_cross_fitted_choices_are_made_by_rules_that_have_not_seen_the_row():
+    n, folds = 12, np.arange(12) % 3
+    # whole, and then without fold 0, 1, 2: each prefers another ad
+    learner = Learner([[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3], [1, 2, 3, 0]])
+    costs = np.random.default_rng(0).normal(size=(n, 4))
+    train(learner, costs, MASKED, folds=folds, n_rounds=2)
+    assert len(learner.given) == 1 + 3 + 1  # the last round chooses nothing
+    for j in range(3):
+        assert (learner.given[1 + j][0][:, 0] == np.flatnonzero(folds != j)).all()
+    of_second_round = learner.given[4][2]
+    assert (~of_second_round == np.eye(4, dtype=bool)[[1, 2, 3]][folds]).all()
+
+
+def test_without_folds_a_round_chooses_for_its_own_rows():
+    learner = Learner([[0, 1, 2, 3]] * 3)
+    train(learner, COSTS, MASKED)
+    assert len(learner.given) == 3
+
+
+def rule(scores):
+    return Ranking(None, np.asarray(scores, dtype=float))
+
+
+def test_what_the_schemes_pick():
+    X, all_of_three = np.zeros((1, 1)), np.ones((1, 3), dtype=bool)
+    rules = [rule([0, 1, 2]), rule([0, 2, 1]), rule([0, 1, 2])]
+
+    def run(scheme):
+        return run_rounds(rules, X, all_of_three, scheme, told_from=None).tolist()
+
+    assert run(MASKED) == [[0, 2, 1]]
+    assert run(POST_NEXT_BEST) == [[0, 2, 1]]
+    assert run(POST_RANDOM) == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("scheme", [MASKED, POST_NEXT_BEST])
+def test_nobody_is_picked_when_all_are_chosen(scheme):
+    available = np.array([[True, False, True], [False] * 3])
+    rules = [rule([0, 1, 2])] * 3
+    picks = run_rounds(rules, np.zeros((2, 1)), available, scheme, told_from=None)
+    assert picks.tolist() == [[0, 2, NOBODY], [NOBODY] * 3]
+
+
+# --- duplicates replaced at random ----------------------------------------------------------
+
+
+def test_distinct_picks_come_first_in_their_order():
+    picks = np.array([[2, 2, 0], [1, NOBODY, NOBODY], [3, 1, 0]])
+    available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
+    found = replace_at_random(picks, available, 3, np.random.RandomState(0))
+    assert found.tolist() == [[2, 0, 3], [1, 2, NOBODY], [3, 1, 0]]
+
+
+def test_replacements_are_drawn_evenly():
+    n = 12_000
+    picks = np.tile([4, 4, 4], (n, 1))
+    found = replace_at_random(picks, np.ones((n, 5), bool), 4, np.random.RandomState(0))
+    assert (found[:, 0] == 4).all()
+    orders, count = np.unique(found[:, 1:], axis=0, return_counts=True)
+    assert len(orders) == len(list(permutations(range(4), 3)))
+    assert ((count - n / 24) ** 2 / (n / 24)).sum() < chi2.isf(ALARM, 23)
+
+
+def test_last_to_first():
+    ranking = np.array([[3, 1, 2], [0, NOBODY, NOBODY], [2, 1, NOBODY]])
+    assert last_to_first(ranking).tolist() == [[2, 1, 3], [0, NOBODY, NOBODY], [1, 2, NOBODY]]

@@ -1,0 +1,330 @@
+"""SetSelectClassifier: sets that are optimal, valid, alike for a seed."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skbandit import RegressionSetSelector, SetSelectClassifier
+from tests.selection.tabular import LEARNER, lowest, masks, population
+
+REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
+VARIANTS = {
+    "masked": {},
+    "masked, not told": {"include_chosen": False},
+    "masked, told": {"include_chosen": True},
+    "in sample": {"cross_fit": None},
+    "in sample, not told": {"cross_fit": None, "include_chosen": False},
+    "in sample, holes": {"cross_fit": None, "holes": True},
+    "holes": {"holes": True},
+    "no holes": {"holes": False},
+    "post, told": {"method": "post", "include_chosen": True},
+    "post in sample, told": {"method": "post", "include_chosen": True, "cross_fit": None},
+}
+
+
+def learner(reduction):
+    return DecisionTreeRegressor(random_state=0) if reduction == "regression" else LEARNER
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("m", [1, 2, 4, 5])
+def test_optimal_where_its_learners_are(reduction, variant, m):
+    """Every cell of (context, ads chosen) is learned by heart, so each set is the best one.
+
+    Folds see other means than f* unless the costs of a context are all alike.
+    """
+    rng = np.random.default_rng(m)
+    X, costs, f = population(rng, 12, 5, each=10)
+    contexts = np.arange(12.0)[:, None]
+    if VARIANTS[variant].get("cross_fit", 5) is not None:
+        costs = f.repeat(10, axis=0)
+    selector = SetSelectClassifier(
+        learner(reduction), m, reduction=reduction, random_state=0, **VARIANTS[variant]
+    ).fit(X, costs)
+    chosen = selector.predict(contexts)
+    expected = lowest(f, np.ones_like(f, bool), m)
+    assert (np.sort(chosen, axis=1) == np.sort(expected, axis=1)).all()
+    if selector.method == "masked" and not selector.holes_:
+        assert (chosen == expected).all()
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("holes", [False, True])
+def test_optimal_among_the_ads_available(reduction, holes):
+    rng = np.random.default_rng(0)
+    X, costs, f = population(rng, 40, 5)
+    available = masks(rng, 40, 5, at_least=3)
+    selector = SetSelectClassifier(
+        learner(reduction), 3, reduction=reduction, holes=holes, cross_fit=None
+    ).fit(X, costs, available=available[X[:, 0].astype(int)])
+    chosen = selector.predict(np.arange(40.0)[:, None], available=available)
+    assert (np.sort(chosen, axis=1) == np.sort(lowest(f, available, 3), axis=1)).all()
+
+
+def test_the_filter_tree_is_told_which_ads_compete():
+    """Who wins the final depends on who is available, and X says nothing of that."""
+    every_mask = np.array(list(product([False, True], repeat=4)))[1:]
+    f = np.array([0.0, 10.0, 5.0, 20.0])
+    X, costs = np.zeros((len(every_mask), 1)), np.tile(f, (len(every_mask), 1))
+    best = lowest(costs, every_mask, 1)
+
+    def wrong(**options):
+        selector = SetSelectClassifier(LEARNER, cross_fit=None, **options)
+        selector.fit(X, costs, available=every_mask)
+        return (selector.predict(X, available=every_mask) != best).sum()
+
+    assert wrong() == 0
+    assert wrong(include_chosen=False) > 0
+
+
+@st.composite
+def problems(draw):
+    seed = draw(st.integers(0, 10**6))
+    rng = np.random.default_rng(seed)
+    n, n_ads = draw(st.integers(2, 14)), draw(st.integers(1, 5))
+    costs = rng.integers(-2, 3, size=(n, n_ads)).astype(float)  # ties
+    m = draw(st.integers(1, n_ads))
+    options = {
+        "reduction": draw(st.sampled_from(REDUCTIONS)),
+        "method": draw(st.sampled_from(["masked", "post"])),
+        "dedup": draw(st.sampled_from(["next_best", "random"])),
+        "include_chosen": draw(st.sampled_from(["auto", True, False])),
+        "cross_fit": draw(st.sampled_from([None, 2, 5])),
+        "random_state": seed,
+    }
+    options |= draw(
+        st.sampled_from([{"holes": "auto"}, {"holes": True}, {"holes": False}, {"n_rounds": n_ads}])
+    )
+    some = rng.random((n, n_ads)) < 0.8
+    some[rng.integers(n)] = True  # each ad is there once
+    return rng.normal(size=(n, 2)), costs, m, options, some if draw(st.booleans()) else None
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.randoms(use_true_random=False))
+def test_never_a_duplicate_never_an_unavailable_ad_alike_for_a_seed(problem, random):
+    X, costs, m, options, available = problem
+    tree = DecisionTreeRegressor if options["reduction"] == "regression" else DecisionTreeClassifier
+    selector = SetSelectClassifier(tree(max_depth=2, random_state=0), m, **options)
+    chosen = selector.fit(X, costs, available=available).predict(X, available=available, fill=-1)
+    allowed = np.ones(costs.shape, bool) if available is None else available
+    for row, may in zip(chosen.tolist(), allowed, strict=True):
+        ads = [ad for ad in row if ad != -1]
+        assert len(ads) == len(set(ads)) == min(m, may.sum())
+        assert row[: len(ads)] == ads
+        assert may[ads].all()
+    again = sklearn.clone(selector).fit(X, costs, available=available)
+    assert (again.predict(X, available=available, fill=-1) == chosen).all()
+    assert (selector.predict(X, available=available, fill=-1) == chosen).all()
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    return X, X @ rng.normal(size=(3, 6)) + 0.3 * rng.normal(size=(80, 6))
+
+
+def test_one_round_is_the_reduction(data):
+    X, costs = data
+    for reduction in REDUCTIONS:
+        selector = SetSelectClassifier(reduction=reduction).fit(X, costs)
+        assert selector.predict(X).shape == (80, 1)
+    both = SetSelectClassifier(n_select=3, reduction="regression").fit(X, costs)
+    regression = RegressionSetSelector(n_select=3).fit(X, costs)
+    assert (both.predict(X) == regression.predict(X)).all()
+    np.testing.assert_allclose(both.predict_costs(X), regression.predict_costs(X))
+
+
+@pytest.mark.parametrize("method", ["masked", "post"])
+@pytest.mark.parametrize("dedup", ["next_best", "random"])
+def test_fewer_ads_are_the_first_of_more(data, method, dedup):
+    X, costs = data
+    selector = SetSelectClassifier(n_select=3, method=method, dedup=dedup, random_state=0)
+    chosen = selector.fit(X, costs).predict(X)
+    for m in (1, 2):
+        assert (selector.predict(X, n_select=m) == chosen[:, :m]).all()
+    with pytest.raises(ValueError, match="n_select=4 must be at least 1 and at most 3"):
+        selector.predict(X, n_select=4)
+
+
+def test_more_rounds_let_more_ads_be_chosen_later(data):
+    X, costs = data
+    few = SetSelectClassifier(n_select=2, random_state=0).fit(X, costs)
+    more = SetSelectClassifier(n_select=2, n_rounds=5, random_state=0).fit(X, costs)
+    assert (few.n_rounds_, more.n_rounds_) == (2, 5)
+    assert more.predict(X, n_select=5).shape == (80, 5)
+    assert (more.predict(X) == few.predict(X)).all()
+
+
+def test_what_auto_means(data):
+    X, costs = data
+
+    def fitted(**options):
+        return SetSelectClassifier(random_state=0, **options).fit(X, costs)
+
+    few, many = fitted(n_select=3), fitted(n_select=4)
+    assert (few.holes_, few.n_rounds_, few.include_chosen_) == (False, 3, True)
+    assert (many.holes_, many.n_rounds_) == (True, 2)
+    assert not fitted(n_select=4, n_rounds=4).holes_
+    assert not fitted(n_select=4, method="post").holes_
+    assert not fitted(n_select=3, method="post").include_chosen_
+    assert not fitted(n_select=3, reduction="weighted_all_pairs").include_chosen_
+    assert not many.fit(X, costs, available=np.ones(costs.shape, bool)).holes_
+
+
+def test_holes_leave_out_the_same_ads_whatever_is_asked_first(data):
+    X, costs = data
+    selector = SetSelectClassifier(n_select=5, random_state=0).fit(X, costs)
+    assert selector.holes_
+    chosen = selector.predict(X)
+    assert (selector.predict(X, n_select=2) == chosen[:, :2]).all()
+    # best first: what comes first is cheaper on average
+    paid = np.take_along_axis(costs, chosen, axis=1).mean(axis=0)
+    assert paid[:2].mean() < paid[-2:].mean()
+
+
+def test_verbatim_post_fills_up_at_random(data):
+    """With one constant answer in every round there is one ad, and random others."""
+    X, _ = data
+    costs = np.tile([-1.0, -5.0, -1.0, -1.0, -1.0, -1.0], (80, 1))
+    verbatim = SetSelectClassifier(n_select=2, method="post", dedup="random", random_state=0)
+    chosen = verbatim.fit(X, costs).predict(X)
+    assert (chosen[:, 0] == 1).all()
+    replaced = chosen[:, 1]
+    assert set(replaced) <= {0, 2, 3, 4, 5}
+
+
+def test_post_needs_no_sign_of_costs(data):
+    """A shift common to all ads of a row changes nothing once costs are shifted."""
+    X, costs = data
+    post = SetSelectClassifier(n_select=3, method="post", random_state=0)
+    up = post.fit(X, costs + 100).predict(X)
+    more = post.fit(X, costs + 100 + np.abs(X[:, :1])).predict(X)
+    assert (up == more).all()
+
+
+def test_cross_fitting_is_left_out_where_it_does_harm(data):
+    X, costs = data
+    options = {"n_select": 3, "method": "post", "random_state": 0}
+    one = SetSelectClassifier(cross_fit=5, **options).fit(X, costs).predict(X)
+    other = SetSelectClassifier(cross_fit=None, **options).fit(X, costs).predict(X)
+    assert (one == other).all()
+
+
+@pytest.mark.slow  # starts processes
+def test_n_jobs_changes_nothing(data):
+    X, costs = data
+    for options in ({}, {"reduction": "one_vs_rest"}, {"cross_fit": None}):
+        alone, both = (
+            SetSelectClassifier(n_select=2, n_jobs=n_jobs, random_state=0, **options).fit(X, costs)
+            for n_jobs in (None, 2)
+        )
+        assert (alone.predict(X) == both.predict(X)).all()
+
+
+def test_pickle(data):
+    X, costs = data
+    for options in ({"holes": True}, {"method": "post", "dedup": "random"}):
+        selector = SetSelectClassifier(n_select=3, random_state=0, **options).fit(X, costs)
+        again = pickle.loads(pickle.dumps(selector))
+        assert (again.predict(X) == selector.predict(X)).all()
+
+
+def test_costs_are_predicted_where_one_fit_serves_all_rounds(data):
+    for reduction in REDUCTIONS:
+        for options in ({}, {"include_chosen": True}, {"method": "post"}):
+            selector = SetSelectClassifier(n_select=2, reduction=reduction, **options)
+            expected = reduction in ("regression", "one_vs_rest") and not options
+            assert hasattr(selector, "predict_costs") == expected
+            assert hasattr(selector, "decision_function") == expected
+
+
+# --- in scikit-learn's company -------------------------------------------------------------
+
+
+def test_frames_pipeline_search_and_routed_availability(data):
+    X, costs = data
+    X = pd.DataFrame(X, columns=list("uvw"), index=np.arange(80) + 7)
+    y = pd.DataFrame(costs, columns=[f"ad {j}" for j in range(6)], index=X.index)
+    available = pd.DataFrame(masks(np.random.default_rng(1), 80, 6, 3), y.index, y.columns)
+    chain = make_pipeline(
+        StandardScaler(), SetSelectClassifier(LogisticRegression(), 2, cross_fit=2, random_state=0)
+    )
+    grid = {"setselectclassifier__estimator__C": [1e-9, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(chain, grid, cv=3).fit(X, y, available=available)
+        assert search.best_params_["setselectclassifier__estimator__C"] == 1.0
+        chosen = search.best_estimator_.predict(X, available=available)
+        told = cross_validate(chain, X, y, cv=3, params={"available": available})
+    assert np.isfinite(told["test_score"]).all()
+    for row, labels in enumerate(chosen):
+        assert available.iloc[row][list(labels)].all()
+
+
+def test_learners_see_missing_values_if_they_can(data):
+    X, costs = data
+    X[::7, 0] = np.nan
+    boosting = HistGradientBoostingClassifier(max_iter=3)
+    assert SetSelectClassifier(boosting, 2, cross_fit=2).fit(X, costs).predict(X).shape == (80, 2)
+    with pytest.raises(ValueError, match="NaN"):
+        SetSelectClassifier().fit(X, costs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_select": 7}, "n_select=7 must be at least 1 and at most 6"),
+        ({"n_select": 0}, "n_select"),
+        ({"n_select": 2, "n_rounds": 1}, "n_rounds=1 must be at least n_select=2 and at most 6"),
+        ({"n_rounds": 7}, "n_rounds=7 must be"),
+        ({"n_rounds": 3, "holes": True}, "no n_rounds"),
+        ({"estimator": Ridge()}, "Ridge is a regressor"),
+        ({"reduction": "csoaa"}, "reduction"),
+        ({"method": "greedy"}, "method"),
+        ({"cross_fit": 1}, "cross_fit"),
+        ({"dedup": "none"}, "dedup"),
+        ({"holes": "sometimes"}, "holes"),
+    ],
+)
+def test_wrong_parameters_are_named_and_change_nothing(data, options, message):
+    X, costs = data
+    selector = SetSelectClassifier(n_select=2, random_state=0).fit(X, costs)
+    before = selector.predict(X)
+    with pytest.raises(ValueError, match=message):
+        sklearn.clone(selector).set_params(**options).fit(X, costs)
+    with pytest.raises(ValueError, match=message):
+        selector.set_params(**options).fit(X, costs)
+    assert (selector.predict(X, n_select=2) == before).all()
+
+
+def test_wrong_data_are_named(data):
+    X, costs = data
+    selector = SetSelectClassifier(n_select=2, random_state=0).fit(X, costs)
+    with pytest.raises(ValueError, match="X has 80 rows, y has 79"):
+        selector.fit(X, costs[1:])
+    with pytest.raises(ValueError, match="available has 5 columns for 6 ads"):
+        selector.fit(X, costs, available=np.ones((80, 5), bool))
+    few = np.ones(costs.shape, bool)
+    few[3, 1:] = False
+    with pytest.raises(ValueError, match="Row 3 has 1 available ads, n_select is 2"):
+        selector.predict(X, available=few)
+    hidden = costs.copy()
+    hidden[5] = np.nan
+    with pytest.raises(ValueError, match=r"row 5.*logged_costs"):
+        selector.score(X, hidden)
+    with pytest.raises(ValueError, match="takes no ad_features"):
+        selector.predict(X, ad_features=np.eye(6))
