@@ -127,13 +127,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Their weights.
         confidence_level : float, default=0.95
             Of each interval: Clopper-Pearson for a single rate, combined conservatively for
-            expressions of several.
+            expressions of several; approximate where weights are unequal.
 
         Returns
         -------
         DataFrame
             The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`.
-            What this data cannot measure has ``n_rows`` 0, with a warning.
+            What this data cannot measure has ``n_rows`` 0, with a warning. Rows of unequal
+            weights, such as 1/propensity, say less than their number: `effective_n` is
+            (Σw)²/Σw² (Kish 1965) over the rows in the denominator of `value`, or of its
+            rates the smallest; the interval rests on it.
         """
         check_is_fitted(self)
         if not 0 < confidence_level < 1:

@@ -35,6 +35,7 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
+from skbandit.utils._validation import check_squares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -121,12 +122,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         no useful threshold was found, bounds are tightened for a few more steps, which are
         not in it.)
     constraint_report_ : DataFrame
-        One row a constraint, on the training data: `constraint`, `on`, `n_rows`, `bound`,
-        `expected` (of the randomised rule), `value` (of the deterministic one), `slack`,
-        `satisfied` (the latter's; rarely one rule holds where the other does not),
-        `multiplier`. With `margin`, rates are those of models trained without the rows that
-        they answer, and a column `margin` after `slack` says how much of it is needed:
-        `satisfied` is what has as much.
+        One row a constraint, on the training data: `constraint`, `on`, `n_rows`,
+        `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
+        rule), `value` (of the deterministic one), `slack`, `satisfied` (the latter's; rarely
+        one rule holds where the other does not), `multiplier`. With `margin`, rates are those
+        of models trained without the rows that they answer, and a column `margin` after
+        `slack` says how much of it is needed: `satisfied` is what has as much.
     feasible_ : bool
         Whether the deterministic rule meets every constraint on the training data, with
         the margin, if there is one.
@@ -302,6 +303,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
         given = X
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)

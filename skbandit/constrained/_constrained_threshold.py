@@ -108,8 +108,8 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
-        One row a constraint: `constraint`, `on`, `n_rows`, `bound`, `value`, `slack`,
-        `satisfied`. The rows of X are answered by the scores that the threshold was chosen
+        One row a constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`, `value`,
+        `slack`, `satisfied`. The rows of X are answered by the scores that the threshold was chosen
         on (the folds' own), those of X_extra by `estimator_`. With `margin`, a column
         `margin` after `slack` says how much of it is needed: `satisfied` is what has as
         much.

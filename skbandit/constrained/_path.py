@@ -161,6 +161,7 @@ def constraint_path(
     bounds: ArrayLike,
     constraint: int | str | Callable[[float], Any] | None = None,
     tol: float = 1e-4,
+    verbose: int = 0,
     sample_weight: ArrayLike | None = None,
     attributes: Any = None,
     X_extra: Any = None,
@@ -190,6 +191,9 @@ def constraint_path(
         A step that lowers the objective by less ends the training for a bound. The first
         bound's, which starts from nowhere, goes on to the estimator's own `tol`, and none
         goes further than that.
+    verbose : int, default=0
+        Whether to print a line after each bound. For the steps of a fit, set the estimator's
+        own, or its callbacks.
     sample_weight : array-like of shape (n_samples,), default=None
         Row weights, in the objective and in every constraint.
     attributes : DataFrame with n_samples rows, or dict of arrays, default=None
@@ -280,6 +284,13 @@ def constraint_path(
         model = _refitted(model, goals[k], stop, X, y, metadata)
         seconds[k] = time.perf_counter() - began
         models[k] = model.set_params(**own)
+        if verbose:
+            met = "met" if model.feasible_ else "not met"
+            print(
+                f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
+                f"{model.n_iter_} steps, {seconds[k]:.1f} s",
+                flush=True,
+            )
         stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]
     table = frame(

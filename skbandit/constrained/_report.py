@@ -11,7 +11,7 @@ from skbandit.constrained._margin import Limit, margins
 from skbandit.rates._atom import Atom
 from skbandit.rates._bind import MET, BoundConstraints, EmptyRateError
 from skbandit.rates._data import Data
-from skbandit.rates._interval import interval
+from skbandit.rates._interval import effective_rows, interval
 from skbandit.rates._metric import count
 
 
@@ -41,19 +41,22 @@ def report_table(
     -------
     DataFrame
         `satisfied` is about the deterministic rule; missing where nothing was measured,
-        False where the rate is undefined. Without a randomised rule, no column `expected`;
-        without shadow prices, no column `multiplier`.
+        False where the rate is undefined. `effective_n` is Kish's number of rows for the
+        deterministic rule. Without a randomised rule, no column `expected`; without shadow
+        prices, no column `multiplier`.
     """
     measured = goals.n_rows > 0
-    values = np.full(len(measured), np.nan)
+    values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     for k in np.flatnonzero(measured):
         values[k] = count(goals.constraints[k].rate, data, positive)
+        effective[k] = effective_rows(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
             "constraint": [constraint.label for constraint in goals.constraints],
             "on": [_datasets(constraint.rate.atoms) for constraint in goals.constraints],
             "n_rows": goals.n_rows,
+            "effective_n": effective,
             "bound": goals.bound,
             "value": values,
             "slack": slack,

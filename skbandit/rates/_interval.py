@@ -59,19 +59,37 @@ def _divided(end: float, below: Interval, choose: Callable[..., float]) -> float
     return float(choose(quotients)) if quotients else 0.0
 
 
+def effective_rows(rate: Rate, data: Data, positive: np.ndarray) -> float:
+    """How many rows of equal weight say as much as those that a rate is counted on (Kish 1965).
+
+    (sum w)^2 / sum w^2 over the rows in the denominator; of several atoms the smallest.
+    """
+    return min((_effective(_trials(atom, data, positive)[0]) for atom in rate.atoms), default=0.0)
+
+
 def _atom_interval(atom: Atom, data: Data, positive: np.ndarray, level: float) -> Interval:
     """Trials are the rows in the denominator, successes those in the numerator."""
-    won, weight = answer_counts(atom, data, positive.astype(int))
-    if not weight.any():
+    trial, won = _trials(atom, data, positive)
+    if not trial.any():
         raise EmptyRateError(f"{atom!r}: no answer falls in its denominator.")
-    # F1 counts a hit twice above and below: q hits of all trials are 2q / (2q + 1 - q)
     hit, base = _per_hit(atom)
-    trial = np.where(won > 0, weight / base, weight)
-    share = trial[won > 0].sum() / trial.sum()
-    effective = trial.sum() ** 2 / (trial**2).sum()
+    share = trial[won].sum() / trial.sum()
+    effective = _effective(trial)
     ends = clopper_pearson(share * effective, effective, level)
     low, high = (hit * q / (base * q + 1 - q) for q in ends)
     return low, high
+
+
+def _trials(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weight of each row as a trial, 0 outside the denominator, and whether it is a success."""
+    won, weight = answer_counts(atom, data, positive.astype(int))
+    # F1 counts a hit twice above and below: q hits of all trials are 2q / (2q + 1 - q)
+    _, base = _per_hit(atom)
+    return np.where(won > 0, weight / base, weight), won > 0
+
+
+def _effective(weight: np.ndarray) -> float:
+    return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
 
 
 def _per_hit(atom: Atom) -> tuple[float, float]:

@@ -32,9 +32,7 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
     -------
     ndarray of int8, shape (n,)
     """
-    values = values if isinstance(values, pd.Series) else column_or_1d(_as_array(values))
-    codes, found = pd.factorize(values)
-    found = list(found)
+    codes, found = _factorized(values, name)
     yes_no = set(found) <= {0, 1} or set(found) <= {-1, 1}
     if pos_label is None:
         if not yes_no:
@@ -54,9 +52,9 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
     return positive[codes]  # factorize codes a missing value as -1, the last entry
 
 
-def distinct(values: Any) -> list[Any]:
+def distinct(values: Any, name: str) -> list[Any]:
     """The distinct labels that are not missing, in order of appearance."""
-    return list(pd.factorize(values if isinstance(values, pd.Series) else _as_array(values))[1])
+    return _factorized(values, name)[1]
 
 
 def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
@@ -65,6 +63,16 @@ def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
         raise ValueError(f"Rates are for two classes, got {len(labels)}: {_listed(labels)}.")
     if pos_label is not None and len(labels) == 2 and pos_label not in list(labels):
         raise ValueError(f"pos_label={pos_label!r} is none of the labels {_listed(labels)}.")
+
+
+def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    """Each label's number, -1 where it is missing; and the labels."""
+    column = values if isinstance(values, pd.Series) else column_or_1d(_as_array(values))
+    try:
+        codes, found = pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(f"{name}: labels must be hashable ({error}).") from error
+    return codes, list(found)
 
 
 def _as_array(values: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
 from skbandit.rates._expression import Rate
 from skbandit.rates._labels import MISSING, check_two_labels, distinct, encode
+from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights
 
 
@@ -23,10 +24,10 @@ def read_predictions(
     y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
 ) -> tuple[Data, np.ndarray]:
     """One dataset and the positive answers (floats 0 and 1) on its rows."""
-    n = len(y_pred)
+    n = count_rows(y_pred)
     check_consistent_length(y_pred, y_true)
-    seen = [] if y_true is None else distinct(y_true)
-    labels = list(dict.fromkeys([*seen, *distinct(y_pred)]))
+    seen = [] if y_true is None else distinct(y_true, "y_true")
+    labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
     check_two_labels(labels, pos_label)
     answers = encode(y_pred, pos_label, labels, "y_pred")
     if (answers == MISSING).any():

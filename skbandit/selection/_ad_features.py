@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from skbandit.selection._costs import quoted
@@ -67,6 +68,10 @@ class AdFeatures:
 def read_ad_features(ad_features: Any) -> AdFeatures:
     """Read a DataFrame, or an array whose rows are the ads 0, 1, ...; or a tuple of one of them."""
     table = ad_features[0] if isinstance(ad_features, tuple) else ad_features
+    if issparse(table):
+        raise TypeError("ad_features is sparse: pass table.toarray(), it has one row an ad.")
+    if not hasattr(table, "ndim"):
+        table = check_array(table, dtype=None, input_name="ad_features")
     if np.ndim(table) != 2:
         raise ValueError(
             f"ad_features must be a table with a row for each ad, got {np.ndim(table)} dimensions."

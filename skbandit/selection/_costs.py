@@ -14,6 +14,10 @@ from sklearn.utils import check_array, gen_batches
 CURE = "Have n_select ads available, choose fewer (n_select=), or have the rest marked (fill=)."
 
 
+HUGE = 1e150
+"""Sums of squares of larger costs overflow."""
+
+
 @dataclass(frozen=True)
 class Costs:
     """What each ad would have cost in each row; lower is better.
@@ -263,13 +267,14 @@ def _read_values(y: Any) -> Any:
         stored, row_of = values.data, values.indices
     else:
         stored, row_of = values, None
-    infinite = np.isinf(stored)
-    if infinite.any():
-        place = np.argwhere(infinite)[0]
+    beyond = (stored > HUGE) | (stored < -HUGE)
+    if beyond.any():
+        place = np.argwhere(beyond)[0]
         row = place[0] if row_of is None else row_of[place[0]]
         raise ValueError(
-            f"y contains {stored[tuple(place)]} in row {row}: a cost must be finite. Use nan for "
-            "a cost that was not observed, available= for an ad that may not be chosen."
+            f"y contains {stored[tuple(place)]} in row {row}: a cost must be finite, and its "
+            "square too. Use nan for a cost that was not observed, available= for an ad that may "
+            "not be chosen."
         )
     return values
 
@@ -278,6 +283,8 @@ def _check_flags(values: np.ndarray) -> None:
     """Raise unless all are True, False, 1 or 0."""
     if values.dtype == bool:
         return
+    if values.dtype == object:
+        values = np.where(pd.isna(values), np.nan, values)  # pd.NA cannot be compared
     wrong = np.flatnonzero(~np.isin(values.ravel(), [0, 1]))
     if len(wrong):
         value, width = values.ravel()[wrong[0]], values.shape[-1]

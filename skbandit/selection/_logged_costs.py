@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import _num_samples
+from scipy.sparse import issparse
 
+from skbandit.selection._costs import HUGE
 from skbandit.selection.reductions._offset_tree import offset_costs
 from skbandit.utils._arm_models import cross_fitted_rewards
 from skbandit.utils._arms import Codes, code_labels, label_array
+from skbandit.utils._sklearn_compat import count_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -178,8 +180,8 @@ def _predicted(shown: Shown, X: Any, model: Any, cv: Any, random_state: Any) -> 
     """Costs of all ads, by models an ad that have not seen the row."""
     if X is None:
         raise ValueError('method="dr" predicts costs from X: pass X=, or choose method="ips".')
-    if _num_samples(X) != shown.n_rows:
-        raise ValueError(f"X has {_num_samples(X)} rows, action has {shown.n_rows}.")
+    if count_rows(X) != shown.n_rows:
+        raise ValueError(f"X has {count_rows(X)} rows, action has {shown.n_rows}.")
     return cross_fitted_rewards(
         model,
         X,
@@ -205,7 +207,7 @@ def _read_shown(
     if not len(row):
         raise ValueError("The log is empty: action is missing everywhere.")
     f, p = (table[filled] for table in numbers)
-    bad = ~np.isfinite(f)
+    bad = ~(np.abs(f) <= HUGE)
     if bad.any():
         raise ValueError(f"cost is {f[bad][0]} in row {row[bad][0]} for an ad that was shown.")
     bad = ~((p > 0) & (p <= 1))
@@ -233,8 +235,10 @@ def _read_shown(
 def _table(values: Any, name: str) -> pd.DataFrame:
     """A column, or one a slot."""
     if not isinstance(values, pd.Series | pd.DataFrame):
+        if not isinstance(values, Iterable) or isinstance(values, type) or issparse(values):
+            raise TypeError(f"{name} must be an array with one row a sample, got {values!r}.")
         values = np.asarray(values) if hasattr(values, "__array__") else list(values)
-    if np.ndim(values) > 2:
+    if np.ndim(values) not in (1, 2):
         raise ValueError(f"{name} must have one row a sample, and one column a slot at most.")
     return pd.DataFrame(values)
 
@@ -246,7 +250,7 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
         raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: one for each ad.")
     try:
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
 
 

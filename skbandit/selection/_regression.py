@@ -26,7 +26,7 @@ from skbandit.selection._pairs import fit_pairs
 from skbandit.selection._ridge import LARGEST, Linear, RidgeFactor
 from skbandit.utils._draft import all_or_nothing
 from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, check_squares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -231,7 +231,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         """Rows, as numbers if it is we who calculate with them."""
         if self._takes_numbers:
             dtypes = [np.float64, np.float32]
-            return validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+            X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+            check_squares(X)
+            return X
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             check_array(X)  # says what is wrong with a single row; texts have no features
         validate_data(self, X, skip_check_array=True, reset=reset)

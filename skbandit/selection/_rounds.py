@@ -103,6 +103,7 @@ def train_rounds(
     told_from: int | None,
     folds: np.ndarray | None,
     n_jobs: int | None = None,
+    report: Callable[[int], None] = lambda k: None,
 ) -> tuple[Rule, ...]:
     """Learn Psi_1, ..., Psi_m ("Set Select Train").
 
@@ -133,6 +134,8 @@ def train_rounds(
         other folds. None: as chosen by Psi_k itself.
     n_jobs : int or None
         Folds fitted at the same time.
+    report : callable
+        Told the number of each round, from 0, when it has been learned.
 
     Returns
     -------
@@ -153,6 +156,7 @@ def train_rounds(
             for rows in [everyone, *(train for train, _ in parts)]
         )
         rules.append(psi)
+        report(k)
         if len(rules) == n_rounds:
             break
         of_rows = zip(without, (test for _, test in parts), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +30,14 @@ from skbandit.selection.reductions._named import (
 )
 from skbandit.selection.reductions._rule import Rule
 from skbandit.utils._draft import all_or_nothing
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._progress import fit_task
+from skbandit.utils._sklearn_compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -42,7 +50,7 @@ _SCHEMES = {
 }
 
 
-class SetSelectClassifier(ReducedMixin, BaseEstimator):
+class SetSelectClassifier(ReducedMixin, CallbackSupportMixin, BaseEstimator):
     """Chooses m ads in rounds: the k-th cost-sensitive classifier adds the k-th ad.
 
     A reduction of choosing sets to classification [1]_: costs are compared, not predicted.
@@ -81,6 +89,9 @@ default="filter_tree"
         `predict`.
     n_jobs : int, default=None
         Folds fitted at the same time, or, without them, matches or ads within a round.
+    verbose : int, default=0
+        Whether to print a line after each round. With scikit-learn 1.9 or newer,
+        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
 
     Attributes
     ----------
@@ -156,6 +167,7 @@ default="filter_tree"
         "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -172,6 +184,7 @@ default="filter_tree"
         n_rounds: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
@@ -184,6 +197,7 @@ default="filter_tree"
         self.n_rounds = n_rounds
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -219,17 +233,30 @@ default="filter_tree"
             If there are fewer than n_select ads, an ad was never observed, the learner takes no
             sample weights though rows differ in what is at stake, or it is of the wrong kind.
         """
-        with all_or_nothing(self) as draft:
-            draft._fit(X, y, available, sample_weight)
+        with fit_task(self, X, y, sample_weight) as step_done, all_or_nothing(self) as draft:
+            draft._fit(X, y, available, sample_weight, step_done)
         return self
 
-    def _fit(self, X: Any, y: Any, available: Any, sample_weight: Any) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        available: Any,
+        sample_weight: Any,
+        step_done: Callable[[str], None],
+    ) -> None:
         read = self._read_examples(X, y, available, sample_weight)
         self._settle(everything=available is None)
         random = check_random_state(self.random_state)
         folds = self._folds(len(read.costs), random)
         self._seed = random.randint(np.iinfo(np.int32).max)
-        self._rules = self._learn(read, folds)
+
+        def report(k: int) -> None:
+            if self.verbose:
+                print(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
+            step_done("round")
+
+        self._rules = self._learn(read, folds, report)
 
     def _settle(self, everything: bool) -> None:
         """Decide what None and "auto" leave open."""
@@ -266,7 +293,9 @@ default="filter_tree"
             return None
         return random.permutation(n_rows) % self.cross_fit
 
-    def _learn(self, read: Examples, folds: np.ndarray | None) -> tuple[Rule, ...]:
+    def _learn(
+        self, read: Examples, folds: np.ndarray | None, report: Callable[[int], None]
+    ) -> tuple[Rule, ...]:
         """What answers in each round."""
         if self._once:
             learn = reduction(self.reduction, self.estimator, self.n_jobs)
@@ -288,6 +317,7 @@ default="filter_tree"
             told_from=self._told_from,
             folds=folds,
             n_jobs=outside,
+            report=report,
         )
 
     @property

@@ -238,7 +238,7 @@ def test_methods_agree(estimator, pos_label):
 
 
 def test_report_columns():
-    columns = ["constraint", "on", "n_rows", "bound", "value", "slack", "satisfied"]
+    columns = ["constraint", "on", "n_rows", "effective_n", "bound", "value", "slack", "satisfied"]
     clf = fit([recall() >= 0.9])
     assert list(clf.constraint_report_) == columns
     assert list(clf.constraint_report(X, Y)) == [*columns, "ci_low", "ci_high"]

@@ -451,6 +451,20 @@ def test_a_pipeline_of_one_step():
     assert path.measure(X, Y)["value"][0] == path.table["value"][0]
 
 
+def test_verbose_is_a_line_a_bound_in_the_order_of_fitting(capsys):
+    clf = ConstrainedRampClassifier(constraints=[positive_rate() <= 0.3, recall() >= 0.1])
+    bounds = {"bounds": [0.3, 0.99], "constraint": 1}
+    path = constraint_path(clf, X, Y, **bounds, verbose=1)
+    first, second = capsys.readouterr().out.splitlines()
+    steps = path.table["n_iter"]
+    assert first.startswith(f"[constraint_path] 1 of 2, bound 0.99: not met, {steps[1]} steps, ")
+    assert second.startswith(f"[constraint_path] 2 of 2, bound 0.3: met, {steps[0]} steps, ")
+    quiet = constraint_path(clf, X, Y, **bounds)
+    columns = path.table.columns.drop("seconds")
+    pd.testing.assert_frame_equal(quiet.table[columns], path.table[columns])
+    assert capsys.readouterr().out == ""
+
+
 def test_repr_is_one_line():
     path = path_over(recall() >= 0.5, [0.5, 0.9])
     assert repr(path) == ("<ConstraintPath: error_rate() under recall() >= 0.5 to 0.9, 2 models>")

@@ -24,7 +24,8 @@ from skbandit.rates import (
 from skbandit.rates._interval import clopper_pearson
 
 COLUMNS = [
-    "constraint", "on", "n_rows", "bound", "expected", "value", "slack", "satisfied", "multiplier",
+    "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "slack", "satisfied",
+    "multiplier",
 ]  # fmt: skip
 
 ALL_X, ALL_Y = make_classification(360, 4, n_informative=3, n_redundant=1, random_state=1)
@@ -109,6 +110,28 @@ def test_n_rows_counts_the_denominator(fitted):
     ]  # fmt: skip
 
 
+def test_effective_n_is_kishs_over_the_denominator(fitted):
+    report = report_on(fitted, NEW)
+    y, sex, answers = ALL_Y[NEW], FRAME["sex"][NEW], fitted.predict(ALL_X[NEW])
+    amount = FRAME["amount"][NEW][y == 1]
+    smaller_class, smaller_sex = min(y.sum(), (y == 0).sum()), (sex == "F").value_counts().min()
+    expected = [
+        y.sum(), (sex == "F").sum(), answers.sum(), ((answers == 1) | (y == 1)).sum(), 120,
+        amount.sum() ** 2 / (amount**2).sum(), smaller_class, smaller_sex, 120,
+    ]  # fmt: skip
+    np.testing.assert_allclose(report["effective_n"], expected)
+    assert report["effective_n"].iloc[5] < 0.7 * report["n_rows"].iloc[5]
+
+
+def test_the_interval_is_that_of_as_many_equal_rows(fitted):
+    weighted = report_on(fitted, NEW).iloc[5]
+    n = weighted["effective_n"]
+    ends = clopper_pearson(weighted["value"] * n, n, 0.95)
+    assert (weighted["ci_low"], weighted["ci_high"]) == pytest.approx(ends)
+    tripled = report_on(fitted, NEW, sample_weight=np.full(120, 3.0))
+    np.testing.assert_allclose(tripled["effective_n"], report_on(fitted, NEW)["effective_n"])
+
+
 def test_names_and_groups_label_the_rows():
     goals = [
         (recall() >= 0.5).named("enough found"),
@@ -180,7 +203,7 @@ def test_confidence_level_is_a_share(fitted, level):
 
 def assert_not_measured(report, k):
     row = report.iloc[k]
-    assert row["n_rows"] == 0 and row["satisfied"] is pd.NA
+    assert row["n_rows"] == row["effective_n"] == 0 and row["satisfied"] is pd.NA
     assert np.isnan([row[c] for c in ("expected", "value", "slack", "ci_low", "ci_high")]).all()
 
 
@@ -244,6 +267,7 @@ def test_undefined_precision_is_not_satisfied():
         report = clf.constraint_report(negatives, np.zeros(len(negatives), dtype=int))
     row = report.iloc[0]
     assert np.isnan(row["value"]) and np.isnan(row["ci_low"]) and row["n_rows"] == len(negatives)
+    assert row["effective_n"] == 0
     assert not row["satisfied"] and row["satisfied"] is not pd.NA
 
 

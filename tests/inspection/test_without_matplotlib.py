@@ -5,16 +5,30 @@ import sys
 import pandas as pd
 import pytest
 
-from skbandit.inspection import ConstraintReportDisplay, TradeoffDisplay
+from skbandit.inspection import (
+    ArmSharesDisplay,
+    ConstraintReportDisplay,
+    ReplayDisplay,
+    TradeoffDisplay,
+)
 
 REPORT = pd.DataFrame(
     {"constraint": ["recall() >= 0.5"], "n_rows": [9], "bound": [0.5], "value": [0.6],
      "slack": [0.1], "satisfied": pd.array([True], dtype="boolean")}
 )  # fmt: skip
 PATH = pd.DataFrame({"bound": [0.5], "value": [0.6], "objective": [0.1], "feasible": [True]})
+CURVES = pd.DataFrame(
+    {"policy": ["p"], "bucket": ["learning"], "horizon": [9], "mean_reward": [0.5], "low": [0.4],
+     "high": [0.6], "logged_mean": [0.3]}
+)  # fmt: skip
+SHARES = pd.DataFrame({"a": [1.0]}, index=pd.IntervalIndex.from_breaks([1, 9], closed="left"))
+DISPLAYS = [
+    ArmSharesDisplay(SHARES), ConstraintReportDisplay(REPORT), ReplayDisplay(CURVES),
+    TradeoffDisplay(PATH),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("display", [ConstraintReportDisplay(REPORT), TradeoffDisplay(PATH)])
+@pytest.mark.parametrize("display", DISPLAYS)
 def test_without_matplotlib_the_cure_is_named(display, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
