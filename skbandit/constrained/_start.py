@@ -27,7 +27,7 @@ def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> I
 
     A feasible warm start is the first. Then the lowest penalised ramp objective wins among
     constant answers and the solution of the all-hinge problem without constraints, at
-    several scales, each at its exactly best b (METHODS, feasible start; SOLVERS, starts).
+    several scales, each at its exactly best b.
     Last comes the solution of the all-hinge problem with elastic constraints: it clings to
     them, and MM rarely leaves, say, the neighbourhood of a model not to be churned from; but
     where the objective points away from everything feasible, it is what is left.

@@ -51,7 +51,7 @@ def best_threshold(
     """Search all thresholds for the best one that meets the constraints.
 
     Hard rates change only at the scores, so one sort and cumulative sums give every
-    threshold's values exactly (METHODS, from randomised to deterministic). If none meets
+    threshold's values exactly. If none meets
     all constraints, the one that misses the worst by least. Ties go to the cut nearest to
     `near`.
 

@@ -109,7 +109,7 @@ def _with_threshold(
 
     A single threshold can be feasible and useless, or not exist though the ramp problem is
     feasible. Bounds are then tightened by what the hard rates miss, and MM goes on from
-    where it is (SOLVERS, start, threshold, path).
+    where it is.
     """
     best = replace(trained, threshold=_search(problem, trained.point))
     if not trained.mm.feasible:

@@ -148,7 +148,7 @@ class BoundConstraints:
 def weight_rows(forms: Forms, bound: np.ndarray, sign: np.ndarray) -> tuple[csr_array, np.ndarray]:
     """Signed rows S and right-hand sides so that constraint k is ``S[k] @ pi <= rhs[k]``.
 
-    With a constant bound t, N/D <= t is N - tD <= 0, for D > 0 (METHODS; Goh et al., Table
+    With a constant bound t, N/D <= t is N - tD <= 0, for D > 0 (Goh et al. 2016, Table
     2 and Appendix B): exact for linear and for linear-fractional expressions.
     """
     below = forms.denominator.multiply((-sign * bound)[:, None])

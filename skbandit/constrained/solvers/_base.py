@@ -133,7 +133,7 @@ def certify(
     pull: Pull,
     f: np.ndarray | None = None,
 ) -> Solution:
-    """Complete a solution by its primal and dual values (METHODS: the SVM dual).
+    """Complete a solution by its primal and dual values (those of a weighted SVM).
 
     The duals of the hinges lie in [0, p] and [0, q] for p = P[0] + v P[1:], q likewise. They
     are clipped and rescaled so that the lower bound is one whatever the solver's accuracy.

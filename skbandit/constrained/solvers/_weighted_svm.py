@@ -59,7 +59,7 @@ class WeightedSVM:
     """min over (w, b) of sum_j p_j h(f_j) + q_j h(-f_j) + alpha/2 |w|^2, with f = X w + b.
 
     h(z) = max(0, 1/2 + z). The dual has one variable a row, theta_j in [-p_j, q_j], by which
-    the row pulls its own score up; w = X' theta / alpha (METHODS, the SVM dual, where
+    the row pulls its own score up; w = X' theta / alpha (in the usual SVM dual,
     theta = beta - alpha):
 
         max  sum_j min(q_j - theta_j/2, p_j + theta_j/2) - |X' theta|^2 / (2 alpha)

@@ -1,0 +1,130 @@
+"""Settings of the documentation: ``sphinx-build -W --keep-going docs docs/_build/html``."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.nodes import make_refnode
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import skbandit  # noqa: E402  the checkout, not what is installed
+
+project = "skbandit"
+author = "the skbandit developers"
+copyright = "the skbandit developers, BSD 3-Clause"
+release = version = skbandit.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "generated/unreleased.md", "auto_examples/**/*.ipynb"]
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["skbandit.css"]
+html_theme = "pydata_sphinx_theme"
+html_title = "skbandit"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 5,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {
+    page: [] for page in ("index", "choose", "extending", "whats_new", "glossary", "dependencies")
+}
+html_show_sourcelink = False
+
+# Single backticks of docstrings: a link where there is something of that name, else code.
+default_role = "py:obj"
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say it in words
+autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False  # the template lists ours
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# The build has no network: of these the code is shown, all others are run.
+NEED_DATA = ("plot_adult_fairness", "plot_churn", "plot_fairness_tradeoff", "plot_set_selection")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": rf"/(?!({'|'.join(NEED_DATA)})\.py)\w+\.py$",
+    "download_all_examples": False,
+    "capture_repr": (),
+    "remove_config_comments": True,
+}
+
+
+def close_snippets(app, docname, source):
+    """Take away the empty line that doctest needs before the end of a fence."""
+    source[0] = re.sub(r"(```pycon\n.*?\n)\n+```", r"\1```", source[0], flags=re.S)
+
+
+def escape(app, what, name, obj, options, lines):
+    """Keep reStructuredText from reading names and norms of docstrings as its own marks."""
+    for k, line in enumerate(lines):
+        if "shape (" in line:  # n_features_in_ would be a link to "n_features_in"
+            line = re.sub(r"(?<=\()(\w+_)(?=[,)])", r"``\1``", line)
+        lines[k] = line.replace("|w|", r"\|w\|")
+
+
+def link_names(app, doctree, docname):
+    """Link code that is just a public name to its page, wherever it stands."""
+    pages = {}
+    for name, _, kind, page, anchor, _ in app.env.domains["py"].get_objects():
+        if kind in {"class", "function", "exception"}:
+            pages[name] = pages[name.rpartition(".")[2]] = page, anchor
+    pages.pop("select", None)  # nearly always the method of a policy
+    for code in list(doctree.findall(nodes.literal)):
+        name = code.astext()
+        if name.startswith("skbandit.") and name not in pages:  # in a room, listed elsewhere
+            name = name.rpartition(".")[2]
+        page, anchor = pages.get(name, (docname, ""))
+        if page != docname and not isinstance(code.parent, nodes.reference):
+            link = make_refnode(app.builder, docname, page, anchor, code.deepcopy())
+            code.replace_self(link)
+
+
+def skip_foreign(app, what, name, obj, skip, options):
+    """Leave out of a class's page what scikit-learn or Python defines, and request setters."""
+    function = getattr(obj, "fget", None) or getattr(obj, "func", obj)
+    ours = (getattr(function, "__module__", None) or "").startswith("skbandit")
+    generated = name.startswith("set_") and name.endswith("_request")
+    return True if generated or not ours else None
+
+
+def write_unreleased(app):
+    """Gather the fragments of ``changes/`` as the next release will."""
+    draft = subprocess.run(
+        [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "next"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # without the heading, which is a version that does not exist yet
+    news = draft.stdout.partition("\n### ")[2]
+    target = Path(app.srcdir) / "generated" / "unreleased.md"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(f"## {news}" if news else "Nothing yet.", encoding="utf-8")
+
+
+def setup(app):
+    """Connect the above."""
+    app.connect("source-read", close_snippets)
+    app.connect("autodoc-process-docstring", escape, priority=400)  # before numpydoc
+    app.connect("doctree-resolved", link_names)
+    app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("builder-inited", write_unreleased)

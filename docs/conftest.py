@@ -1,0 +1,11 @@
+"""What of the documentation is no test, or none without an optional dependency."""
+
+import importlib.util
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # no snippet waits for a window to be closed
+
+NEEDED = {"how_to/figures.md": "matplotlib", "how_to/large_logs.md": "pyarrow"}
+
+collect_ignore = ["conf.py"]
+collect_ignore += [page for page, name in NEEDED.items() if importlib.util.find_spec(name) is None]

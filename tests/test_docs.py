@@ -1,0 +1,100 @@
+"""The documentation names everything public, and only what there is.
+
+Snippets are run by pytest itself: see ``--doctest-glob`` in pyproject.toml.
+"""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import skbandit
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+MADE = {"_build", "auto_examples", "generated"}
+PAGES = {
+    path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8")
+    for pattern in ("**/*.md", "*.rst")
+    for path in sorted(DOCS.glob(pattern))
+    if not MADE & set(path.relative_to(DOCS).parts)
+}
+
+
+def public_addresses():
+    """Map each public address to the object: of every public module, what its `__all__` names."""
+    names = ["skbandit"] + [
+        found.name
+        for found in pkgutil.walk_packages(skbandit.__path__, "skbandit.")
+        if not any(part.startswith("_") for part in found.name.split("."))
+    ]
+    for name in names:
+        module = importlib.import_module(name)
+        for public in module.__all__:
+            obj = getattr(module, public)
+            if callable(obj) or isinstance(obj, ModuleType):
+                yield f"{name}.{public}", obj
+
+
+def documented():
+    """Addresses in the autosummary tables of the API reference."""
+    module, inside = None, False
+    for line in PAGES["api.rst"].splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = found[1]
+        if line.startswith(".. autosummary::"):
+            inside = True
+        elif line and not line.startswith(" "):
+            inside = False
+        elif inside and re.fullmatch(r"   \w+", line):
+            yield f"{module}.{line.strip()}"
+
+
+ADDRESSES = dict(public_addresses())
+DOCUMENTED = list(documented())
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_public_name_is_in_the_reference(address):
+    same = [other for other, obj in ADDRESSES.items() if obj is ADDRESSES[address]]
+    assert set(same) & set(DOCUMENTED), f"{address} is missing in docs/api.rst"
+
+
+def test_the_reference_names_only_what_there_is_and_once():
+    assert set(DOCUMENTED) <= set(ADDRESSES)
+    objects = [ADDRESSES[address] for address in DOCUMENTED]
+    assert len({id(obj) for obj in objects}) == len(objects)
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
+def test_snippets_end_before_their_fence(page):
+    """Else the fence would be read as output; and prompts outside of a fence would not be shown."""
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", PAGES[page], flags=re.M | re.S)
+    shown = [body for language, body in fences if language == "pycon"]
+    assert all(body.endswith("\n\n") for body in shown)
+    assert sum(body.count(">>> ") for body in shown) == PAGES[page].count(">>> ")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
+def test_files_that_pages_name_exist(page):
+    """Paths in code style that begin with a folder of the repository."""
+    named = re.findall(r"`((?:examples|tests|skbandit|docs|changes)/[\w./]+)`", PAGES[page])
+    # files that the reader is told to write
+    missing = [name for name in named if "_yours" not in name and not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_examples_that_are_not_run_exist():
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    names = re.findall(r'"(\w+)"', re.search(r"^NEED_DATA = \((.*)\)$", settings, re.M)[1])
+    assert names
+    assert all((ROOT / "examples" / f"{name}.py").exists() for name in names)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_begin_with_a_title(example):
+    """The gallery takes the title from there."""
+    assert re.match(r'"""\n(.+)\n=+\n\n', example.read_text(encoding="utf-8"))
