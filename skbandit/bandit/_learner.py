@@ -17,7 +17,7 @@ from skbandit.utils._arms import Codes, code_labels, label_array
 from skbandit.utils._draft import all_or_nothing
 from skbandit.utils._log import as_actions, column_names, read_log, read_times
 from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, check_squares
 
 if TYPE_CHECKING:
     from typing import Self
@@ -177,9 +177,13 @@ class ArmLearner(BaseEstimator):
         if self.__sklearn_is_fitted__() and self._waiting:
             every = read_interval(self.update_every)
             if timestamp is None or every is None:
-                self._learn_waiting()
-            elif windows_of(read_times([timestamp], 1), every)[0] > self._waiting[0].window[0]:
-                self._learn_waiting()
+                passed = True
+            else:
+                now = windows_of(read_times([timestamp], 1), every)[0]
+                passed = now > self._waiting[0].window[0]
+            if passed:
+                with all_or_nothing(self) as draft:
+                    draft._learn_waiting()
         return self
 
     def _begin(self, X: Any) -> None:
@@ -199,10 +203,11 @@ class ArmLearner(BaseEstimator):
     def _number(self, labels: Any) -> np.ndarray:
         """Numbers of arms; those that are new get the prior."""
         known = len(self._codes)
-        numbers = code_labels(labels, self._codes, "arms")
-        if len(self._codes) > known:
-            self._labels = label_array(self._codes)
-            self._beliefs = with_arms(self._beliefs, list(self._codes)[known:], self._prior())
+        codes = dict(self._codes)  # a draft shares it with the policy, which an error leaves alone
+        numbers = code_labels(labels, codes, "arms")
+        if len(codes) > known:
+            self._beliefs = with_arms(self._beliefs, list(codes)[known:], self._prior())
+            self._codes, self._labels = codes, label_array(codes)
         return numbers
 
     def _prior(self) -> Prior:
@@ -216,9 +221,11 @@ class ArmLearner(BaseEstimator):
         plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
         named = hasattr(self, "feature_names_in_")
         if plain and not named and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X):
-            if np.isfinite(X.sum()):
+            if np.isfinite(np.vdot(X, X)):
                 return X
-        return validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        check_squares(X)  # else variances, and beliefs with them, would be no numbers
+        return X
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has passed."""
@@ -268,4 +275,8 @@ class ArmLearner(BaseEstimator):
             action = self._number(events.arms)
             prior, rule = self._prior(), read_rule(self, self._seed)
             self._alphas(len(events))  # says now what is wrong with it, not in the next choice
+            # Learning is in place, and an interrupt may follow it. A copy costs less than to learn
+            # so many events; those that waited would be learned again.
+            if self._waiting or len(events) >= len(self._codes):
+                self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
             learn_rows(events.X, action, events.reward, events.weight, self._beliefs, prior, rule)

@@ -86,6 +86,7 @@ def walk(
     reward: np.ndarray,
     choices: Choices,
     window: np.ndarray,
+    held: np.ndarray,
     rows: np.ndarray,
     keep: np.ndarray,
     greedy: np.ndarray,
@@ -102,7 +103,8 @@ def walk(
     Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. Events of `rows` are taken in turn,
     those without `keep` passed over. An event is accepted where the choice, greedy or exploring,
     is the logged one; it is then learned, unless it is of the deployment bucket, at once or when
-    its `window` has passed. `alphas` is one, or one for each number of events learned.
+    its `window` has passed; the rows `held` wait for that from the beginning. `alphas` is one, or
+    one for each number of events learned.
 
     Returns
     -------
@@ -115,9 +117,11 @@ def walk(
     x = _context(X, rule)
     room = np.empty((2, len(x)))
     accepted = np.empty(len(rows), dtype=np.int64)
-    waiting = np.empty(len(rows) if len(window) else 0, dtype=np.int64)
+    waiting = np.empty(len(held) + (len(rows) if len(window) else 0), dtype=np.int64)
+    waiting[: len(held)] = held
     n_before = clock[0]
-    n_accepted = n_counted = n_waiting = n_learned = 0
+    n_accepted = n_counted = n_learned = 0
+    n_waiting = len(held)
     last_best = start[:-1].copy()
     for position in range(len(rows)):
         if n_counted == max_accepted:

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._beliefs import EXPLORATIONS, LINKS, MEANS, UCBS, Beliefs, Choices, with_arms
-from skbandit.bandit._events import check_rewards
+from skbandit.bandit._events import check_rewards, join, windows_of
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._settings import read_interval, read_rule
 from skbandit.utils._arms import label_array, read_pools
@@ -393,8 +393,8 @@ class GLMUCBPolicy(ArmLearner):
     ) -> tuple[np.ndarray, int] | None:
         """Replay in one compiled pass, as `evaluation.replay` asks for it; a subclass does not.
 
-        Decisions are those of `select`, `predict` and `partial_fit`, event for event. This policy
-        itself is left as it was, but for having begun.
+        Decisions are those of `select`, `predict` and `partial_fit`, event for event, and so is
+        what this policy has learned in the end.
         """
         own = ("select", "predict", "partial_fit", "advance")
         if any(getattr(type(self), name) is not getattr(GLMUCBPolicy, name) for name in own):
@@ -403,14 +403,17 @@ class GLMUCBPolicy(ArmLearner):
 
         X = self._ready(X, log.arms)
         check_rewards(self.link, log.reward)
-        if self._waiting:
-            first = None if log.timestamp is None else log.timestamp[rows[keep][:1]]
-            if first is None or not len(first):
+        every = read_interval(self.update_every)
+        waiting = None
+        if self._waiting and every is None:
+            self._learn_waiting()
+        elif self._waiting and every is not None:
+            waiting = join(self._waiting)
+            if log.timestamp is None or (waiting.weight != 1).any():
                 return None
-            self.advance(first[0])
-            if self._waiting:  # still: the log begins in the window in which they happened
-                return None
-        return replay_pass(
+            if windows_of(log.timestamp[rows[:1]], every)[0] < waiting.window[0]:
+                return None  # `partial_fit` says what is wrong
+        passed = replay_pass(
             X,
             log,
             rows,
@@ -419,10 +422,15 @@ class GLMUCBPolicy(ArmLearner):
             deployment,
             max_accepted=len(rows) if max_accepted is None else max_accepted,
             learn=learn,
-            every=read_interval(self.update_every),
+            every=every,
+            waiting=waiting,
             alphas=self._alphas(len(rows)),
             codes=self._codes,
             beliefs=self._beliefs,
             prior=self._prior(),
             rule=read_rule(self, self._seed),
         )
+        self._codes, self._beliefs = passed.codes, passed.beliefs
+        self._labels = label_array(self._codes)
+        self._waiting = [] if passed.waiting is None else [passed.waiting]
+        return passed.accepted, passed.n_seen

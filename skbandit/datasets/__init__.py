@@ -3,6 +3,7 @@
 from skbandit.datasets._adult import fetch_a9a, fetch_adult
 from skbandit.datasets._bandit_log import make_bandit_log
 from skbandit.datasets._open_bandit import fetch_open_bandit
+from skbandit.datasets._parquet import read_parquet_log
 from skbandit.datasets._set_selection import make_set_selection
 from skbandit.datasets._yahoo import read_yahoo_r6
 
@@ -12,5 +13,6 @@ __all__ = [
     "fetch_open_bandit",
     "make_bandit_log",
     "make_set_selection",
+    "read_parquet_log",
     "read_yahoo_r6",
 ]

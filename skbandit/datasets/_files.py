@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -111,7 +112,10 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     """Read a file, unpack it if its name says so, and compare its hash."""
     content = path.read_bytes()
     if path.suffix == ".gz":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise OSError(f"{path} is damaged: {error}. Remove or replace it.") from error
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise OSError(

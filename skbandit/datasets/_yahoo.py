@@ -18,6 +18,9 @@ from sklearn.utils import Bunch
 
 __all__ = ["read_yahoo_r6"]
 
+# Bytes of a line that is none: pools of hundreds of articles need a tenth of it.
+_LONGEST = 2**20
+
 # Features go by their index, counted from 1; the first is the constant.
 _R6A = {b"%d" % (j + 1): j for j in range(6)}
 _R6B = {b"%d" % (j + 1): j for j in range(136)}
@@ -132,12 +135,16 @@ def _read(files: list[Path], chunk_size: int, skip: bool) -> Iterator[Bunch]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file."""
+    """The lines of a file, cut to what one of this format cannot reach."""
     number = 0
     opener: Any = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
         try:
-            for number, line in enumerate(file, start=1):  # noqa: B007
+            while line := file.readline(_LONGEST):
+                rest = line
+                while len(rest) == _LONGEST and not rest.endswith(b"\n"):
+                    rest = file.readline(_LONGEST)
+                number += 1
                 yield line
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise OSError(f"{path} is damaged after line {number}: {error}") from error
@@ -169,6 +176,8 @@ class _Chunk:
 
     def add(self, line: bytes) -> None:
         """Read a line; one that is malformed is a ValueError and adds no event."""
+        if len(line) == _LONGEST:
+            raise ValueError(f"a line of more than {_LONGEST:,} bytes, it begins {_shown(line)}.")
         head, _, rest = line.partition(b"|user")
         user, bar, text = rest.partition(b"|")
         fields = head.split()
@@ -282,5 +291,5 @@ def _names(of: str, indices: dict[bytes, int]) -> list[str]:
 
 def _shown(text: bytes) -> str:
     """Part of a line to quote in a message."""
-    words = text.decode("ascii", errors="backslashreplace").strip()
+    words = text[:100].decode("ascii", errors="backslashreplace").strip()
     return repr(words if len(words) <= 60 else words[:57] + "...")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from skbandit.evaluation._replay_walk import answering, available_sets
 from skbandit.evaluation._select import behind_transformers
 from skbandit.utils._arms import Codes, code_labels
 from skbandit.utils._log import Log, read_log, read_numbers
+from skbandit.utils._sklearn_compat import count_rows
 
 _SUM_TOLERANCE = 1e-6
 
@@ -31,11 +33,14 @@ class JudgedLog:
     of_arms : ndarray of shape (n_events, n_arms), or None
         Those of all arms, after those of the log what else the policy knows; None where only
         those of the logged actions are known.
+    arms : list of labels
+        Of the columns of `of_arms`.
     """
 
     log: Log
     logged: np.ndarray
     of_arms: np.ndarray | None
+    arms: list[Any]
 
     @property
     def weight(self) -> np.ndarray:
@@ -44,7 +49,14 @@ class JudgedLog:
 
 
 def read_judged_log(
-    given: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, rule: str
+    given: Any,
+    X: Any,
+    y: Any,
+    available: Any,
+    reward: Any,
+    propensity: Any,
+    rule: str,
+    arms: Iterable[Any] = (),
 ) -> JudgedLog:
     """Check and number a log, and find how the policy would have chosen.
 
@@ -57,6 +69,8 @@ def read_judged_log(
         As `skbandit.evaluation.ips` takes them.
     rule : {"select", "predict"}
         Which choice of a policy is played.
+    arms : iterable of labels, default=()
+        Arms that the log has, whether they are in these events or not.
 
     Returns
     -------
@@ -73,23 +87,25 @@ def read_judged_log(
     columns = _known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
     log = read_log(
         y,
-        None if X is None else np.shape(X)[0],
+        None if X is None else count_rows(X),
         reward=reward,
         propensity=propensity,
         available=available,
+        arms=arms,
         columns=columns,
     )
     if log.propensity is None:
         check_uniform(log)
     if table is not None and table.ndim == 1:
-        return JudgedLog(log, _check_range(read_numbers(table, len(log), "probabilities")), None)
+        of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
+        return JudgedLog(log, of_logged, None, log.arms.tolist())
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
         of_arms = _of_table(table, columns or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
-    return JudgedLog(log, of_arms[np.arange(len(log)), log.action], of_arms)
+    return JudgedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
 def _policy_of(given: Any) -> Any:
@@ -117,7 +133,10 @@ def _as_table(given: Any) -> Any:
         return given
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
-    table = np.asarray(given)
+    try:
+        table = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"probabilities: {error}.") from error
     if table.ndim not in (1, 2) or table.dtype == object:
         raise TypeError(
             "expected a fitted policy (with select or predict), or probabilities of shape "
@@ -179,7 +198,10 @@ def _with_new_arms(of_arms: np.ndarray, there: np.ndarray, known: list[Any], cod
 
 def _of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
     """Given probabilities; arms that the log has not are appended to `codes`."""
-    values = np.asarray(table, dtype=np.float64)
+    try:
+        values = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"probabilities must be numbers: {error}.") from error
     if values.shape != (n, len(columns)):
         raise ValueError(
             f"probabilities: shape {values.shape}, expected {(n, len(columns))}, one row an event "

@@ -360,9 +360,17 @@ def doubly_robust(
 
 def _estimate(estimator: str, sums: EventSums) -> OffPolicyEstimate:
     """The estimate, with a warning where the log has too little to say."""
+    said = shortcoming(sums)
+    if said:
+        warnings.warn(f"{estimator}: {said}", ReplayCoverageWarning, stacklevel=3)
+    return estimate_of(estimator, sums)
+
+
+def estimate_of(estimator: str, sums: EventSums) -> OffPolicyEstimate:
+    """The estimate that sums over events amount to."""
     size = sums.effective_sample_size
     none = size == 0
-    estimate = OffPolicyEstimate(
+    return OffPolicyEstimate(
         estimator=estimator,
         mean_reward=np.nan if none else sums.value,
         standard_error=np.nan if none else sums.standard_error,
@@ -370,21 +378,22 @@ def _estimate(estimator: str, sums: EventSums) -> OffPolicyEstimate:
         n_events=sums.n,
         logged_mean=sums.reward / sums.n,
     )
-    far = abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error
-    if none:
-        said = "the policy never chooses what was logged, so that nothing is known of its reward."
-    elif size < _FEW:
-        said = (
+
+
+def shortcoming(sums: EventSums) -> str:
+    """Why the events say too little for an estimate; nothing if they say enough."""
+    size = sums.effective_sample_size
+    if size == 0:
+        return "the policy never chooses what was logged, so that nothing is known of its reward."
+    if size < _FEW:
+        return (
             f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses what "
             "was logged, or weights are very unequal: rely neither on the estimate nor on its "
             "standard error."
         )
-    elif far:
-        said = (
+    if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
+        return (
             f"the weights average {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f} where 1 "
             "is expected: propensities are wrong, or the policy chooses what was never logged."
         )
-    else:
-        return estimate
-    warnings.warn(f"{estimator}: {said}", ReplayCoverageWarning, stacklevel=3)
-    return estimate
+    return ""

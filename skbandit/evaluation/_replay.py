@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -12,12 +13,13 @@ import numpy as np
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._replay_checks import check_kept, check_uniform
+from skbandit.evaluation._replay_checks import check_clipped, check_kept, check_uniform
 from skbandit.evaluation._replay_result import FEW, ReplayResult, Terms, Walk, too_few
-from skbandit.evaluation._replay_walk import draw, walk_log
+from skbandit.evaluation._replay_walk import Chance, Draws, draw, walk_log
 from skbandit.evaluation._select import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._log import Log, read_log
+from skbandit.utils._sklearn_compat import count_rows
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Plan:
     n_repeats: int = 1
     shuffle: bool = False
     subsample: float | None = None
+    verbose: int = 0
 
     def __post_init__(self) -> None:
         if self.rule not in ("select", "predict"):
@@ -71,6 +74,7 @@ def replay(
     shuffle: bool = False,
     subsample: float | None = None,
     random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
 ) -> ReplayResult:
     """Estimate what a policy would have earned, and learned from, by replaying a log.
 
@@ -124,6 +128,8 @@ def replay(
         Draws order, parts, buckets and what is kept, before the walk begins: with an integer,
         they are the same for every policy. A `random_state` of the policy is used in the first
         run as it is, unless it is None, and drawn from this one in all others.
+    verbose : int, default=0
+        Whether to print a line after each run. In parallel, it is the workers that print.
 
     Returns
     -------
@@ -143,6 +149,7 @@ def replay(
 
     See Also
     --------
+    replay_blocks : The same for a log larger than memory.
     ReplayScorer : The same as a scorer, to choose among policies by a search.
     snips : Uses every event, for policies that do not learn.
 
@@ -178,8 +185,8 @@ def replay(
     >>> policy = GLMUCBPolicy(alpha=0.3, random_state=0)
     >>> result = replay(policy, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
     >>> result
-    <ReplayResult: 5 runs, mean reward 0.198... ± 0.004..., 2.0... x the log's, at horizon 4,999;
-    kept 24,994 of 125,000 events, c = 0.2>
+    <ReplayResult: 5 runs, mean reward 0.200... ± 0.004..., 2.0... x the log's, at horizon 5,015;
+    kept 25,075 of 125,000 events, c = 0.2>
     >>> low, high = result.interval(0.95)
     >>> low < result.mean_reward < high
     True
@@ -198,6 +205,7 @@ def replay(
         n_repeats=n_repeats,
         shuffle=shuffle,
         subsample=subsample,
+        verbose=verbose,
     )
     policy, X = behind_transformers(policy, X)
     X, log = read_replayed(
@@ -213,11 +221,11 @@ def read_replayed(policy: Any, X: Any, y: Any, **parts: Any) -> tuple[Any, Log]:
     """Contexts whose rows can be taken, and the log of as many events, its arms sorted."""
     (X,) = indexable(X)
     arms = getattr(policy, "arms_", getattr(policy, "arms", None))
-    log = read_log(y, np.shape(X)[0], columns=None if arms is None else list(arms), **parts)
-    return X, _with_sorted_arms(log)
+    log = read_log(y, count_rows(X), columns=None if arms is None else list(arms), **parts)
+    return X, with_sorted_arms(log)
 
 
-def _with_sorted_arms(log: Log) -> Log:
+def with_sorted_arms(log: Log) -> Log:
     """The log with arms in an order that tells a policy nothing of when they were logged."""
     labels = log.arms.tolist()
     try:
@@ -238,27 +246,14 @@ def _with_sorted_arms(log: Log) -> Log:
 
 def replay_log(policy: Any, X: Any, log: Log, plan: Plan, random_state: Any) -> ReplayResult:
     """Walk a log as often as planned, and gather what was kept."""
-    if isinstance(policy, type):
-        raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
-    if not hasattr(policy, plan.rule):
-        other = "predict" if plan.rule == "select" else "select"
-        raise TypeError(f"{type(policy).__name__} has no {plan.rule}: choose rule={other!r}.")
-    if plan.deployment_share and not hasattr(policy, "predict"):
-        raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
+    check_plays(policy, plan)
     if log.propensity is None:
         check_uniform(log)
     probability = log.probability
     c = float(probability.min()) if plan.acceptance is None else float(plan.acceptance)
     clipped = float(np.mean(probability < c))
-    if clipped:
-        warnings.warn(
-            f"acceptance={c:g} is above the propensity of {clipped:.2%} of the events (smallest: "
-            f"{probability.min():.3g}): they are kept too rarely, which biases the estimate.",
-            UserWarning,
-            stacklevel=3,
-        )
-    entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
-    seeds = np.random.SeedSequence(entropy).spawn(plan.n_repeats)
+    check_clipped(c, clipped, float(probability.min()))
+    seeds = seeds_of_runs(random_state, plan.n_repeats)
     walks = Parallel()(
         delayed(_run)(policy, X, log, probability, c, plan, number, seed)
         for number, seed in enumerate(seeds)
@@ -280,6 +275,23 @@ def replay_log(policy: Any, X: Any, log: Log, plan: Plan, random_state: Any) -> 
     return result
 
 
+def check_plays(policy: Any, plan: Plan) -> None:
+    """Require a policy that makes the choices of a plan."""
+    if isinstance(policy, type):
+        raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
+    if not hasattr(policy, plan.rule):
+        other = "predict" if plan.rule == "select" else "select"
+        raise TypeError(f"{type(policy).__name__} has no {plan.rule}: choose rule={other!r}.")
+    if plan.deployment_share and not hasattr(policy, "predict"):
+        raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
+
+
+def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSequence]:
+    """A seed for each run."""
+    entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
+    return np.random.SeedSequence(entropy).spawn(n_repeats)
+
+
 def _run(
     policy: Any,
     X: Any,
@@ -291,29 +303,49 @@ def _run(
     seed: np.random.SeedSequence,
 ) -> Walk:
     """One run: a copy of the policy, draws of its own, and what they kept."""
-    policy = copy.deepcopy(policy)
-    rng = np.random.default_rng(seed)
+    began = time.perf_counter()
+    chance = Chance.of(seed)
     draws = draw(
         probability,
         c,
-        rng,
+        chance,
         deployment_share=plan.deployment_share,
         shuffle=plan.shuffle,
         subsample=plan.subsample,
     )
-    rows = draws.rows
     if plan.shuffle and log.timestamp is not None:
         timestamp = log.timestamp.copy()
-        timestamp[rows] = log.timestamp[np.sort(rows)]
+        timestamp[draws.rows] = log.timestamp[np.sort(draws.rows)]
         log = replace(log, timestamp=timestamp)
-    if hasattr(policy, "random_state") and (number > 0 or policy.random_state is None):
-        policy.random_state = int(rng.integers(2**31))
-    arguments = (X, log, rows, draws.keep, draws.deployment)
+    policy = started(policy, chance, keep_seed=number == 0)
+    walk = walk_part(policy, X, log, draws, plan, plan.max_accepted)
+    if plan.verbose:
+        print(
+            f"[replay] run {number + 1} of {plan.n_repeats}: kept {len(walk.event):,} of "
+            f"{walk.n_events:,} events, {time.perf_counter() - began:.1f} s",
+            flush=True,
+        )
+    return walk
+
+
+def started(policy: Any, chance: Chance, keep_seed: bool) -> Any:
+    """A copy of a policy to be replayed, with a seed."""
+    policy = copy.deepcopy(policy)
+    if hasattr(policy, "random_state") and not (keep_seed and policy.random_state is not None):
+        policy.random_state = chance.seed
+    return policy
+
+
+def walk_part(
+    policy: Any, X: Any, log: Log, draws: Draws, plan: Plan, max_accepted: int | None
+) -> Walk:
+    """What a policy keeps of a log, or of a part of it; the policy changes as it learns."""
+    arguments = (X, log, draws.rows, draws.keep, draws.deployment)
     options: dict[str, Any]
-    options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": plan.max_accepted}
+    options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": max_accepted}
     compiled = getattr(policy, "_walk_log", lambda *_, **__: None)
     accepted, n_seen = compiled(*arguments, **options) or walk_log(policy, *arguments, **options)
-    event = rows[accepted]
+    event = draws.rows[accepted]
     return Walk(
         event,
         log.action[event],

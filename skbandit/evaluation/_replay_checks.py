@@ -47,6 +47,17 @@ def check_uniform(log: Log) -> None:
         )
 
 
+def check_clipped(c: float, share: float, smallest: float) -> None:
+    """Warn where matches of some events cannot be kept often enough."""
+    if share:
+        warnings.warn(
+            f"acceptance={c:g} is above the propensity of {share:.2%} of the events (smallest: "
+            f"{smallest:.3g}): they are kept too rarely, which biases the estimate.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
     """Warn where what was kept cannot be chance, or is not what was asked for."""
     c = result.acceptance

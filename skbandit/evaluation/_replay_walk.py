@@ -28,20 +28,39 @@ class Draws:
     deployment: np.ndarray  # (n_rows,), whether it belongs to the deployment bucket
 
 
+@dataclass(frozen=True)
+class Chance:
+    """Where the random numbers of one run come from."""
+
+    events: np.random.Generator  # order, part, and what is kept
+    buckets: np.random.Generator
+    seed: int  # of the policy, where it has none that is used
+
+    @classmethod
+    def of(cls, seed: np.random.SeedSequence) -> Chance:
+        """All from one seed, each on its own, so that a log may be walked in parts."""
+        events, buckets, policy = (np.random.default_rng(own) for own in (seed, *seed.spawn(2)))
+        return cls(events, buckets, int(policy.integers(2**31)))
+
+
 def draw(
     probability: np.ndarray,
     c: float,
-    rng: np.random.Generator,
+    chance: Chance,
     *,
     deployment_share: float,
-    shuffle: bool,
-    subsample: float | None,
+    shuffle: bool = False,
+    subsample: float | None = None,
 ) -> Draws:
     """Decide on order, part and buckets of the events, and which matches are kept.
 
     A choice that was logged with probability p is kept with probability min(1, c/p): for c not
     above any p, a match is then kept with probability c whatever its context and arm.
+
+    Without `shuffle` and `subsample`, a log that is drawn for part by part gets what it would
+    get as a whole.
     """
+    rng = chance.events
     n_events = len(probability)
     rows = np.arange(n_events)
     if subsample is not None:
@@ -52,7 +71,7 @@ def draw(
     if shuffle:
         rows = rng.permutation(rows)
     keep = rng.random(len(rows)) < c / probability[rows]
-    return Draws(rows, keep, rng.random(len(rows)) < deployment_share)
+    return Draws(rows, keep, chance.buckets.random(len(rows)) < deployment_share)
 
 
 def walk_log(

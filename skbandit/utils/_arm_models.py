@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
-from skbandit.utils._sklearn_compat import rows_of
+from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 
 def cross_fitted_rewards(
@@ -60,7 +60,7 @@ def cross_fitted_rewards(
     """
     model = Ridge() if model is None else model
     (X,) = indexable(X)
-    n_rows = np.shape(X)[0]
+    n_rows = count_rows(X)
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight
     if sample_weight is not None and not has_fit_parameter(model, "sample_weight"):

@@ -92,6 +92,13 @@ def read_pools(
     if getattr(available, "ndim", 1) == 2:
         named = list(codes) if columns is None else list(columns)
         return _from_booleans(np.asarray(available), named, n_rows, codes)
+    flat = getattr(available, "ndim", 1) == 1
+    if not flat or not isinstance(available, Iterable) or isinstance(available, type):
+        shown = f"{type(available).__name__} of shape {np.shape(available)}"
+        raise ValueError(
+            f"available must hold one tuple of arm labels a row, or be a boolean array with one "
+            f"column an arm, got {available if flat else shown}."
+        )
     rows = available.tolist() if hasattr(available, "tolist") else list(available)
     if len(rows) != n_rows:
         raise ValueError(
@@ -103,6 +110,13 @@ def read_pools(
 
 def _from_booleans(matrix: np.ndarray, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
     """Sets from a matrix with one column an arm."""
+    if matrix.shape != (n_rows, len(columns)):
+        raise ValueError(
+            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row an "
+            f"event and one column an arm, {_shown(columns)}. A DataFrame names its own columns."
+        )
+    if not matrix.size:
+        raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
     if matrix.dtype != bool:
         wrong = [value for value in matrix.ravel()[:1000] if not isinstance(value, bool | np.bool_)]
         if wrong or matrix.dtype != object:
@@ -112,11 +126,6 @@ def _from_booleans(matrix: np.ndarray, columns: list[Any], n_rows: int, codes: C
                 f"{shown!r}; or give one tuple of arm labels a row."
             )
         matrix = matrix.astype(bool)
-    if matrix.shape != (n_rows, len(columns)):
-        raise ValueError(
-            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row an "
-            f"event and one column an arm, {_shown(columns)}. A DataFrame names its own columns."
-        )
     if not matrix.any(axis=1).all():
         raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
     numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int32)

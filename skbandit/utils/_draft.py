@@ -12,9 +12,9 @@ from typing import Any
 def all_or_nothing(estimator: Any) -> Iterator[Any]:
     """Hand out a shallow copy to fit, and make it the estimator's state on success only.
 
-    An error, or an interrupt in the middle of a long fit, then costs nothing.
+    An error, or an interrupt in the middle of a long fit, then costs nothing; and the change is one
+    step, between which and the next neither an interrupt nor another thread finds half a state.
     """
     draft = copy.copy(estimator)
     yield draft
-    vars(estimator).clear()
-    vars(estimator).update(vars(draft))
+    estimator.__dict__ = vars(draft)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.utils._arms import Codes, Pools, code_labels, label_array, read_pools
+from skbandit.utils._validation import check_squares
 
 _COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -107,6 +108,7 @@ def read_log(
     if n == 0:
         raise ValueError("the log is empty: y has no events.")
     rewards = read_numbers(read["reward"], n, "reward")
+    check_squares(rewards, "reward")
     propensities = read.get("propensity")
     if propensities is not None:
         propensities = _read_propensities(propensities, n)
@@ -128,7 +130,7 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
             series = pd.to_numeric(pd.Series(values), errors="raise")
             numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
         numbers = numbers.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one a row: {error}.") from error
     if numbers.ndim != 1:
         raise ValueError(f"{name} must be 1D with one number a row, got shape {numbers.shape}.")
@@ -155,6 +157,8 @@ def as_actions(y: Any) -> Any:
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None.")
     if not hasattr(y, "ndim"):
+        if not isinstance(y, Iterable) or isinstance(y, type):
+            raise TypeError(f"y must be a log, or an array of actions, got {y!r}.")
         y = np.asarray(y) if hasattr(y, "__array__") else label_array(y)
     if y.ndim != 1:
         raise ValueError(

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
+
+
+def check_squares(X: Any, name: str = "X") -> None:
+    """Require that the squares of all entries, an array or a sparse matrix, have a finite sum."""
+    entries = X.data if issparse(X) else X
+    if not np.isfinite(np.linalg.norm(entries)):
+        raise ValueError(
+            f"{name} has numbers as large as {np.abs(entries).max():g}, whose squares overflow: "
+            "scale them."
+        )
 
 
 def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
@@ -22,6 +33,7 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
         raise ValueError(f"{name} must not be negative: row {row} has {weights[row]:g}.")
+    check_squares(weights, name)
     if not weights.any():
         raise ValueError(f"{name} must not be zero for every row.")
     return weights

@@ -70,7 +70,7 @@ def measure(
         while len(own) < rounds and sum(cpu for cpu, _ in own) + sum(units) < seconds:
             returned, cpu, wall = _timed(task)
             if not own:
-                result, megabytes = returned, _peak() - before
+                result, megabytes = returned, resident_peak() - before
             own.append((cpu, wall))
             if unit is not None:
                 with warnings.catch_warnings():
@@ -131,10 +131,10 @@ def _restart_peak() -> float:
     """
     if _CLEAR.exists():
         _CLEAR.write_text("5")
-    return _peak()
+    return resident_peak()
 
 
-def _peak() -> float:
+def resident_peak() -> float:
     """The most megabytes ever resident since then."""
     if not _STATUS.exists():
         return math.nan

@@ -1,0 +1,98 @@
+"""Replays and searches on any joblib backend, a cluster of processes among them, as in series."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from skbandit import GLMUCBPolicy
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_blocks, replay, snips
+from tests.policies import EpsilonGreedy
+
+LOG = make_bandit_log(2500, n_arms=4, n_features=3, base_rate=0.3, random_state=0)
+
+# Whose warning: dask.distributed's own, of its sockets and event loops as they close.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes of a local Dask cluster, which see what this process sees."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["threading", "loky", "dask"])
+def backend(request):
+    """A joblib backend with two workers, entered."""
+    if request.param == "dask":
+        request.getfixturevalue("cluster")
+    with joblib.parallel_config(request.param, n_jobs=2):
+        yield request.param
+
+
+def in_series(call):
+    with joblib.parallel_config("sequential"):
+        return call()
+
+
+def test_workers_are_processes(cluster):
+    import os
+
+    pids = set(cluster.run(os.getpid).values())
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [GLMUCBPolicy(exploration="thompson", random_state=0), EpsilonGreedy(0.3)],
+    ids=["compiled", "any policy"],
+)
+def test_replay(backend, policy):
+    def run():
+        return replay(
+            policy, LOG.X, LOG.y, n_repeats=4, subsample=0.5, deployment_share=0.2, random_state=7
+        )
+
+    serial, parallel = in_series(run), run()
+    assert serial.n_accepted > 500
+    pd.testing.assert_frame_equal(serial.history, parallel.history)
+    assert serial.interval() == parallel.interval()
+
+
+def test_grid_search(backend):
+    def run():
+        search = GridSearchCV(
+            GLMUCBPolicy(random_state=0),
+            {"alpha": [0.1, 1.0, 10.0], "link": ["linear", "logistic"]},
+            scoring=ReplayScorer(random_state=0, n_repeats=2),
+            cv=ReplaySplit(2),
+        )
+        return search.fit(LOG.X, LOG.y)
+
+    serial, parallel = in_series(run), run()
+    assert serial.best_params_ == parallel.best_params_
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_array_equal(serial.cv_results_[name], parallel.cv_results_[name])
+    np.testing.assert_array_equal(serial.best_estimator_.coef_, parallel.best_estimator_.coef_)
+
+
+def test_off_policy_blocks_on_the_cluster(cluster):
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    table = pd.concat([LOG.X, LOG.y], axis=1)
+    policy = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    frame = dd.from_pandas(table[1000:], npartitions=6)
+    found = off_policy_blocks(policy, frame, features=list(LOG.X.columns), arms=range(4))["snips"]
+    expected = snips(policy, LOG.X[1000:], LOG.y[1000:])
+    assert found.n_events == 1500
+    assert found.mean_reward == pytest.approx(expected.mean_reward, rel=1e-12)
+    assert found.interval() == pytest.approx(expected.interval(), rel=1e-12)

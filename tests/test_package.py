@@ -1,0 +1,124 @@
+"""What is released: a wheel and an sdist that hold just what they should, and work."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import skbandit
+
+pytest.importorskip("hatchling", reason="hatchling is not installed")
+
+ROOT = Path(__file__).parents[1]
+NAME = f"skbandit-{skbandit.__version__}"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+JUNK = re.compile(r"__pycache__|\.py[co]$|\.nb[ic]$|\.egg-info|/\.|^\.|~$|_build|auto_examples")
+
+
+def build(root, kind, into):
+    """Build as pip and `python -m build` do, without a network, and return the file."""
+    code = (
+        "import sys; from hatchling import build; "
+        f"print(build.build_{kind}(sys.argv[1]), file=sys.stderr)"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code, str(into)], cwd=root, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    (path,) = [one for one in into.iterdir() if one.name.startswith(NAME)]
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return zipfile.ZipFile(build(ROOT, "wheel", tmp_path_factory.mktemp("wheel")))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """Files of the sdist, unpacked, below its one folder."""
+    path = build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(path) as archive:
+        names = archive.getnames()
+        archive.extractall(folder, filter="data")
+    assert {PurePosixPath(name).parts[0] for name in names} == {NAME}
+    return folder / NAME
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def sources():
+    """The library's own files in the checkout."""
+    return {f"skbandit/{name}" for name in files_in(ROOT / "skbandit") if not JUNK.search(name)}
+
+
+def test_the_wheel_is_the_library(wheel):
+    about = {f"{NAME}.dist-info/{n}" for n in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
+    assert set(wheel.namelist()) == sources() | about
+    assert "skbandit/py.typed" in wheel.namelist()
+    assert {Path(name).suffix for name in sources()} == {".py", ".typed"}
+    assert "Root-Is-Purelib: true" in wheel.read(f"{NAME}.dist-info/WHEEL").decode()
+
+
+def test_what_the_wheel_says_of_itself(wheel):
+    said = Parser().parsestr(wheel.read(f"{NAME}.dist-info/METADATA").decode())
+    assert said["Name"] == "skbandit"
+    assert said["Version"] == skbandit.__version__
+    assert said["License-Expression"] == "BSD-3-Clause"
+    assert said["Requires-Python"] == PROJECT["requires-python"]
+    assert said["Description-Content-Type"] == "text/markdown"
+    assert said.get_payload() == (ROOT / "README.md").read_text()
+    assert set(said.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    needed = {one for one in said.get_all("Requires-Dist") if "extra ==" not in one}
+    assert needed == set(PROJECT["dependencies"])
+
+
+def test_the_wheel_works_by_itself(wheel, tmp_path):
+    wheel.extractall(tmp_path)
+    code = (
+        "import importlib, importlib.metadata, pkgutil, sys, skbandit\n"
+        "assert skbandit.__file__.startswith(sys.argv[1]), skbandit.__file__\n"
+        "for found in pkgutil.walk_packages(skbandit.__path__, 'skbandit.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "print(skbandit.GLMUCBPolicy(arms=['a']), importlib.metadata.version('skbandit'))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "MPLBACKEND": "Agg", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["GLMUCBPolicy(arms=['a'])", skbandit.__version__]
+
+
+def test_the_sdist_has_what_testing_takes(sdist):
+    found = files_in(sdist)
+    assert not [name for name in found if JUNK.search(name) and name != ".gitignore"]
+    assert {name.partition("/")[0] for name in found} <= {
+        ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md",
+        "changes", "conftest.py", "docs", "examples", "pyproject.toml", "setup.cfg", "skbandit",
+        "tests",
+    }  # fmt: skip
+    tests = {f"tests/{name}" for name in files_in(ROOT / "tests") if not JUNK.search(name)}
+    missing = sources() | tests | {"LICENSE", "README.md", "pyproject.toml"}
+    assert not missing - found
+    largest = max(found, key=lambda name: (sdist / name).stat().st_size)
+    assert (sdist / largest).stat().st_size < 500_000, largest
+
+
+def test_the_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
+    with zipfile.ZipFile(build(sdist, "wheel", tmp_path)) as again:
+        assert set(again.namelist()) == set(wheel.namelist())
+        wrong = [n for n in sources() if again.read(n) != (sdist / n).read_bytes()]
+    assert not wrong
