@@ -208,6 +208,7 @@ def replay(
         verbose=verbose,
     )
     policy, X = behind_transformers(policy, X)
+    check_plays(policy, plan)
     X, log = read_replayed(
         policy, X, y, available=available, reward=reward, propensity=propensity, timestamp=timestamp
     )
@@ -246,7 +247,6 @@ def with_sorted_arms(log: Log) -> Log:
 
 def replay_log(policy: Any, X: Any, log: Log, plan: Plan, random_state: Any) -> ReplayResult:
     """Walk a log as often as planned, and gather what was kept."""
-    check_plays(policy, plan)
     if log.propensity is None:
         check_uniform(log)
     probability = log.probability

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._replay import Plan, read_replayed, replay_log
+from skbandit.evaluation._replay import Plan, check_plays, read_replayed, replay_log
 from skbandit.evaluation._replay_result import FEW, ReplayResult, too_few
 from skbandit.evaluation._select import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
@@ -169,6 +169,7 @@ class ReplayScorer(BaseEstimator):
             subsample=self.subsample,
         )
         policy, X = behind_transformers(estimator, X)
+        check_plays(policy, plan)
         X, log = read_replayed(
             policy,
             X,

@@ -654,6 +654,8 @@ def test_what_is_no_policy():
         replay(StandardScaler(), NOTHING, Y)
     with pytest.raises(TypeError, match="EpsilonGreedy is a class"):
         replay(EpsilonGreedy, NOTHING, Y)
+    with pytest.raises(TypeError, match="GLMUCBPolicy is a class"):
+        replay(GLMUCBPolicy, NOTHING, Y)
 
     class Explorer:
         def select(self, X):

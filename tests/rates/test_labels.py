@@ -51,7 +51,7 @@ def test_numbers_and_booleans_are_read_as_they_are(values):
 def test_strings_need_a_positive_class(values):
     assert encode(values, "yes", ["no", "yes"], "y").tolist() == CODES
     assert encode(values, "no", ["no", "yes"], "y").tolist() == [0, 1, 1, 0]
-    assert sorted(distinct(values)) == ["no", "yes"]
+    assert sorted(distinct(values, "y")) == ["no", "yes"]
     with pytest.raises(ValueError, match=r"y has labels \['yes', 'no'\]: say which is positive"):
         encode(values, None, [], "y")
 
@@ -77,7 +77,7 @@ def test_strings_need_a_positive_class(values):
 def test_missing(values, pos_label):
     labels = [] if pos_label is None else ["yes", "no"]
     assert encode(values, pos_label, labels, "y").tolist() == [1, -1, 0]
-    assert len(distinct(values)) == 2
+    assert len(distinct(values, "y")) == 2
 
 
 def test_all_missing():
