@@ -3,13 +3,16 @@
 import math
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
+from sklearn.tree import DecisionTreeClassifier
 
+from skbandit.datasets import make_set_selection
 from skbandit.rates._bind import expand
 from skbandit.rates._columns import Columns
 from skbandit.rates._data import Data, Rows
@@ -17,6 +20,8 @@ from tests.benchmarks import _measure, adult, churn, growth, selection, steps
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
+from tests.benchmarks._selection_rivals import ALL as SELECTORS
+from tests.benchmarks._selection_rivals import DATA, GONE, UNIT, Choices, M, SelectionRival, lowest
 
 five_steps_are_few = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"  # the benchmarks stop training early
@@ -172,3 +177,84 @@ def test_learning_costs(name):
     task()
     if unit is not None:
         unit()
+
+
+def a_few_ads(gone):
+    return Choices(*make_set_selection(400, 4, 12, random_state=0)).without(gone).split(0)
+
+
+def chosen_by(name, train, *tests):
+    rival = SELECTORS[name]
+    if rival.cure:
+        pytest.skip(f"{rival.module} is {rival.cure}")
+    model = rival.fit(rival.read(train))
+    return [rival.choose(model, rival.read(test)) for test in tests]
+
+
+# Other people's deprecations are not what is tested.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("gone", GONE)
+@pytest.mark.parametrize("name", SELECTORS)
+def test_selector(name, gone):
+    train, test = a_few_ads(gone)
+    other = replace(test, costs=test.costs[::-1], expected=test.expected[::-1])
+    chosen, as_well = chosen_by(name, train, test, other)
+    np.testing.assert_array_equal(chosen, as_well)  # nobody peeks at the costs
+    assert chosen.shape == (120, M)
+    assert (np.diff(np.sort(chosen, axis=1), axis=1) > 0).all()
+    assert np.take_along_axis(test.mask, chosen, axis=1).all()
+    by_lot = np.random.default_rng(0).random(test.costs.shape)
+    assert test.share(chosen) > test.share(lowest(by_lot, test.mask)) + 0.05
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["regression, Ridge", "costsensitive RegressionOneVsRest"])
+def test_who_has_the_same_model_makes_the_same_choices(name):
+    train, test = a_few_ads(0.0)
+    np.testing.assert_array_equal(chosen_by(name, train, test), chosen_by(UNIT, train, test))
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_the_best_sets_are_worth_all_there_is(gone):
+    _, test = a_few_ads(gone)
+    best = lowest(test.expected, test.available)
+    by_sorting = np.argsort(np.where(test.mask, test.expected, np.inf), axis=1)[:, :M]
+    np.testing.assert_array_equal(best, by_sorting)
+    assert test.share(best) == pytest.approx(1.0)
+    assert 0.65 < test.mask.mean() <= 1.0 - gone + 0.05
+
+
+def test_costsensitive_sends_losers_up_its_filter_tree():
+    """Why it is no rival. If this fails, it has been repaired, and should become one."""
+    costsensitive = pytest.importorskip("costsensitive")
+    costs = np.random.default_rng(0).random((200, 3))
+    learner = DecisionTreeClassifier(random_state=0)  # knows these rows by heart
+    tree = costsensitive.FilterTree(learner, njobs=1).fit(costs, costs)
+    pairs = costs[:, :2]  # who loses between the first two meets the third
+    expected = np.where(pairs.max(axis=1) < costs[:, 2], pairs.argmin(axis=1), 2)
+    np.testing.assert_array_equal(tree.predict(costs), expected)
+    assert np.mean(expected != costs.argmin(axis=1)) > 0.2
+
+
+def test_rows_of_choices(monkeypatch):
+    absent = SelectionRival(None, None, None, "no_such_module", "no-such-package")
+    monkeypatch.setattr(selection, "ALL", {"absent": absent})
+    lines = list(selection.choice_rows("made", quick=True))
+    assert [line["gone"] for line in lines] == list(GONE)
+    assert {line["note"] for line in lines} == {"not installed: pip install no-such-package"}
+
+
+def test_a_row_of_choices():
+    row = selection.choice_row("regression, Ridge", "made", 0.3, quick=True)
+    assert set(row) >= {column.name for column in selection.CHOICE_COLUMNS} - {"method", "gone"}
+    assert 0.9 < row["share"] < 1.0
+    assert 0 < row["sd"] < 0.02
+    assert 0 < row["x plain"] < np.inf
+
+
+@pytest.mark.realdata
+def test_functions_of_genes(real_data):
+    train, test = DATA["yeast"]().split(0)
+    assert (train.X.shape, test.costs.shape) == ((1691, 103), (726, 14))
+    (chosen,) = chosen_by("popularity", train, test)
+    assert test.share(chosen) == pytest.approx(0.69, abs=0.02)

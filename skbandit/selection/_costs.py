@@ -267,7 +267,8 @@ def _read_values(y: Any) -> Any:
         stored, row_of = values.data, values.indices
     else:
         stored, row_of = values, None
-    beyond = (stored > HUGE) | (stored < -HUGE)
+    most = stored.dtype.type(min(HUGE, float(np.finfo(stored.dtype).max)))
+    beyond = (stored > most) | (stored < -most)
     if beyond.any():
         place = np.argwhere(beyond)[0]
         row = place[0] if row_of is None else row_of[place[0]]

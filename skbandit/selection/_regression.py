@@ -232,7 +232,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         if self._takes_numbers:
             dtypes = [np.float64, np.float32]
             X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
-            check_squares(X)
+            if reset:
+                check_squares(X)
             return X
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             check_array(X)  # says what is wrong with a single row; texts have no features

@@ -1,12 +1,13 @@
-"""Choosing 10 of 10,000 ads beside the matrix product it takes, and learning their costs.
+"""Choosing m of n ads: what it takes for 10 of 10,000, and what 5 are worth that others choose.
 
-python -m tests.benchmarks.selection [--quick]
+python -m tests.benchmarks.selection [--quick] [--only TABLE ...]
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,9 @@ from sklearn.linear_model import Ridge
 from sklearn.multioutput import MultiOutputRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
+from tests.benchmarks import _selection_rivals as choices
 from tests.benchmarks._measure import in_fresh_process, measure
+from tests.benchmarks._selection_rivals import ALL, DATA, GONE, RIVALS, UNIT
 from tests.benchmarks._table import COSTS, Column, costs, print_table
 
 M = 10
@@ -148,6 +151,18 @@ PREDICT_COLUMNS = (
 )
 FIT_COLUMNS = (Column("costs of", 31), *_SHOWN)
 ROUND_COLUMNS = (Column("ten rounds", 34), *_SHOWN, Column("aim", 4, ".1f"))
+CHOICE_COLUMNS = (
+    Column("method", 41),
+    Column("gone", 4, ".0%"),
+    Column("share", 5, ".3f"),
+    Column("sd", 5, ".3f"),
+    Column("fit s", 6, ".3f"),
+    Column("x plain", 7),
+    Column("choose s", 8, ".4f"),
+)
+
+_INSTALLED = ("skbandit", "scikit-learn", "numpy", "numba", *(r.package for r in RIVALS.values()))
+PACKAGES = tuple(dict.fromkeys(_INSTALLED))
 
 
 def predict_row(kind: str, d: int, dtype: str, quick: bool) -> dict[str, Any]:
@@ -198,19 +213,80 @@ def round_rows(quick: bool) -> Iterator[dict[str, Any]]:
         yield {"ten rounds": name} | aim | in_fresh_process(round_row, name, quick)
 
 
+def choice_row(name: str, data: str, gone: float, quick: bool) -> dict[str, Any]:
+    """One method over several splits; its fits in turn with those of a plain regressor."""
+    rival, plain = ALL[name], RIVALS[UNIT]
+    sample = DATA[data]().without(gone)
+    if quick:
+        sample = sample.rows(slice(1_000))
+    shares, fits, choosing = [], [], []
+    for seed in range(2 if quick else 5):
+        train, test = sample.split(seed)
+        fit = partial(rival.fit, rival.read(train))
+        cost, model = measure(fit, partial(plain.fit, plain.read(train)), rounds=1)
+        fits.append(cost)
+        cost, chosen = measure(partial(rival.choose, model, rival.read(test)), rounds=1)
+        choosing.append(cost)
+        shares.append(test.share(chosen))
+    least = min(cost.cpu for cost in fits)  # not of the first split: that compiles and imports
+    return {
+        "share": np.mean(shares),
+        "sd": np.std(shares, ddof=1),
+        "fit s": least,
+        "x plain": least / min(cost.cpu / cost.least for cost in fits),
+        "choose s": min(cost.cpu for cost in choosing),
+        "note": fits[0].note,
+    }
+
+
+def choice_rows(data: str, quick: bool) -> Iterator[dict[str, Any]]:
+    """Every method, with all ads available and with some of them gone."""
+    for gone in GONE:
+        for name, rival in ALL.items():
+            key = {"method": name, "gone": gone}
+            if rival.cure:
+                yield key | {"note": rival.cure}
+            else:
+                yield key | in_fresh_process(choice_row, name, data, gone, quick)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the columns, and the rows, many or few."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Callable[[bool], Iterator[dict[str, Any]]]
+
+
+_CHOICES = f"Choosing {choices.M} ads, beside MultiOutputRegressor(Ridge())"
+
+TABLES = {
+    "predict": Table(
+        f"Choosing {M} of 10,000 ads in units of the matrix product", PREDICT_COLUMNS, predict_rows
+    ),
+    "fit": Table(
+        "Learning costs, in units of Ridge().fit on the same rows and as many complete costs",
+        FIT_COLUMNS,
+        fit_rows,
+    ),
+    "rounds": Table(f"Training {M} rounds, in units of one round", ROUND_COLUMNS, round_rows),
+    "yeast": Table(f"{_CHOICES}: yeast", CHOICE_COLUMNS, partial(choice_rows, "yeast")),
+    "made": Table(f"{_CHOICES}: made data", CHOICE_COLUMNS, partial(choice_rows, "made")),
+}
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.selection", description=__doc__
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--only", nargs="+", choices=TABLES, metavar="TABLE", default=list(TABLES))
     options = parser.parse_args()
-    title = f"Choosing {M} of 10,000 ads in units of the matrix product"
-    print_table(title, PREDICT_COLUMNS, predict_rows(options.quick))
-    title = "Learning costs, in units of Ridge().fit on the same rows and as many complete costs"
-    print_table(title, FIT_COLUMNS, fit_rows(options.quick))
-    title = f"Training {M} rounds, in units of one round"
-    print_table(title, ROUND_COLUMNS, round_rows(options.quick))
+    for name in options.only:
+        table = TABLES[name]
+        print_table(table.title, table.columns, table.rows(options.quick), PACKAGES)
 
 
 if __name__ == "__main__":

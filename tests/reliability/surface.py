@@ -1,0 +1,203 @@
+"""The public surface as functions of plain inputs, each with inputs on which it works."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import (
+    ConstrainedRampClassifier,
+    GLMUCBPolicy,
+    RegressionSetSelector,
+    ReplayScorer,
+    SetSelectClassifier,
+)
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.evaluation import RateScorer, doubly_robust, ips, replay, snips
+from skbandit.rates import each, error_rate, positive_rate, recall
+from skbandit.selection import PopularitySetSelector, logged_costs
+
+N = 60
+_rng = np.random.default_rng(5)
+X = pd.DataFrame(_rng.integers(-4, 5, size=(N, 3)).astype(float), columns=["a", "b", "c"])
+LABEL = (X["a"] + 2 * _rng.normal(size=N) > 0).astype(int).to_numpy()
+GROUP = pd.DataFrame({"g": np.where(_rng.random(N) < 0.5, "u", "v")})
+WEIGHT = _rng.integers(1, 4, size=N).astype(float)
+GOALS = (recall() >= 0.6, positive_rate({"g": "u"}) <= 0.9)
+LOG = pd.DataFrame(
+    {
+        "action": _rng.integers(3, size=N),
+        "reward": (_rng.random(N) < 0.4).astype(int),
+        "propensity": 1 / 3,
+    }
+)
+AVAILABLE = pd.DataFrame({k: _rng.random(N) < 0.7 for k in range(3)})
+for _row, _arm in enumerate(LOG["action"]):
+    AVAILABLE.iloc[_row, _arm] = True
+AVAILABLE.iloc[:, 0] = AVAILABLE.iloc[:, 1] = True
+COSTS = pd.DataFrame(
+    np.column_stack([X["a"], -X["b"], X["c"] - X["a"]]) + _rng.normal(size=(N, 3)), columns=range(3)
+)
+CHANCES = pd.DataFrame(np.tile([0.5, 0.25, 0.25], (N, 1)), columns=range(3))
+AD_FEATURES = pd.DataFrame({"size": [1.0, 2.0, 4.0]}, index=range(3))
+
+
+@dataclass(frozen=True)
+class Use:
+    """One thing that users do: `call` takes `inputs` by name, and answers with an array."""
+
+    name: str
+    call: Any = field(repr=False)
+    inputs: dict[str, Any] = field(repr=False)
+
+    def __call__(self, **changed: Any) -> np.ndarray:
+        return np.asarray(self.call(**(self.inputs | changed)))
+
+
+def ramp(X, y, attributes, sample_weight):
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+    clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
+    return clf.decision_function(X)
+
+
+def ramp_predicts(X):
+    goals = GOALS[:1]
+    clf = ConstrainedRampClassifier(constraints=goals, solver="newton").fit(_X, LABEL)
+    return clf.predict(X)
+
+
+def threshold(X, y, attributes, sample_weight):
+    clf = ConstrainedThreshold(LogisticRegression(solver="liblinear"), constraints=GOALS, cv=3)
+    clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
+    return clf.decision_function(X)
+
+
+def rate_scorer(X, y, attributes, sample_weight):
+    scorer = RateScorer(error_rate(), [*GOALS, each(recall, by="g") >= 0.2])
+    return scorer(_CLASSIFIER, X, y, attributes=attributes, sample_weight=sample_weight)
+
+
+def rate(y_true, y_pred, attributes, sample_weight):
+    return recall({"g": "u"}).value(y_true, y_pred, attributes, sample_weight)
+
+
+def policy(X, y, available, sample_weight):
+    own = GLMUCBPolicy(random_state=0)
+    own.fit(X, y, available=available, sample_weight=sample_weight)
+    return own.select_scores(X)
+
+
+def policy_continues(X, y, sample_weight):
+    own = GLMUCBPolicy(covariance="full", random_state=0).fit(_X, LOG)
+    own.partial_fit(X, y, sample_weight=sample_weight)
+    return own.coef_
+
+
+def policy_selects(X, available):
+    return _POLICY.predict(X, available=available)
+
+
+def policy_probabilities(X, available):
+    return _POLICY.select_proba(X, available=available)
+
+
+def replayed(X, y, available):
+    result = replay(GLMUCBPolicy(random_state=0), X, y, available=available, random_state=0)
+    return [result.mean_reward, result.n_accepted]
+
+
+def replay_score(X, y, sample_weight):
+    scorer = ReplayScorer(min_accepted=1, random_state=0)
+    return scorer(GLMUCBPolicy(random_state=0), X, y, sample_weight=sample_weight)
+
+
+def ips_of_table(probabilities, y):
+    return ips(probabilities, None, y).mean_reward
+
+
+def snips_of_policy(X, y, available):
+    return snips(_POLICY, X, y, available=available).mean_reward
+
+
+def doubly_robust_of_table(probabilities, X, y):
+    return doubly_robust(probabilities, X, y, cv=3, random_state=0).mean_reward
+
+
+def regression(X, y, available, sample_weight):
+    selector = RegressionSetSelector(n_select=2)
+    selector.fit(X, y, available=available, sample_weight=sample_weight)
+    return selector.predict_costs(X)
+
+
+def regression_over_ads(X, y, ad_features):
+    selector = RegressionSetSelector(n_select=2).fit(X, y, ad_features=ad_features)
+    return selector.predict_costs(X)
+
+
+def set_select(X, y, available, sample_weight):
+    selector = SetSelectClassifier(n_select=2, cross_fit=2, random_state=0)
+    selector.fit(X, y, available=available, sample_weight=sample_weight)
+    return selector.predict(X, available=available)
+
+
+def popularity(X, y, available, sample_weight):
+    selector = PopularitySetSelector(n_select=2)
+    selector.fit(X, y, available=available, sample_weight=sample_weight)
+    return selector.predict_costs(X)
+
+
+def selector_predicts(X, available):
+    return _SELECTOR.predict(X, available=available)
+
+
+def selector_scores(X, y, available):
+    return _SELECTOR.score(X, y, available=available)
+
+
+def costs_of_log(action, cost, propensity):
+    return logged_costs(action, cost, propensity)
+
+
+_X = X
+_CLASSIFIER = LogisticRegression(solver="liblinear").fit(X, LABEL)
+_POLICY = GLMUCBPolicy(random_state=0).fit(X, LOG)
+_SELECTOR = RegressionSetSelector(n_select=2).fit(X, COSTS)
+
+_DESCRIBED = {"X": X, "y": COSTS, "ad_features": AD_FEATURES}
+_LABELLED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+_COSTED = {"X": X, "y": COSTS, "available": AVAILABLE, "sample_weight": WEIGHT}
+_LOGGED = {"X": X, "y": LOG}
+
+USES = [
+    Use("ramp", ramp, _LABELLED),
+    Use("ramp_predicts", ramp_predicts, {"X": X}),
+    Use("threshold", threshold, _LABELLED),
+    Use("rate_scorer", rate_scorer, _LABELLED),
+    Use(
+        "rate",
+        rate,
+        {"y_true": LABEL, "y_pred": LABEL, "attributes": GROUP, "sample_weight": WEIGHT},
+    ),
+    Use("policy", policy, {**_LOGGED, "available": AVAILABLE, "sample_weight": WEIGHT}),
+    Use("policy_continues", policy_continues, {**_LOGGED, "sample_weight": WEIGHT}),
+    Use("policy_selects", policy_selects, {"X": X, "available": AVAILABLE}),
+    Use("policy_probabilities", policy_probabilities, {"X": X, "available": AVAILABLE}),
+    Use("replayed", replayed, {**_LOGGED, "available": AVAILABLE}),
+    Use("replay_score", replay_score, {**_LOGGED, "sample_weight": WEIGHT}),
+    Use("ips_of_table", ips_of_table, {"probabilities": CHANCES, "y": LOG}),
+    Use("snips_of_policy", snips_of_policy, {**_LOGGED, "available": AVAILABLE}),
+    Use("doubly_robust_of_table", doubly_robust_of_table, {"probabilities": CHANCES, **_LOGGED}),
+    Use("regression", regression, _COSTED),
+    Use("regression_over_ads", regression_over_ads, _DESCRIBED),
+    Use("set_select", set_select, _COSTED),
+    Use("popularity", popularity, _COSTED),
+    Use("selector_predicts", selector_predicts, {"X": X, "available": AVAILABLE}),
+    Use("selector_scores", selector_scores, {"X": X, "y": COSTS, "available": AVAILABLE}),
+    Use(
+        "costs_of_log",
+        costs_of_log,
+        {"action": LOG["action"], "cost": -LOG["reward"], "propensity": LOG["propensity"]},
+    ),
+]

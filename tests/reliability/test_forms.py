@@ -1,0 +1,253 @@
+"""Metamorphic relations over random tables: form, order and names do not change results."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedRampClassifier, GLMUCBPolicy, RegressionSetSelector
+from skbandit.constrained import ConstrainedThreshold
+from skbandit.evaluation import ips, snips
+from skbandit.rates import positive_rate, recall
+from skbandit.selection import PopularitySetSelector, logged_costs
+from tests.reliability.forms import COLUMNS, SPARSE, TABLES
+from tests.reliability.surface import GROUP, LABEL, USES
+from tests.reliability.surface import X as OWN_X
+
+# Of models asked with an array that were fitted with names, and of estimates from few events.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+USE = {use.name: use for use in USES}
+OF_X = [name for name, use in USE.items() if "X" in use.inputs]
+OF_WEIGHTS = [name for name, use in USE.items() if "sample_weight" in use.inputs]
+LABELLED = ["ramp", "threshold", "rate_scorer"]
+TAKES_SPARSE = ["ramp", "ramp_predicts", "threshold", "regression", "set_select", "popularity"]
+random_seeds = st.integers(0, 2**32 - 1)
+
+
+def table(seed):
+    """The first column tells the labels, as always: where nothing does, training ends anywhere."""
+    X = pd.DataFrame(np.random.default_rng(seed).integers(-4, 5, (60, 3)), columns=list("abc"))
+    return X.assign(a=OWN_X["a"].astype(int))
+
+
+def assert_same(one, other, form):
+    """To rounding: single precision is as good as the numbers in it."""
+    if one.dtype.kind == "f":
+        rough = 1e-2 if form in ("float16", "float32", "each column its own") else 1e-6
+        np.testing.assert_allclose(one, other, rtol=rough, atol=rough)
+    else:
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("name", OF_X)
+@settings(derandomize=True, max_examples=8, deadline=None)
+@given(seed=random_seeds, form=st.sampled_from(list(TABLES)))
+def test_tables_of_any_form(name, seed, form):
+    X, use = table(seed), USE[name]
+    assert_same(use(X=TABLES[form](X)), use(X=X.astype(float)), form)
+
+
+@pytest.mark.parametrize("name", TAKES_SPARSE)
+@settings(derandomize=True, max_examples=6, deadline=None)
+@given(seed=random_seeds, form=st.sampled_from(list(SPARSE)))
+def test_sparse_tables(name, seed, form):
+    X = table(seed).to_numpy(dtype=float, copy=True)
+    X[np.random.default_rng(seed).random(X.shape) < 0.5] = 0.0
+    assert_same(USE[name](X=SPARSE[form](X)), USE[name](X=X), form)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+@settings(derandomize=True, max_examples=10, deadline=None)
+@given(seed=random_seeds, form=st.sampled_from(list(COLUMNS)))
+def test_labels_of_any_form(name, seed, form):
+    y = np.where(np.random.default_rng(seed).random(60) < 0.1, 1 - LABEL, LABEL)
+    if form == "objects" and name in ("ramp", "threshold"):  # as scikit-learn's classifiers
+        with pytest.raises(ValueError, match="Unknown label type"):
+            USE[name](y=COLUMNS[form](y))
+        return
+    assert_same(USE[name](y=COLUMNS[form](y)), USE[name](y=y), form)
+
+
+@pytest.mark.parametrize("name", OF_WEIGHTS)
+@pytest.mark.parametrize("form", COLUMNS)
+def test_weights_of_any_form(name, form):
+    use = USE[name]
+    weight = use.inputs["sample_weight"].astype(int)
+    assert_same(use(sample_weight=COLUMNS[form](weight)), use(sample_weight=weight), form)
+
+
+RENAMED = {
+    "strings": lambda y: np.where(y == 1, "yes", "no"),
+    "objects": lambda y: np.where(y == 1, "yes", "no").astype(object),
+    "signs": lambda y: 2 * y - 1,
+    "booleans": lambda y: y == 1,
+    "nullable booleans": lambda y: pd.Series(y == 1, dtype="boolean"),
+    "floats": lambda y: y * 2.0,
+    "categories": lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="category"),
+    "strings of pandas": lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="string"),
+}
+
+
+@pytest.mark.parametrize("form", RENAMED)
+@pytest.mark.parametrize("name", ["ramp", "threshold"])
+def test_names_of_the_classes_do_not_matter(name, form):
+    """Sorted alike, they change nothing but what is answered."""
+    use = USE[name]
+    y = use.inputs["y"]
+    assert_same(use(y=RENAMED[form](y)), use(), form)
+
+
+@pytest.mark.parametrize("name", ["ramp", "threshold", "rate_scorer", "regression", "popularity"])
+@settings(derandomize=True, max_examples=5, deadline=None)
+@given(seed=random_seeds)
+def test_order_of_rows_does_not_matter(name, seed):
+    use = USE[name]
+    order = np.random.default_rng(seed).permutation(60)
+    moved = {
+        part: values.iloc[order].reset_index(drop=True)
+        if isinstance(values, pd.DataFrame)
+        else values[order]
+        for part, values in use.inputs.items()
+    }
+    if name == "threshold":  # its folds are taken in the order of the rows
+        moved_back = prefit_threshold(moved)[np.argsort(order)]
+        np.testing.assert_allclose(moved_back, prefit_threshold(use.inputs), atol=1e-9)
+        return
+    result, expected = use(**moved), use()
+    if result.ndim:
+        result = result[np.argsort(order)]
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
+
+
+def prefit_threshold(inputs):
+    inner = LogisticRegression(solver="liblinear").fit(OWN_X, LABEL)
+    clf = ConstrainedThreshold(inner, constraints=recall() >= 0.6, cv="prefit")
+    return clf.fit(**inputs).decision_function(inputs["X"])
+
+
+@settings(derandomize=True, max_examples=20, deadline=None)
+@given(seed=random_seeds, labels=st.permutations(["a", 3, ("t", 1), 2.5, None]))
+def test_arms_may_have_any_name(seed, labels):
+    """Names of three kinds at least: the greedy policy learns and chooses the same."""
+    labels = [label for label in labels if label is not None][:3]
+    rng = np.random.default_rng(seed)
+    X, action = table(seed).to_numpy(dtype=float), rng.integers(3, size=60)
+    reward = rng.integers(2, size=60)
+    named = np.empty(60, dtype=object)
+    named[:] = [labels[k] for k in action]
+    one = GLMUCBPolicy(arms=[0, 1, 2]).fit(X, action, reward=reward)
+    other = GLMUCBPolicy(arms=labels).fit(X, named, reward=reward)
+    np.testing.assert_array_equal(other.coef_, one.coef_)
+    assert other.predict(X).tolist() == [labels[k] for k in one.predict(X)]
+
+
+LOG_FORMS = {
+    "structured": lambda log: log.to_records(index=False),
+    "nullable": lambda log: log.convert_dtypes(),
+    "shuffled columns": lambda log: log[log.columns[::-1]],
+    "other index": lambda log: log.set_axis(range(len(log), 0, -1)),
+    "categories": lambda log: log.astype({"action": "category"}),
+    "float32": lambda log: log.astype({"reward": np.float32}),
+    "booleans": lambda log: log.astype({"reward": bool}),
+    "another column": lambda log: log.assign(page="front"),
+    "polars": lambda log: TABLES["polars"](log),
+}
+OF_LOG = [
+    "policy",
+    "policy_continues",
+    "replayed",
+    "replay_score",
+    "ips_of_table",
+    "snips_of_policy",
+    "doubly_robust_of_table",
+]
+
+
+@pytest.mark.parametrize("name", OF_LOG)
+@pytest.mark.parametrize("form", LOG_FORMS)
+def test_logs_of_any_form(name, form):
+    use = USE[name]
+    assert_same(use(y=LOG_FORMS[form](use.inputs["y"])), use(), form)
+
+
+@settings(derandomize=True, max_examples=20, deadline=None)
+@given(seed=random_seeds)
+def test_estimates_of_fixed_policies_do_not_depend_on_the_order(seed):
+    rng = np.random.default_rng(seed)
+    log = pd.DataFrame({"action": rng.integers(3, size=60), "reward": rng.normal(size=60)})
+    log["propensity"] = rng.uniform(0.2, 1, size=60)
+    chances = rng.dirichlet(np.ones(3), 60)
+    order = rng.permutation(60)
+    log.loc[:2, "action"] = [0, 1, 2]
+    for estimator in (ips, snips):
+        one = estimator(chances, None, log)
+        other = estimator(chances[order], None, log.iloc[order])
+        assert other.mean_reward == pytest.approx(one.mean_reward)
+        assert other.standard_error == pytest.approx(one.standard_error)
+    named = log.assign(action=log["action"].map({0: "x", 1: "y", 2: "z"}))
+    other = ips(pd.DataFrame(chances[:, ::-1], columns=list("zyx")), None, named)
+    assert other.mean_reward == pytest.approx(ips(chances, None, log).mean_reward)
+
+
+@settings(derandomize=True, max_examples=15, deadline=None)
+@given(seed=random_seeds, method=st.sampled_from(["ips", "snips", "offset"]))
+def test_logged_costs_do_not_depend_on_order_or_names(seed, method):
+    rng = np.random.default_rng(seed)
+    action = np.concatenate([[0, 1, 2], rng.integers(3, size=20)])
+    cost, propensity = rng.normal(size=23), rng.uniform(0.1, 1, size=23)
+    order = rng.permutation(23)
+    one = logged_costs(action, cost, propensity, method=method)
+    other = logged_costs(action[order], cost[order], propensity[order], method=method)
+    np.testing.assert_allclose(other.to_numpy()[np.argsort(order)], one)
+    named = logged_costs(
+        pd.Series(np.array(["u", "v", "w"])[action], index=order), cost, propensity, method=method
+    )
+    np.testing.assert_array_equal(named, one)
+    assert named.columns.tolist() == ["u", "v", "w"] and named.index.tolist() == order.tolist()
+
+
+@settings(derandomize=True, max_examples=10, deadline=None)
+@given(seed=random_seeds, model=st.sampled_from([RegressionSetSelector, PopularitySetSelector]))
+def test_order_of_the_ads_does_not_matter(seed, model):
+    rng = np.random.default_rng(seed)
+    X, order = table(seed).to_numpy(dtype=float), rng.permutation(4)
+    costs = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("wxyz"))
+    costs[rng.random((60, 4)) < 0.2] = np.nan
+    one = model(n_select=2).fit(X, costs)
+    other = model(n_select=2).fit(X, costs.iloc[:, order])
+    np.testing.assert_array_equal(other.predict(X), one.predict(X))
+    np.testing.assert_allclose(other.predict_costs(X)[:, np.argsort(order)], one.predict_costs(X))
+
+
+@pytest.mark.parametrize("form", ["nullable", "categories", "polars", "other index", "objects"])
+def test_attributes_of_any_form(form):
+    """A group's name is the same name in whatever column it stands."""
+    use = USE["ramp"]
+    made = {
+        "nullable": GROUP.astype("string"),
+        "categories": GROUP.astype("category"),
+        "polars": TABLES["polars"](GROUP),
+        "other index": GROUP.set_axis(range(60, 0, -1)),
+        "objects": GROUP.astype(object),
+    }[form]
+    np.testing.assert_array_equal(use(attributes=made), use())
+
+
+def test_missing_groups_are_in_no_group():
+    """As if their rows were a group of their own, which no constraint names."""
+    use = USE["ramp"]
+    missing, other = GROUP.copy(), GROUP.copy()
+    missing.loc[:9, "g"], other.loc[:9, "g"] = None, "w"
+    np.testing.assert_array_equal(use(attributes=missing), use(attributes=other))
+
+
+@pytest.mark.parametrize("solver", ["newton", "cvxpy"])
+def test_shuffled_columns_are_refused_not_mixed_up(solver):
+    X = OWN_X
+    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.9, solver=solver)
+    clf.fit(X, LABEL)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        clf.predict(X[["c", "b", "a"]])

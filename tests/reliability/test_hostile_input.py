@@ -1,0 +1,89 @@
+"""Input of every wrong kind, in every place: a number that is one, or an error that is ours."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbandit import GLMUCBPolicy
+from skbandit.rates import recall
+from tests.reliability import hostile
+from tests.reliability.blame import blame
+from tests.reliability.surface import LOG, USES
+
+# Warnings of whoever reads the input are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# How scikit-learn counts the features of what is no table, as in all of its own estimators that
+# leave the rest to others: PopularitySetSelector does not look at X.
+FROM_SKLEARN = {("popularity", "X: dict"), ("popularity", "X: empty list")}
+
+# Documented: an empty denominator is nan, with a warning.
+UNDEFINED = {"rate"}
+
+
+def changes(use):
+    """Each input in turn replaced by hostile ones; of a log, each column too."""
+    for name, good in use.inputs.items():
+        kind = hostile.tables if isinstance(good, pd.DataFrame) else hostile.columns
+        for label, value in kind(good).items():
+            yield f"{name}: {label}", {name: value}
+        if good is not LOG:
+            continue
+        for column in LOG:
+            for label, value in hostile.columns(LOG[column]).items():
+                try:
+                    log = LOG.assign(**{column: value})
+                except (TypeError, ValueError):  # no column for pandas either
+                    continue
+                yield f"{name}.{column}: {label}", {name: log}
+
+
+@pytest.mark.parametrize("use", USES, ids=[use.name for use in USES])
+def test_a_result_or_an_error_of_ours(use):
+    wrong, n_refused, n_taken = [], 0, 0
+    for label, change in changes(use):
+        if (use.name, label) in FROM_SKLEARN:
+            continue
+        try:
+            result = use(**change)
+        except Exception as error:
+            n_refused += 1
+            if reason := blame(error):
+                wrong.append(f"{label}: {error!r} {reason}")
+            continue
+        n_taken += 1
+        if result.dtype.kind == "f" and not np.isfinite(result).all():
+            if use.name not in UNDEFINED:
+                wrong.append(f"{label}: the result is {result.ravel()[:5]}")
+    assert not wrong, "\n".join(wrong)
+    assert n_refused > 10 and n_taken > 2, "the values are hostile, but not all of them"
+
+
+@pytest.mark.parametrize("use", USES, ids=[use.name for use in USES])
+def test_good_input_is_taken(use):
+    result = use()
+    if result.dtype.kind == "f":
+        assert np.isfinite(result).all()
+
+
+def test_the_judge_tells_our_errors_from_others(monkeypatch):
+    with pytest.raises(TypeError) as caught:
+        bool(recall() >= 0.5)
+    assert blame(caught.value) == ""
+    with pytest.raises(ValueError) as caught:
+        GLMUCBPolicy().fit(None, LOG)
+    assert blame(caught.value) == "", "raised by scikit-learn's validation"
+    assert blame(KeyError("x")) == "KeyError is not documented"
+    assert blame(ValueError("elsewhere")) == "does not come from the package"
+
+    def fails(*args):
+        raise ValueError("inside a dependency")
+
+    monkeypatch.setattr(pd, "factorize", fails)
+    with pytest.raises(ValueError, match="inside a dependency") as caught:
+        recall().value([0, 1], [0, 1])
+    assert "_labels.py" in blame(caught.value)
+    monkeypatch.setattr(pd, "factorize", lambda values: (1, 2, 3))
+    with pytest.raises(ValueError, match="unpack") as caught:
+        recall().value([0, 1], [0, 1])
+    assert "raised it by" in blame(caught.value)

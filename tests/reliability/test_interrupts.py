@@ -1,0 +1,150 @@
+"""An interrupt at any moment of a fit leaves the estimator as it was, fitted or not."""
+
+import copy
+import pickle
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skbandit
+from skbandit import GLMUCBPolicy
+from tests.reliability.fitted import FITS, NAMED_LOG, ROWS
+from tests.reliability.surface import X
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+OURS = str(Path(skbandit.__file__).parent)
+COMPILED = ("_passes.py", "_posterior.py", "_scan.py", "_scores.py", "_draws.py")
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt as the k-th function of the package is entered, like Ctrl-C."""
+
+    def __init__(self, k):
+        self.k, self.seen = k, 0
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *error):
+        sys.setprofile(self.before)
+
+    def __call__(self, frame, event, arg):
+        file = frame.f_code.co_filename
+        # no signal is noticed inside compiled code
+        if event == "call" and file.startswith(OURS) and not file.endswith(COMPILED):
+            self.seen += 1
+            if self.seen == self.k:
+                sys.setprofile(self.before)
+                raise KeyboardInterrupt
+
+
+def n_calls(work):
+    """How many functions of the package are entered."""
+    with Interrupt(k=-1) as counter:
+        work()
+    return counter.seen
+
+
+def state(estimator):
+    return pickle.dumps(copy.deepcopy(vars(estimator)))
+
+
+def interrupt_all_along(estimator, work, n):
+    """Interrupt some work at many of its n calls, until one comes too late to stop it.
+
+    Each of the others must leave the estimator as it was.
+    """
+    before = state(estimator)
+    for k in sorted({1, 2, 3, *np.linspace(4, n - 3, 12).astype(int).tolist(), n - 2, n - 1}):
+        with suppress(KeyboardInterrupt), Interrupt(k):
+            work(estimator)
+        if state(estimator) != before:
+            assert k >= n - 2, f"changed, though interrupted at call {k} of {n}"
+            return
+    work(estimator)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["unfitted", "fitted"])
+@pytest.mark.parametrize("name", FITS)
+def test_fit(name, begun):
+    fit = FITS[name]
+    estimator = clone(fit.estimator)
+    fit(clone(fit.estimator))  # what is compiled or imported on first use
+    fresh = clone(fit.estimator)
+    n = n_calls(lambda: fit(fresh))
+    if begun:
+        estimator.fit(X, fit.y[::-1], **dict(fit.metadata))
+    interrupt_all_along(estimator, fit, n)
+    answers, expected = fit.asked(estimator), fit.asked(fresh)
+    for method in expected:
+        np.testing.assert_array_equal(answers[method], expected[method])
+
+
+EVENTS = {
+    "known arms": NAMED_LOG,
+    "new arms": NAMED_LOG.assign(action=NAMED_LOG["action"] + "!"),
+    "one new arm at the end": NAMED_LOG.assign(action=[*NAMED_LOG["action"][1:], "late"]),
+}
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+@pytest.mark.parametrize("update_every", [None, 10])
+@pytest.mark.parametrize("events", EVENTS)
+def test_partial_fit(events, update_every, covariance):
+    """No event is learned by half, and none that waited is learned twice."""
+    policy = GLMUCBPolicy(covariance=covariance, update_every=update_every, random_state=0)
+    policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
+    log = EVENTS[events].assign(timestamp=np.arange(60, 120))
+    straight = copy.deepcopy(policy).partial_fit(ROWS, log)
+    n = n_calls(lambda: copy.deepcopy(policy).partial_fit(ROWS, log))
+    interrupt_all_along(policy, lambda one: one.partial_fit(ROWS, log), n)
+    assert state(policy) == state(straight)
+
+
+def learned_and_interrupted(*args):
+    learned_and_interrupted.own(*args)
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_right_after_the_compiled_pass(monkeypatch):
+    """There a signal is noticed that came while compiled code was running."""
+    from skbandit.bandit import _passes
+
+    policy = GLMUCBPolicy(random_state=0, update_every=10)
+    policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
+    before = state(policy)
+    learned_and_interrupted.own = _passes.learn_rows
+    monkeypatch.setattr(_passes, "learn_rows", learned_and_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        policy.partial_fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60, 120)))
+    assert state(policy) == before
+    with pytest.raises(KeyboardInterrupt):
+        policy.advance()
+    assert state(policy) == before
+    monkeypatch.undo()
+    policy.set_params(update_every=None)
+    straight = copy.deepcopy(policy).partial_fit(ROWS, NAMED_LOG)
+    monkeypatch.setattr(_passes, "learn_rows", learned_and_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        policy.partial_fit(ROWS, NAMED_LOG)
+    monkeypatch.undo()
+    assert state(policy.partial_fit(ROWS, NAMED_LOG)) == state(straight)
+
+
+def test_an_error_after_new_arms_were_read(monkeypatch):
+    """Arms that were numbered and never learned would be read beyond the end of the beliefs."""
+    policy = GLMUCBPolicy(random_state=0).fit(ROWS, NAMED_LOG)
+    before = state(policy)
+    policy.set_params(alpha=lambda n_events: -1.0 - n_events)
+    with pytest.raises(ValueError, match="nonnegative"):
+        policy.partial_fit(ROWS, EVENTS["new arms"])
+    policy.set_params(alpha=1.0)
+    assert state(policy) == before
+    policy.partial_fit(ROWS, EVENTS["new arms"])
+    assert len(policy.arms_) == len(policy.coef_) == 6

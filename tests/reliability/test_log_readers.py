@@ -1,0 +1,244 @@
+"""Damaged logs: an error that names the file and the line, in bounded memory and time."""
+
+import gzip
+import hashlib
+import re
+import tracemalloc
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skbandit import GLMUCBPolicy
+from skbandit.datasets import _open_bandit, fetch_open_bandit, make_bandit_log, read_yahoo_r6
+from skbandit.evaluation import replay
+from tests.reliability.blame import blame
+
+ARTICLE = "2:0.3 3:0.1 4:0.2 5:0.2 6:0.2 1:1.0"
+R6A = [
+    f"124116{k:04d} {100 + k % 3} {k % 2} |user {ARTICLE} "
+    + " ".join(f"|{article} {ARTICLE}" for article in (100, 101, 102))
+    for k in range(40)
+]
+R6B = [
+    f"131751{k:04d} id-{k % 3} {k % 2} |user 1 {k % 130 + 2} |id-0 |id-1 |id-2" for k in range(40)
+]
+WHOLE = {"R6A": ("\n".join(R6A) + "\n").encode(), "R6B": ("\n".join(R6B) + "\n").encode()}
+
+fuzz = settings(
+    derandomize=True,
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def read(path, malformed="raise"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chunks = list(read_yahoo_r6(path, chunk_size=16, malformed=malformed))
+    return pd.concat([chunk.y for chunk in chunks], ignore_index=True)
+
+
+def assert_read_or_named(path, whole):
+    """Events of what can be read; else an error with file and line. Skipping leaves the rest."""
+    try:
+        read(path)
+    except ValueError as error:
+        assert blame(error) == ""
+        named = f"{re.escape(str(path))}, line \\d+: |no event was found in {re.escape(str(path))}"
+        assert re.match(named, str(error)), error
+        assert len(str(error)) < 600, "it quotes part of the line"
+    try:
+        kept = read(path, malformed="skip")
+    except ValueError as error:
+        assert str(error).startswith(f"no event was found in {path}")
+        return
+    assert kept["reward"].isin([0, 1]).all()
+    assert all(shown in pool for shown, pool in zip(kept["action"], kept["available"], strict=True))
+    np.testing.assert_allclose(kept["propensity"], 1 / kept["available"].map(len))
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(data=st.data())
+def test_truncated(tmp_path, kind, data):
+    """What comes before the cut is kept: of whole lines, all."""
+    whole = WHOLE[kind]
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    path = tmp_path / "log"
+    path.write_bytes(whole[:cut])
+    assert_read_or_named(path, whole)
+    n_whole = whole[:cut].count(b"\n")
+    if n_whole:
+        kept = read(path, malformed="skip")
+        assert n_whole <= len(kept) <= n_whole + 1
+        path.write_bytes(whole)
+        pd.testing.assert_frame_equal(kept[:n_whole], read(path)[:n_whole])
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(data=st.data())
+def test_interleaved(tmp_path, kind, data):
+    """Two writers without a lock: pieces of lines between pieces of others."""
+    whole = WHOLE[kind]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), min_size=3, max_size=8)))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    path = tmp_path / "log"
+    path.write_bytes(b"".join(data.draw(st.permutations(pieces))))
+    assert_read_or_named(path, whole)
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(data=st.data())
+def test_flipped_bytes(tmp_path, kind, data):
+    whole = bytearray(WHOLE[kind])
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "log"
+    path.write_bytes(bytes(whole))
+    assert_read_or_named(path, whole)
+
+
+@fuzz
+@given(garbage=st.binary(max_size=400))
+def test_garbage(tmp_path, garbage):
+    path = tmp_path / "log"
+    path.write_bytes(garbage)
+    assert_read_or_named(path, garbage)
+    path.write_bytes(garbage + b"\n" + WHOLE["R6A"])
+    assert len(read(path, malformed="skip")) >= 40
+
+
+@fuzz
+@given(data=st.data())
+def test_damaged_archives(tmp_path, data):
+    """Truncated, or with a byte changed: named, or not damaged where it matters."""
+    packed = bytearray(gzip.compress(WHOLE["R6A"], mtime=0))
+    if data.draw(st.booleans()):
+        packed = packed[: data.draw(st.integers(0, len(packed) - 1))]
+    else:
+        packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
+    path = tmp_path / "log.gz"
+    path.write_bytes(bytes(packed))
+    try:
+        read(path)
+    except (ValueError, OSError) as error:
+        assert str(path) in str(error)
+        assert blame(error) == ""
+
+
+def test_a_huge_line_does_not_fill_the_memory(tmp_path):
+    """As of a file that is no log: one line of 64 MB without an end."""
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        for _ in range(64):
+            file.write(b"1 " * (512 * 1024))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"log, line 1: ") as caught:
+            next(read_yahoo_r6(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 * 2**20
+    assert len(str(caught.value)) < 600
+
+
+# --- logs in tables ------------------------------------------------------------------------
+
+LOG = make_bandit_log(300, n_arms=3, base_rate=0.4, random_state=0)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_tables_are_refused_by_row(data):
+    """One cell spoilt in a column that must be whole: the error tells which."""
+    column, values = data.draw(
+        st.sampled_from(
+            [
+                ("action", [None, np.nan]),
+                ("reward", [None, np.nan, np.inf, -np.inf]),
+                ("propensity", [None, np.nan, np.inf, 0.0, -0.5, 1.5]),
+            ]
+        )
+    )
+    row, value = data.draw(st.integers(0, 299)), data.draw(st.sampled_from(values))
+    y = LOG.y.assign(propensity=1 / 3)
+    y[column] = y[column].astype(object)
+    y.loc[row, column] = value
+    with pytest.raises(ValueError, match=f"{column}.* row {row}\\b") as caught:
+        replay(GLMUCBPolicy(random_state=0), LOG.X, y, random_state=0)
+    assert blame(caught.value) == ""
+
+
+# --- the Open Bandit sample ------------------------------------------------------------------
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """A small data set in the published format, which is taken for the published one."""
+    n, rng = 30, np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "timestamp": pd.date_range("2019-11-24", periods=n, freq="s").astype(str),
+            "item_id": rng.integers(3, size=n),
+            "position": 1 + rng.integers(3, size=n),
+            "click": rng.integers(2, size=n),
+            "propensity_score": 1 / 3,
+            **{f"user_feature_{j}": rng.choice(["aaaaaaaa0", "bbbbbbbb1"], n) for j in range(4)},
+            **{f"user-item_affinity_{a}": 0.0 for a in range(3)},
+        }
+    )
+    items = pd.DataFrame({"item_id": range(3), "item_feature_0": 0.5})
+    contents = {"men.csv": table.to_csv().encode(), "item_context.csv": items.to_csv().encode()}
+    for name in ("_LOGS", "_ITEMS"):
+        own = {
+            kind: replace(file, sha256=hashlib.sha256(contents[file.name]).hexdigest())
+            for kind, file in getattr(_open_bandit, name).items()
+        }
+        monkeypatch.setattr(_open_bandit, name, own)
+        for file in own.values():
+            folder = tmp_path / file.folder
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{file.name}.gz").write_bytes(gzip.compress(contents[file.name], mtime=0))
+    return tmp_path
+
+
+def test_open_bandit_whole(published):
+    log = fetch_open_bandit(data_home=published, download_if_missing=False)
+    assert log.y.shape == (30, 5) and log.X.shape == (30, 8)
+
+
+@fuzz
+@given(data=st.data())
+def test_open_bandit_damaged(published, data):
+    """Every damage is noticed, by the archive or by the hash, and the file is named."""
+    path = published / "open_bandit" / "random" / "men.csv.gz"
+    good = path.read_bytes()
+    kind = data.draw(st.sampled_from(["cut", "byte", "content", "garbage"]))
+    bad = bytearray(good)
+    if kind == "cut":
+        bad = bad[: data.draw(st.integers(0, len(bad) - 1))]
+    elif kind == "byte":
+        bad[data.draw(st.integers(0, len(bad) - 1))] ^= data.draw(st.integers(1, 255))
+    elif kind == "content":
+        bad = bytearray(gzip.compress(gzip.decompress(good)[:-1]))
+    else:
+        bad = bytearray(data.draw(st.binary(max_size=100)))
+    try:
+        path.write_bytes(bytes(bad))
+        log = fetch_open_bandit(data_home=published, download_if_missing=False)
+        assert gzip.decompress(bytes(bad)) == gzip.decompress(good), "only the archive's own header"
+        assert len(log.y) == 30
+    except OSError as error:
+        assert str(path) in str(error)
+        assert blame(error) == ""
+    finally:
+        path.write_bytes(good)

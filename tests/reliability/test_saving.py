@@ -1,0 +1,115 @@
+"""The documented recipe: write beside the file, then rename; a save that dies harms nothing."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+
+import joblib
+import numpy as np
+import pytest
+
+from skbandit import GLMUCBPolicy
+from tests.reliability.fitted import NAMED_LOG, ROWS
+
+
+def save(policy, place):
+    """As in the how-to on policies."""
+    beside = place.with_suffix(".new")
+    joblib.dump(policy, beside)
+    os.replace(beside, place)
+
+
+def assert_same_policy(one, other):
+    assert pickle.dumps(one.select(ROWS)) == pickle.dumps(other.select(ROWS))
+    np.testing.assert_array_equal(one.covariance_, other.covariance_)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+@pytest.mark.parametrize("update_every", [None, 7])
+def test_saved_in_between_is_as_if_never_stopped(tmp_path, covariance, update_every):
+    """Also with events that wait for their window, and after choices were made."""
+    log = NAMED_LOG.assign(timestamp=np.arange(60))
+    straight = GLMUCBPolicy(covariance=covariance, update_every=update_every, random_state=0)
+    for start in range(0, 60, 12):
+        rows = slice(start, start + 12)
+        place = tmp_path / "policy.joblib"
+        if start:
+            resumed = joblib.load(place)
+            resumed.select(ROWS[:3])
+            resumed.partial_fit(ROWS[rows], log[rows])
+            straight.select(ROWS[:3])
+        straight.partial_fit(ROWS[rows], log[rows])
+        if start:
+            assert_same_policy(resumed, straight)
+        save(straight, place)
+    assert os.listdir(tmp_path) == ["policy.joblib"]
+
+
+class Unfinished(GLMUCBPolicy):
+    """Half of it is written, and the disk is full."""
+
+    def __getstate__(self):
+        return super().__getstate__() | {"last": Full()}
+
+
+class Full:
+    def __reduce__(self):
+        raise OSError("no space left on device")
+
+
+@pytest.mark.parametrize("error", [OSError])
+def test_a_save_that_fails_leaves_the_old_file(tmp_path, error):
+    place = tmp_path / "policy.joblib"
+    policy = GLMUCBPolicy(random_state=0).fit(ROWS, NAMED_LOG)
+    save(policy, place)
+    before = place.read_bytes()
+    later = Unfinished(random_state=0).fit(ROWS, NAMED_LOG)
+    with pytest.raises(error):
+        save(later, place)
+    assert place.read_bytes() == before
+    assert place.with_suffix(".new").exists(), "what is left is beside it"
+    save(policy.partial_fit(ROWS, NAMED_LOG), place)
+    assert_same_policy(joblib.load(place), policy)
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    import joblib
+    import numpy as np
+    import pandas as pd
+    from skbandit import GLMUCBPolicy
+
+    place = Path(sys.argv[1])
+    rng = np.random.default_rng(0)
+    policy = GLMUCBPolicy(covariance="full", random_state=0)
+    n = 0
+    while True:
+        shown, liked = rng.integers(20, size=50), rng.integers(2, size=50)
+        log = pd.DataFrame({"action": shown, "reward": liked})
+        policy.partial_fit(rng.normal(size=(50, 40)), log)
+        beside = place.with_suffix(".new")
+        joblib.dump(policy, beside)
+        os.replace(beside, place)
+        n += 1
+        print(n, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_a_whole_policy(tmp_path):
+    place = tmp_path / "policy.joblib"
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(place)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if int(line) == 5:
+            break
+    process.send_signal(signal.SIGKILL)
+    n_saved = 5 + len(process.stdout.read().split())
+    process.wait()
+    process.stdout.close()
+    learned = joblib.load(place).n_updates_.sum()
+    assert learned in (50 * n_saved, 50 * (n_saved + 1)), "killed between the rename and the line"
