@@ -157,7 +157,8 @@ def as_actions(y: Any) -> Any:
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None.")
     if not hasattr(y, "ndim"):
-        if not isinstance(y, Iterable) or isinstance(y, type):
+        iterable = isinstance(y, Iterable) or hasattr(y, "__array__")
+        if not iterable or isinstance(y, type):
             raise TypeError(f"y must be a log, or an array of actions, got {y!r}.")
         y = np.asarray(y) if hasattr(y, "__array__") else label_array(y)
     if y.ndim != 1:
