@@ -17,7 +17,7 @@ from skbandit.utils._compiled import compiled_exactly, inlined_exactly
 def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
     """What choices t, t + 1, ... (or greedy ones) compare, of shape (n_rows, n_arms)."""
     mean, spread, key = beliefs.mean, beliefs.spread, beliefs.key
-    x = _context(X, rule)
+    x = context(X, rule)
     scores = np.empty((len(X), len(mean)))
     for row in range(len(X)):
         x[: X.shape[1]] = X[row]
@@ -34,7 +34,7 @@ def choose_rows(
 ) -> np.ndarray:
     """The arm chosen on each row, by choices t, t + 1, ..., or by greedy ones."""
     mean, spread, key, rank = beliefs.mean, beliefs.spread, beliefs.key, beliefs.rank
-    x = _context(X, rule)
+    x = context(X, rule)
     chosen = np.empty(len(X), dtype=np.int64)
     for row in range(len(X)):
         x[: X.shape[1]] = X[row]
@@ -71,7 +71,7 @@ def learn_rows(
     rule: Rule,
 ) -> None:
     """Learn events in order; those without weight never happened."""
-    x = _context(X, rule)
+    x = context(X, rule)
     room = np.empty((2, len(x)))
     for row in range(len(X)):
         if weight[row] > 0.0:
@@ -114,7 +114,7 @@ def walk(
     """
     mean, spread, key, rank = beliefs.mean, beliefs.spread, beliefs.key, beliefs.rank
     of_event, start, arms, clock = choices.of_event, choices.start, choices.arms, beliefs.clock
-    x = _context(X, rule)
+    x = context(X, rule)
     room = np.empty((2, len(x)))
     accepted = np.empty(len(rows), dtype=np.int64)
     waiting = np.empty(len(held) + (len(rows) if len(window) else 0), dtype=np.int64)
@@ -210,6 +210,6 @@ def _is_choice(
 
 
 @compiled_exactly
-def _context(X: np.ndarray, rule: Rule) -> np.ndarray:
+def context(X: np.ndarray, rule: Rule) -> np.ndarray:
     """Room for one row, the constant feature last."""
     return np.ones(X.shape[1] + (1 if rule.intercept else 0))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from skbandit.bandit._beliefs import Beliefs, Choices, Rule
+from skbandit.bandit._passes import context
 from skbandit.bandit._posterior import moments
 from skbandit.bandit._scores import score
 from skbandit.utils._compiled import compiled_exactly
@@ -29,7 +30,7 @@ def choice_probabilities(
     1/(2q) of it.
     """
     mean, spread = beliefs.mean, beliefs.spread
-    x = np.ones(X.shape[1] + (1 if rule.intercept else 0))
+    x = context(X, rule)
     out = np.zeros((len(X), len(mean)))
     m, s = np.empty(len(mean)), np.empty(len(mean))
     for row in range(len(X)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from skbandit.utils._log import Log, column_names
@@ -79,6 +80,11 @@ def check_block_arms(log: Log, arms: Collection[Any] | None) -> None:
         raise ValueError(f"the log has arms that arms= does not name: {sorted(new, key=repr)}.")
 
 
-def note_block(error: Exception, number: int) -> None:
+@contextmanager
+def in_block(number: int) -> Iterator[None]:
     """Let an error say in which block it arose, as the rows that it names are a block's."""
-    error.add_note(f"This was in block {number}, counted from 0.")
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This was in block {number}, counted from 0.")
+        raise

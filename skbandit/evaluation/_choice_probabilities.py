@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._replay import check_uniform
+from skbandit.evaluation._replay_checks import check_uniform
 from skbandit.evaluation._replay_walk import answering, available_sets
-from skbandit.evaluation._select import behind_transformers
+from skbandit.evaluation._select import behind_transformers, known_arms, plain_labels
 from skbandit.utils._arms import Codes, code_labels
 from skbandit.utils._log import Log, read_log, read_numbers
 from skbandit.utils._sklearn_compat import count_rows
@@ -46,6 +46,12 @@ class JudgedLog:
     def weight(self) -> np.ndarray:
         """Probability under the policy over that under the policy which logged."""
         return self.logged / self.log.probability
+
+    def predicted(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of rewards q (n_events, n_arms): the logged actions', and the means over choices."""
+        assert self.of_arms is not None  # whoever has no such probabilities said so
+        of_logged = q[np.arange(len(self.log)), self.log.action]
+        return of_logged, np.einsum("ij,ij->i", self.of_arms, q)
 
 
 def read_judged_log(
@@ -84,7 +90,7 @@ def read_judged_log(
     if policy is not None and X is None:
         raise ValueError("X is None: a policy needs contexts to choose in.")
     table = _as_table(given) if policy is None else None
-    columns = _known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
+    columns = known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
     log = read_log(
         y,
         None if X is None else count_rows(X),
@@ -114,17 +120,6 @@ def _policy_of(given: Any) -> Any:
         return None
     policy, _ = behind_transformers(given, None)
     return policy if hasattr(policy, "select") or hasattr(policy, "predict") else None
-
-
-def _known_arms(policy: Any) -> list[Any] | None:
-    """Labels of the arms that a policy knows, if it tells."""
-    arms = getattr(policy, "arms_", getattr(policy, "arms", None))
-    return arms if arms is None else _plain(arms)
-
-
-def _plain(labels: Any) -> list[Any]:
-    """Labels in a list."""
-    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
 
 
 def _as_table(given: Any) -> Any:
@@ -169,7 +164,7 @@ def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.nda
     policy = copy.deepcopy(policy)  # drawing at random is a change of state
     if rule == "select" and hasattr(policy, "select_proba"):
         found = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
-        arms = _plain(policy.arms_)
+        arms = plain_labels(policy.arms_)
         if found.shape != (len(log), len(arms)):
             raise ValueError(
                 f"{name}.select_proba: shape {found.shape}, expected {(len(log), len(arms))}, one "
@@ -247,9 +242,8 @@ def _there(log: Log, n_arms: int) -> np.ndarray:
     """Which arms each event could choose from, of shape (n_events, n_arms)."""
     if log.pools is None:
         return np.broadcast_to(np.arange(n_arms) < len(log.arms), (len(log), n_arms))
-    start, arms = log.pools.start, log.pools.arms
-    sets = np.zeros((len(start) - 1, n_arms), dtype=bool)
-    sets[np.repeat(np.arange(len(start) - 1), np.diff(start)), arms] = True
+    sets = np.zeros((len(log.pools.start) - 1, n_arms), dtype=bool)
+    sets[log.pools.set_of_arm, log.pools.arms] = True
     return sets[log.pools.of_event]
 
 

@@ -352,9 +352,7 @@ def doubly_robust(
         cv=cv,
         random_state=random_state,
     )
-    q_logged = q[np.arange(len(log)), log.action]
-    q_policy = np.einsum("ij,ij->i", of_arms, q)
-    sums = doubly_robust_sums(log.reward, judged.weight, q_logged, q_policy)
+    sums = doubly_robust_sums(log.reward, judged.weight, *judged.predicted(q))
     return _estimate("doubly_robust", sums)
 
 

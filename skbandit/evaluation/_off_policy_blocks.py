@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._blocks import as_blocks, check_block_arms, note_block, read_block
+from skbandit.evaluation._blocks import as_blocks, check_block_arms, in_block, read_block
 from skbandit.evaluation._choice_probabilities import JudgedLog, read_judged_log
 from skbandit.evaluation._off_policy import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy_sums import (
@@ -140,12 +140,9 @@ class _Task:
 
     def __call__(self, number: int, block: Any) -> _Sums:
         """Sums over the events of a block; nothing if it has none."""
-        try:
+        with in_block(number):
             X, y = read_block(block, self.features)
             return self._sums(X, y) if len(y) else {}
-        except Exception as error:
-            note_block(error, number)
-            raise
 
     def _sums(self, X: Any, y: Any) -> _Sums:
         given = y[self.policy] if isinstance(self.policy, str) else self.policy
@@ -155,27 +152,20 @@ class _Task:
         if judged.of_arms is not None:
             check_block_arms(judged.log, self.arms)
         if self.reward_model is not None:
-            q_logged, q_policy = _predictions(self.reward_model, X, judged)
-            sums["doubly_robust"] = doubly_robust_sums(reward, weight, q_logged, q_policy)
+            q = _predictions(self.reward_model, X, judged)
+            sums["doubly_robust"] = doubly_robust_sums(reward, weight, *judged.predicted(q))
         return sums
 
 
-def _predictions(model: Any, X: Any, judged: JudgedLog) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted rewards of the logged actions, and their means over the policy's choices."""
-    log, of_arms = judged.log, judged.of_arms
+def _predictions(model: Any, X: Any, judged: JudgedLog) -> np.ndarray:
+    """Predicted rewards, of shape (n_events, n_arms)."""
     if X is None:
         raise ValueError("the reward model needs contexts: name their columns, features=[...].")
-    if of_arms is None:
+    if judged.of_arms is None:
         raise ValueError(
             "a reward model needs a policy, which has probabilities of all arms: a column has "
             "those of the logged actions alone."
         )
-    q = _by_arm(model, X, judged.arms)
-    return q[np.arange(len(log)), log.action], np.einsum("ij,ij->i", of_arms, q)
-
-
-def _by_arm(model: Any, X: Any, arms: list[Any]) -> np.ndarray:
-    """Predicted rewards, of shape (n_events, n_arms)."""
     if not isinstance(model, Mapping):
         model, X = behind_transformers(model, X)
         if not hasattr(model, "predict_reward"):
@@ -184,12 +174,12 @@ def _by_arm(model: Any, X: Any, arms: list[Any]) -> np.ndarray:
                 f"got {type(model).__name__}."
             )
     known = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
-    unknown = [arm for arm in arms if arm not in known]
+    unknown = [arm for arm in judged.arms if arm not in known]
     if unknown:
         raise ValueError(f"reward_model knows nothing of arm {unknown[0]!r}, only of {known}.")
     if isinstance(model, Mapping):
-        return np.column_stack([expected_reward(model[arm], X) for arm in arms])
-    return model.predict_reward(X)[:, [known.index(arm) for arm in arms]]
+        return np.column_stack([expected_reward(model[arm], X) for arm in judged.arms])
+    return model.predict_reward(X)[:, [known.index(arm) for arm in judged.arms]]
 
 
 def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[_Sums]:

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skbandit.evaluation._replay_checks import check_clipped, check_kept, check_uniform
 from skbandit.evaluation._replay_result import FEW, ReplayResult, Terms, Walk, too_few
 from skbandit.evaluation._replay_walk import Chance, Draws, draw, walk_log
-from skbandit.evaluation._select import behind_transformers
+from skbandit.evaluation._select import behind_transformers, known_arms
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._log import Log, read_log
 from skbandit.utils._sklearn_compat import count_rows
@@ -221,12 +221,11 @@ def replay(
 def read_replayed(policy: Any, X: Any, y: Any, **parts: Any) -> tuple[Any, Log]:
     """Contexts whose rows can be taken, and the log of as many events, its arms sorted."""
     (X,) = indexable(X)
-    arms = getattr(policy, "arms_", getattr(policy, "arms", None))
-    log = read_log(y, count_rows(X), columns=None if arms is None else list(arms), **parts)
-    return X, with_sorted_arms(log)
+    log = read_log(y, count_rows(X), columns=known_arms(policy), **parts)
+    return X, _with_sorted_arms(log)
 
 
-def with_sorted_arms(log: Log) -> Log:
+def _with_sorted_arms(log: Log) -> Log:
     """The log with arms in an order that tells a policy nothing of when they were logged."""
     labels = log.arms.tolist()
     try:
@@ -240,8 +239,7 @@ def with_sorted_arms(log: Log) -> Log:
     pools = log.pools
     if pools is not None:
         arms = number[pools.arms]
-        of_set = np.repeat(np.arange(len(pools.start) - 1), np.diff(pools.start))
-        pools = replace(pools, arms=arms[np.lexsort((arms, of_set))])
+        pools = replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
     return replace(log, arms=log.arms[order], action=number[log.action], pools=pools)
 
 

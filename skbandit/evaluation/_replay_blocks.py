@@ -8,17 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import indexable
 
-from skbandit.evaluation._blocks import as_blocks, check_block_arms, note_block, read_block
+from skbandit.evaluation._blocks import as_blocks, check_block_arms, in_block, read_block
 from skbandit.evaluation._off_policy_sums import EventSums, ips_sums
 from skbandit.evaluation._replay import (
     Plan,
     check_plays,
+    read_replayed,
     seeds_of_runs,
     started,
     walk_part,
-    with_sorted_arms,
 )
 from skbandit.evaluation._replay_checks import check_clipped, check_kept
 from skbandit.evaluation._replay_result import FEW, ReplayResult, Terms, Walk, too_few
@@ -26,7 +25,7 @@ from skbandit.evaluation._replay_walk import Chance, draw
 from skbandit.evaluation._select import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._arms import Codes, code_labels, label_array
-from skbandit.utils._log import Log, read_log
+from skbandit.utils._log import Log
 
 
 def replay_blocks(
@@ -133,7 +132,7 @@ def replay_blocks(
     kept = _Kept()
     replayed = None
     for number, block in enumerate(as_blocks(blocks)):
-        try:
+        with in_block(number):
             X, y = read_block(block, features)
             if not len(y):
                 continue
@@ -145,9 +144,6 @@ def replay_blocks(
             draws = draw(log.probability, acceptance, chance, deployment_share=deployment_share)
             left = None if max_accepted is None else max_accepted - kept.n_learning
             kept.add(walk_part(replayed, X, log, draws, plan, left), log, acceptance)
-        except Exception as error:
-            note_block(error, number)
-            raise
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
     if replayed is None:
@@ -159,16 +155,9 @@ def _read(policy: Any, X: Any, y: Any, arms: Sequence[Any] | None) -> tuple[Any,
     """Contexts whose rows can be taken, and the log of as many events, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
-    (X,) = indexable(X)
-    columns = getattr(policy, "arms_", getattr(policy, "arms", None))
-    log = read_log(
-        y,
-        np.shape(X)[0],
-        arms=() if arms is None else arms,
-        columns=None if columns is None else list(columns),
-    )
+    X, log = read_replayed(policy, X, y, arms=() if arms is None else arms)
     check_block_arms(log, arms)
-    return X, with_sorted_arms(log)
+    return X, log
 
 
 @dataclass

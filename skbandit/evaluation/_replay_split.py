@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state, indexable
 
-from skbandit.utils._log import check_in_order, read_times
+from skbandit.utils._log import check_in_order, column_names, read_times
 
 
 class ReplaySplit(BaseCrossValidator):
@@ -157,6 +157,5 @@ def _part(rows: np.ndarray, share: float, rng: np.random.RandomState) -> np.ndar
 
 def _check_in_order(y: Any) -> None:
     """Require that the timestamps of a log, if it has any, do not decrease."""
-    names = getattr(y, "columns", getattr(getattr(y, "dtype", None), "names", None))
-    if names is not None and "timestamp" in names:
+    if "timestamp" in (column_names(y) or ()):
         check_in_order(read_times(y["timestamp"], len(y)), "a split in time")

@@ -51,6 +51,17 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     return policy.select(X, available=available)
 
 
+def known_arms(policy: Any) -> list[Any] | None:
+    """Labels of the arms that a policy knows, if it tells."""
+    arms = getattr(policy, "arms_", getattr(policy, "arms", None))
+    return arms if arms is None else plain_labels(arms)
+
+
+def plain_labels(labels: Any) -> list[Any]:
+    """Labels in a list."""
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+
+
 def behind_transformers(policy: Any, X: Any) -> tuple[Any, Any]:
     """The policy in a Pipeline or a fitted search, and the rows as it sees them."""
     if hasattr(policy, "best_estimator_"):

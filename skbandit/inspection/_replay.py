@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
+from skbandit.evaluation._select import behind_transformers
 from skbandit.inspection._style import PALETTE, axes_or_new, wrapped
 
 if TYPE_CHECKING:
@@ -232,8 +233,7 @@ def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
 
 def _name(policy: Any) -> str:
     """The class of a policy, of the last step if it is a Pipeline."""
-    policy = getattr(policy, "best_estimator_", policy)
-    return type(policy.steps[-1][1] if hasattr(policy, "steps") else policy).__name__
+    return type(behind_transformers(policy, None)[0]).__name__
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:

@@ -29,11 +29,15 @@ class Pools:
         """Number of arms of each event."""
         return np.diff(self.start)[self.of_event]
 
+    @property
+    def set_of_arm(self) -> np.ndarray:
+        """Which set each entry of `arms` is in."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
     def contains(self, action: np.ndarray) -> np.ndarray:
         """Whether each event's own set holds its action."""
         n_arms = int(max(self.arms.max(initial=0), action.max(initial=0))) + 1
-        n_sets = len(self.start) - 1
-        held = np.repeat(np.arange(n_sets), np.diff(self.start)) * n_arms + self.arms
+        held = self.set_of_arm * n_arms + self.arms
         return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
 
     def take(self, rows: np.ndarray | slice) -> Pools:

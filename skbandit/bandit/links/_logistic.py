@@ -14,10 +14,7 @@ from skbandit.utils._compiled import compiled_exactly
 @compiled_exactly
 def sigmoid(z: float) -> float:
     """σ(z) without overflow."""
-    if z >= 0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)
+    return _sigmoids(z)[1]
 
 
 @compiled_exactly
