@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from numbers import Real
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Thompson sampling's probabilities are within 1/(2 * this) of the truth.
 _QUANTILES = 250
+# Choices of several threads are counted one after the other, so that no two share their chance.
+_COUNTING = Lock()
 
 
 class GLMUCBPolicy(ArmLearner):
@@ -364,12 +367,17 @@ class GLMUCBPolicy(ArmLearner):
 
         X = self._ready(X, available)
         beliefs, sets, labels = self._choices(len(X), available)
-        t = int(beliefs.clock[1]) if exploring else -1
-        rule = read_rule(self, self._seed)
-        chosen = choose_rows(X, sets, t, self._alphas()[0], beliefs, rule)
-        if exploring:
-            self._beliefs.clock[1] += len(X)
-        return labels[chosen]
+        alpha, rule = self._alphas()[0], read_rule(self, self._seed)
+        t = self._count_choices(len(X)) if exploring else -1
+        return labels[choose_rows(X, sets, t, alpha, beliefs, rule)]
+
+    def _count_choices(self, n: int) -> int:
+        """Number of the first of so many further choices."""
+        clock = self._beliefs.clock
+        with _COUNTING:
+            t = int(clock[1])
+            clock[1] += n
+        return t
 
     def _scores(self, X: Any, t: int) -> np.ndarray:
         """Scores of all arms for choices t, t + 1, ..., or for greedy ones."""

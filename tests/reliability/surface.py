@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import (
@@ -51,8 +52,10 @@ class Use:
     name: str
     call: Any = field(repr=False)
     inputs: dict[str, Any] = field(repr=False)
+    needs: str = "skbandit"  # a package
 
     def __call__(self, **changed: Any) -> np.ndarray:
+        pytest.importorskip(self.needs, reason=f"{self.needs} is not installed")
         return np.asarray(self.call(**(self.inputs | changed)))
 
 
@@ -69,7 +72,7 @@ def ramp_predicts(X):
 
 
 def threshold(X, y, attributes, sample_weight):
-    clf = ConstrainedThreshold(LogisticRegression(solver="liblinear"), constraints=GOALS, cv=3)
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=GOALS, cv=3)
     clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
     return clf.decision_function(X)
 

@@ -35,9 +35,11 @@ class Interrupt:
         sys.setprofile(self.before)
 
     def __call__(self, frame, event, arg):
+        if event != "call" or frame.f_code.co_name == "<genexpr>":
+            return  # Python swallows what is raised as a generator is closed
         file = frame.f_code.co_filename
         # no signal is noticed inside compiled code
-        if event == "call" and file.startswith(OURS) and not file.endswith(COMPILED):
+        if file.startswith(OURS) and not file.endswith(COMPILED):
             self.seen += 1
             if self.seen == self.k:
                 sys.setprofile(self.before)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -125,11 +126,18 @@ def test_repeated_replay(backend):
 
 
 def test_select_in_threads_makes_choices_of_its_own():
-    """However choices of several threads interleave, arms are arms and the policy stays whole."""
+    """However choices of several threads interleave, each batch has random numbers of its own."""
     policy = GLMUCBPolicy(exploration="thompson", random_state=0).fit(X, NAMED_LOG)
+    one_by_one = copy.deepcopy(policy)
+    expected = [one_by_one.select(X).tolist() for _ in range(400)]
     coef = policy.coef_
-    with ThreadPoolExecutor(4) as pool:
-        chosen = np.concatenate(list(pool.map(lambda _: policy.select(X), range(20))))
-    assert set(chosen) <= set(policy.arms_)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            chosen = [*pool.map(lambda _: policy.select(X).tolist(), range(400))]
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(chosen) == sorted(expected)
     np.testing.assert_array_equal(policy.coef_, coef)
     pickle.loads(pickle.dumps(policy)).partial_fit(X, NAMED_LOG)
