@@ -16,7 +16,6 @@ from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._base import ConstrainedClassifierMixin
@@ -28,6 +27,7 @@ from skbandit.constrained._input import (
     read_rows,
     with_weights,
 )
+from skbandit.constrained._out_of_fold import out_of_fold_scores, responses, tested_rows
 from skbandit.constrained._problem import what_counts
 from skbandit.constrained._report import add_margins, missed
 from skbandit.constrained._threshold import best_threshold
@@ -42,8 +42,6 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     feature_names,
     fit_context,
-    params_of_rows,
-    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -341,12 +339,21 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         else:
             splitter = check_cv(self.cv, y, classifier=True)
             splits = list(splitter.split(X, y, **split_params))
-            tested = _tested(splits, len(y))
+            tested = tested_rows(splits, len(y))
             tested_data = with_weights(data, tested.astype(float))
             goals = declared.bind(tested_data, margin=self.margin)
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
             self._read_response(self.estimator_)
-            scores = self._out_of_fold(X, y, fit_params, splits)
+            scores = out_of_fold_scores(
+                self.estimator,
+                X,
+                y,
+                fit_params,
+                splits,
+                self.response_method_,
+                self._classes,
+                self.n_jobs,
+            )
         if X_extra is not None:
             with blamed_on_extra():
                 scores = np.append(scores, self._scores(X_extra))
@@ -409,22 +416,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
 
-    def _out_of_fold(
-        self, X: Any, y: np.ndarray, params: dict[str, Any], splits: list[tuple[Any, Any]]
-    ) -> np.ndarray:
-        """Scores of rows by models that have not seen them; nan for rows never tested."""
-        method = self.response_method_
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold_scores)(
-                clone(self.estimator), X, y, params, train, test, method, self._classes
-            )
-            for train, test in splits
-        )
-        scores = np.full(len(y), np.nan)
-        for (_, test), of_fold in zip(splits, found, strict=True):
-            scores[test] = of_fold
-        return scores
-
     def _choose(self, scores: np.ndarray, goals: Goals) -> None:
         """Set the threshold, or say what could not be met."""
         objective, constraints, used = what_counts(
@@ -483,61 +474,8 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         return self.estimator_.predict_log_proba(X)
 
     def _scores(self, X: Any) -> np.ndarray:
-        return _responses(self.estimator_, X, self.response_method_, self._classes)
+        return responses(self.estimator_, X, self.response_method_, self._classes)
 
     @property
     def _shift(self) -> float:
         return -self._classes.orientation * self.threshold_
-
-
-def _tested(splits: list[tuple[Any, Any]], n_rows: int) -> np.ndarray:
-    """Which rows are in a test part; none may be in several."""
-    times = np.zeros(n_rows, dtype=int)
-    for _, test in splits:
-        times[test] += 1
-    if (times > 1).any():
-        row = int(np.flatnonzero(times > 1)[0])
-        raise ValueError(
-            f"cv tests row {row} {times[row]} times, and a row has one score: choose a cv that "
-            "tests each row once at most, such as StratifiedKFold(shuffle=True)."
-        )
-    return times > 0
-
-
-def _fold_scores(
-    estimator: Any,
-    X: Any,
-    y: np.ndarray,
-    params: dict[str, Any],
-    train: Any,
-    test: Any,
-    method: str,
-    classes: Classes,
-) -> np.ndarray:
-    """Fit on the training part of a fold, score the test part."""
-    if len(np.unique(y[train])) < 2:
-        raise ValueError(
-            "cv trains on one class only: with few rows of a class, choose fewer folds or a "
-            "stratified cv."
-        )
-    whole = {name: value for name, value in params.items() if name.endswith("_extra")}
-    sliced = {name: value for name, value in params.items() if name not in whole}
-    sliced = params_of_rows(X, sliced, indices=train)
-    estimator.fit(rows_of(X, train), y[train], **sliced, **whole)
-    return _responses(estimator, rows_of(X, test), method, classes)
-
-
-def _responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
-    """Responses for the positive class, signed to speak for ``classes.labels[1]``."""
-    values = np.asarray(getattr(estimator, method)(X), dtype=float)
-    if method == "predict_proba":
-        column = np.asarray(estimator.classes_).tolist().index(classes.positive)
-        values = classes.orientation * values[:, column]
-    values = values.ravel()
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(
-            f"{type(estimator).__name__}.{method} answers {values[row]} in row {row}: a threshold "
-            "needs finite scores."
-        )
-    return values

@@ -6,77 +6,25 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.dummy import DummyRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.datasets import fetch_open_bandit, make_bandit_log
+from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import OffPolicyEstimate, doubly_robust, ips, replay, snips
-from skbandit.evaluation._off_policy_sums import (
-    EventSums,
-    doubly_robust_sums,
-    ips_sums,
-    snips_sums,
-)
 from skbandit.exceptions import ReplayCoverageWarning
+from tests.evaluation.logs import Greedy, Softmax, logged
 
 small = pytest.mark.filterwarnings(  # what is tested are numbers, on logs of a few events
     "ignore::skbandit.exceptions.ReplayCoverageWarning"
 )
 
 
-class Softmax:
-    """A policy with known probabilities: one column of scores an arm, masked."""
-
-    def __init__(self, arms, scale=1.0):
-        self.arms_ = np.array(list(arms))
-        self.scale = scale
-        self.rng = np.random.default_rng(0)
-
-    def select_proba(self, X, *, available=None):
-        self.rng.random()  # choosing may change the state
-        self.asked = available
-        scores = np.exp(self.scale * np.asarray(X)[:, : len(self.arms_)])
-        if available is not None:
-            scores *= [[arm in pool for arm in self.arms_] for pool in available]
-        return scores / scores.sum(axis=1, keepdims=True)
-
-    def select(self, X, *, available=None):
-        raise AssertionError("the probabilities say more than one draw")
-
-    def predict(self, X, *, available=None):
-        return self.arms_[self.select_proba(X, available=available).argmax(axis=1)]
-
-
-class Greedy:
-    """A policy without probabilities."""
-
-    def __init__(self, arms):
-        self.arms = np.array(list(arms))
-
-    def select(self, X, *, available=None):
-        return self.arms[np.asarray(X)[:, : len(self.arms)].argmax(axis=1)]
-
-
-def logged(n=400, seed=0, arms=("b", "c", "a")):
-    """Contexts, and a log with propensities, by a softmax policy."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    p = Softmax(arms, 0.5).select_proba(X)
-    action = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
-    y = pd.DataFrame({"action": np.array(arms)[action]})
-    y["reward"] = (rng.random(n) < 0.3 + 0.3 * (X[np.arange(n), action] > 0)).astype(int)
-    y["propensity"] = p[np.arange(n), action]
-    return X, y
-
-
 ALL = [ips, snips, doubly_robust]
 
 
-# --- the numbers ---------------------------------------------------------------------------
+# --- the numbers -------------------------------------------------------------------------
 
 
 @small
@@ -184,62 +132,7 @@ def test_interval_lift_repr():
         estimate.interval(95)
 
 
-# --- sums ----------------------------------------------------------------------------------
-
-
-def sums_of(kind, reward, weight, q, q_policy):
-    if kind == "doubly_robust":
-        return doubly_robust_sums(reward, weight, q, q_policy)
-    return {"ips": ips_sums, "snips": snips_sums}[kind](reward, weight)
-
-
-@pytest.mark.parametrize("kind", ["ips", "snips", "doubly_robust"])
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_parts_add_up(kind, data):
-    n = data.draw(st.integers(2, 20))
-    number = st.floats(-1e3, 1e3)
-    reward, q, q_policy = (
-        np.array(data.draw(st.lists(number, min_size=n, max_size=n))) for _ in range(3)
-    )
-    weights = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
-    weight = np.array(data.draw(st.lists(weights, min_size=n, max_size=n)))
-    cut = data.draw(st.integers(1, n - 1))
-    whole = sums_of(kind, reward, weight, q, q_policy)
-    one = sums_of(kind, reward[:cut], weight[:cut], q[:cut], q_policy[:cut])
-    two = sums_of(kind, reward[cut:], weight[cut:], q[cut:], q_policy[cut:])
-    for parts in (one + two, two + one):
-        assert parts.n == whole.n
-        size = 1 + abs(weight).max() * (abs(reward).max() + abs(q).max()) + abs(q_policy).max()
-        for name in vars(EventSums(*[0] * 9)):
-            power = 2 if name in ("ee", "ed") else 1
-            wanted = getattr(whole, name)
-            assert getattr(parts, name) == pytest.approx(wanted, rel=1e-9, abs=1e-9 * size**power)
-
-
-def test_many_parts_of_rewards_far_from_zero():
-    rng = np.random.default_rng(0)
-    reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
-    parts = [snips_sums(reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
-    total = sum(parts[1:], parts[0])
-    residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
-    error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
-    assert total.standard_error == pytest.approx(error, rel=1e-5)
-    assert total.value == pytest.approx(np.average(reward, weights=weight), rel=1e-13)
-    assert parts[0].standard_error is np.nan
-
-
-def test_the_delta_method_agrees_with_leaving_events_out():
-    rng = np.random.default_rng(0)
-    reward, weight = rng.normal(size=500), rng.exponential(size=500)
-    sums = snips_sums(reward, weight)
-    total, weights = weight @ reward, weight.sum()
-    without = (total - weight * reward) / (weights - weight)
-    jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
-    assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
-
-
-# --- forms of a policy ---------------------------------------------------------------------
+# --- forms of a policy -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -407,198 +300,3 @@ def test_arms_that_the_log_has_not():
     q_c = np.repeat(q_c, 200)
     of_c = 0.5 * q_c + weight_c * (y["reward"] - q_c)
     assert estimate.mean_reward == pytest.approx(rest.mean_reward - of_c.mean() + q)
-
-
-# --- what the log cannot tell --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("estimator", ALL)
-def test_nothing_logged_that_the_policy_would_do(estimator):
-    X, y = logged()
-    y = y.assign(available=[("a", "b", "c", "d")] * 400)
-    table = pd.DataFrame({"d": 1.0}, index=y.index).assign(a=0.0)
-    with pytest.warns(ReplayCoverageWarning, match="never chooses what was logged") as caught:
-        estimate = estimator(table, X, y)
-    assert caught[0].filename == __file__
-    assert np.isnan([estimate.mean_reward, estimate.standard_error]).all()
-    assert estimate.effective_sample_size == 0
-    assert "nan" in repr(estimate)
-
-
-@pytest.mark.parametrize("estimator", ALL)
-def test_few_events_speak_for_the_policy(estimator):
-    X, y = logged()
-    probability = np.full((400, 3), [0.0, 0.0, 1.0])
-    y["propensity"] = np.where(np.arange(400) < 5, 1e-3, 0.9)
-    with pytest.warns(ReplayCoverageWarning, match=r"count as \d\.\d only"):
-        estimator(probability, X, y)
-
-
-@pytest.mark.parametrize("estimator", ALL)
-def test_propensities_that_cannot_be(estimator):
-    X, y = logged()
-    policy = Softmax(["c", "a", "b"])
-    with pytest.warns(
-        ReplayCoverageWarning, match="the weights average 2.* propensities are wrong"
-    ):
-        estimator(policy, X, y.assign(propensity=y["propensity"] / 2))
-    estimator(policy, X, y)  # without a warning: warnings are errors
-
-
-@pytest.mark.parametrize("estimator", ALL)
-def test_no_propensities_though_the_log_is_not_uniform(estimator):
-    X = np.zeros((400, 1))
-    y = pd.DataFrame({"action": ["a"] * 300 + ["b"] * 100, "reward": 1.0})
-    with pytest.warns(UserWarning, match="not chosen uniformly: 'a' on 300 events") as caught:
-        estimator(np.full((400, 2), 0.5), X, y)
-    assert caught[0].filename == __file__
-
-
-# --- bad input -----------------------------------------------------------------------------
-
-
-BAD_LOGS = {
-    "propensity 0": (lambda y: y.assign(propensity=0.0), r"propensity must be in \(0, 1\]"),
-    "propensity 2": (lambda y: y.assign(propensity=2.0), r"in \(0, 1\].*row 0 has 2"),
-    "propensity nan": (lambda y: y.assign(propensity=np.nan), "propensity is missing on row 0"),
-    "reward nan": (lambda y: y.assign(reward=np.nan), "reward is missing on row 0"),
-    "no reward": (lambda y: y[["action"]], "the log has no rewards"),
-    "no action": (lambda y: y[["reward"]], "no column 'action'"),
-    "empty": (lambda y: y[:0], "empty"),
-    "short": (lambda y: y[:10], "y has 10 events for 400 rows of X"),
-    "unnamed": (lambda y: y[["reward", "propensity"]].to_numpy(), "no column names"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_LOGS)
-@pytest.mark.parametrize("estimator", ALL)
-def test_bad_logs(estimator, case):
-    change, message = BAD_LOGS[case]
-    X, y = logged()
-    X = X[:0] if case == "empty" else X
-    with pytest.raises(ValueError, match=message):
-        estimator(Softmax(["c", "a", "b"]), X, change(y))
-
-
-def frame(**columns):
-    return pd.DataFrame(columns, index=range(400))
-
-
-BAD_PROBABILITIES = {
-    "sum": (np.full((400, 3), 0.3), r"must sum to 1: those of row 0 to 0\.9"),
-    "named sum": (frame(a=0.5, b=0.6), r"must sum to 1: those of row 0 to 1\.1"),
-    "negative": (frame(a=-0.5, b=1.5), r"in \[0, 1\]: row 0 has -0\.5"),
-    "above 1": (np.full(400, 1.2), r"in \[0, 1\]: row 0 has 1\.2"),
-    "missing": (frame(a=np.nan, b=1.0), r"in \[0, 1\]: row 0 has nan"),
-    "one missing": (np.append(np.full(399, 0.5), np.nan), "missing on row 399"),
-    "width": (np.full((400, 4), 0.25), r"shape \(400, 4\), expected \(400, 3\).*'a', 'b', 'c'"),
-    "length": (np.full((5, 3), 1 / 3), r"shape \(5, 3\), expected \(400, 3\)"),
-    "length of one": (np.full(5, 1.0), "5 entries for 400 events"),
-    "other arms": (frame(x=0.5, z=0.5), r"no arm of the log, .* is among \['x', 'z'\]"),
-    "twice": (pd.concat([frame(a=0.5), frame(a=0.5)], axis=1), "two columns are of the same arm"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_PROBABILITIES)
-def test_bad_probabilities(case):
-    X, y = logged()
-    given, message = BAD_PROBABILITIES[case]
-    with pytest.raises(ValueError, match=message):
-        snips(given, X, y)
-
-
-def test_choices_that_were_not_there():
-    X, y = logged()
-    y["available"] = [("a", "b", "c")] * 399 + [(y["action"].iloc[-1],)]
-    one = np.full((400, 3), 1 / 3)
-    with pytest.raises(ValueError, match=r"row 399: arm '\w' is chosen with probability 0\.333"):
-        ips(one, X, y)
-    away = "b" if y["action"].iloc[-1] == "a" else "a"
-    greedy = Greedy([away])
-    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, and was not"):
-        ips(greedy, X, y)
-
-
-class Broken(Softmax):
-    def select_proba(self, X, *, available=None):
-        return super().select_proba(X, available=available)[:, :2]
-
-    def select(self, X, *, available=None):
-        return self.arms_[:1]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda X, y: ips(Softmax, X, y), TypeError, "Softmax is a class"),
-        (lambda X, y: ips("greedy", X, y), TypeError, "expected a fitted policy"),
-        (lambda X, y: ips(object(), X, y), TypeError, "got object"),
-        (lambda X, y: ips(Greedy("abc"), None, y), ValueError, "a policy needs contexts"),
-        (lambda X, y: ips(Greedy("abc"), X, y, rule="greedy"), ValueError, "rule must be"),
-        (
-            lambda X, y: ips(Greedy("abc"), X, y, rule="predict"),
-            ValueError,
-            "Greedy has no predict: choose rule='select'",
-        ),
-        (
-            lambda X, y: ips(Broken("abc"), X, y),
-            ValueError,
-            r"Broken\.select_proba: shape \(400, 2\), expected \(400, 3\)",
-        ),
-        (
-            lambda X, y: doubly_robust(np.full(400, 0.5), X, y),
-            ValueError,
-            "needs the probabilities of all arms",
-        ),
-        (
-            lambda X, y: doubly_robust(np.full((400, 3), 1 / 3), None, y),
-            ValueError,
-            "the reward model needs contexts",
-        ),
-        (
-            lambda X, y: ips(np.full((400, 2), 0.5), X, [1, "a"] * 200, reward=y["reward"]),
-            ValueError,
-            "cannot be sorted.*give a DataFrame",
-        ),
-    ],
-)
-def test_bad_calls(call, error, message):
-    with pytest.raises(error, match=message):
-        call(*logged())
-
-
-def test_a_policy_that_answers_too_little():
-    X, y = logged()
-    broken = Broken("abc")
-    broken.predict = broken.select
-    with pytest.raises(
-        ValueError, match=r"Broken\.predict answered 400 rows with an array of shape \(1,\)"
-    ):
-        ips(broken, X, y, rule="predict")
-
-
-# --- real data -----------------------------------------------------------------------------
-
-
-@pytest.mark.realdata
-def test_open_bandit(real_data):
-    """Each policy, judged on the other's log, earns what it did: within 2.6 standard errors."""
-    logs = {
-        name: fetch_open_bandit(name, data_home=real_data, download_if_missing=False)
-        for name in ("random", "bts")
-    }
-    random, bts = logs["random"], logs["bts"]
-    # Thompson sampling knew the position only; what it chose there, time and again
-    share = pd.crosstab(bts.position, bts.y["action"], normalize="index")
-    as_bts = share.loc[random.position].reset_index(drop=True)
-    as_random = np.full((len(bts.y), 34), 1 / 34)
-    for log, policy, other in ((random, as_bts, bts), (bts, as_random, random)):
-        truth, error = other.y["reward"].mean(), other.y["reward"].sem()
-        for estimator in ALL:
-            estimate = estimator(policy, log.X, log.y)
-            spread = np.hypot(estimate.standard_error, error)
-            assert abs(estimate.mean_reward - truth) < 2.6 * spread, estimate
-            assert estimate.n_events == 10_000
-    # the log of Thompson sampling says little of what it rarely did
-    assert ips(as_random, None, bts.y).effective_sample_size < 2000
-    assert ips(as_bts, None, random.y).effective_sample_size > 2000

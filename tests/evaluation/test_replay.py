@@ -1,63 +1,23 @@
-"""replay: which events it keeps, what a policy gets to see, and what it refuses."""
+"""replay: which events it keeps, and what a policy gets to see."""
 
 import pickle
-import re
 from itertools import pairwise
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbandit import GLMUCBPolicy
-from skbandit.datasets import fetch_open_bandit, make_bandit_log
-from skbandit.evaluation import ReplayScorer, replay, select
-from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import replay
+from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
 
-NOTHING = np.zeros((12, 1))
-Y = pd.DataFrame(
-    {
-        "action": list("abcabcabcabc"),
-        "reward": [0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0],
-    }
-)
 few = pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 
 
-def uniform_log(n, arms=("a", "b", "c"), seed=0, **columns):
-    rng = np.random.default_rng(seed)
-    y = pd.DataFrame({"action": rng.choice(arms, n), "reward": rng.random(n) < 0.3})
-    return rng.normal(size=(n, 2)), y.assign(**columns)
-
-
-def uneven_log(n, seed=0):
-    """Three arms, logged with propensities that depend on the context."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    p = np.where(X[:, :1] > 0, [[0.2, 0.3, 0.5]], [[0.6, 0.2, 0.2]])
-    arm = (rng.random(n)[:, None] > p.cumsum(axis=1)[:, :2]).sum(axis=1)
-    reward = (rng.random(n) < 0.2 + 0.2 * arm).astype(int)
-    y = {"action": arm, "reward": reward, "propensity": p[np.arange(n), arm]}
-    return X, pd.DataFrame(y)
-
-
-def generic(policy):
-    """The same policy without its own walk."""
-
-    class Plain(type(policy)):
-        def _walk_log(self, *args, **kwargs):
-            return None
-
-    return Plain(**policy.get_params())
-
-
-# --- which events are kept -----------------------------------------------------------------
+# --- which events are kept ---------------------------------------------------------------
 
 
 @few
@@ -163,7 +123,7 @@ def test_the_order_of_arms_tells_nothing_of_later_events():
     assert result.history["event"].tolist() == list(range(2, 60, 4))
 
 
-# --- what the policy gets to see -----------------------------------------------------------
+# --- what the policy gets to see ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("deployment_share", [0.0, 0.3])
@@ -271,7 +231,7 @@ def test_rule():
     assert not replay(EpsilonGreedy(1.0), X, y).history.equals(greedy.history)
 
 
-# --- buckets, parts, orders, repeats -------------------------------------------------------
+# --- buckets, parts, orders, repeats -----------------------------------------------------
 
 
 def test_deployment_bucket():
@@ -355,7 +315,7 @@ def test_random_state_of_the_policy():
     assert runs.runs[:1].equals(seeded.runs)
 
 
-# --- a compiled pass -----------------------------------------------------------------------
+# --- a compiled pass ---------------------------------------------------------------------
 
 TIMED = {"update_every": 3000.0}
 
@@ -409,264 +369,3 @@ def test_a_policy_may_walk_the_log_itself(options):
     )
     pd.testing.assert_frame_equal(own.history, event_by_event.history)
     assert own.n_events == event_by_event.n_events
-
-
-# --- data of many kinds --------------------------------------------------------------------
-
-
-def test_forms_of_a_log():
-    X, y = uneven_log(300)
-    expected = replay(EpsilonGreedy(), X, y, random_state=0).history
-    structured = y.to_records(index=False)
-    parts = {name: y[name].tolist() for name in ("reward", "propensity")}
-    actions = y["action"]
-    for log, more in ((structured, {}), (actions.to_numpy(), parts), (actions.tolist(), parts)):
-        assert replay(EpsilonGreedy(), X, log, random_state=0, **more).history.equals(expected)
-    polars = pytest.importorskip("polars")
-    found = replay(EpsilonGreedy(), polars.DataFrame(X), polars.DataFrame(y), random_state=0)
-    assert found.history.equals(expected)
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, csr_array, np.asarray, list])
-def test_rows_keep_their_type(kind):
-    X, y = uniform_log(60)
-    diary = []
-    replay(Recorder(diary=diary), kind(X), y)
-    assert {type(rows) for _, rows, _ in diary} == {type(kind(X))}
-
-
-def test_arms_that_are_tuples():
-    X, y = uniform_log(300, [0, 1, 2])
-    arms = [("home", 1), ("home", 2), ("news", 1)]
-    y["action"] = [arms[k] for k in y["action"]]
-    result = replay(Always(("home", 2)), X, y)
-    assert set(result.history["action"]) == {("home", 2)}
-    assert result.n_accepted == y["action"].tolist().count(("home", 2))
-
-
-def test_classifiers_without_available():
-    X, y = uniform_log(300)
-
-    class Classifier:
-        def predict(self, X):
-            return np.where(X[:, 0] > 0, "a", "b")
-
-    result = replay(Classifier(), X, y, rule="predict")
-    assert (
-        result.history["event"].tolist()
-        == np.flatnonzero(np.where(X[:, 0] > 0, "a", "b") == y["action"]).tolist()
-    )
-
-
-def test_behind_transformers_and_in_a_search():
-    log = make_bandit_log(2000, 4, 2, base_rate=0.3, random_state=0)
-    scaler = StandardScaler().fit(log.X)
-    policy = GLMUCBPolicy(random_state=0)
-    expected = replay(policy, scaler.transform(log.X), log.y).history
-    model = make_pipeline(scaler, policy)
-    assert replay(model, log.X, log.y).history.equals(expected)
-    search = GridSearchCV(model, {}, scoring=ReplayScorer(random_state=0), cv=2).fit(log.X, log.y)
-    best = search.best_estimator_
-    expected = replay(best[-1], best[0].transform(log.X), log.y).history
-    for one in (search, best, make_pipeline(FunctionTransformer(), best)):
-        assert replay(one, log.X, log.y).history.equals(expected)
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        replay(make_pipeline(StandardScaler(), policy), log.X, log.y)
-
-
-def test_select_behind_transformers():
-    X, y = uniform_log(100)
-    policy = EpsilonGreedy(0.0).fit(X, y)
-    model = make_pipeline(StandardScaler().fit(X), policy)
-    assert select(model, X[:5]).tolist() == policy.select(X[:5]).tolist()
-    assert select(model, X[:2], available=[("a",), ("b",)]).tolist() == ["a", "b"]
-    with pytest.raises(AttributeError, match="select"):
-        select(make_pipeline(StandardScaler(), StandardScaler()).fit(X), X)
-
-
-@pytest.mark.realdata
-def test_open_bandit_logged_by_thompson_sampling(real_data):
-    X, y = fetch_open_bandit("bts", data_home=real_data, return_X_y=True)
-    with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 in the mean.*snips") as caught:
-        result = replay(Always(y["action"][0]), X, y, random_state=0)
-    assert len(caught) == 1
-    assert result.expected == pytest.approx(1.65, abs=0.01)
-    assert result.n_accepted < 10
-    assert "snips" in repr(result)
-    assert "of 10,000 events" in repr(result)
-
-
-# --- warnings ------------------------------------------------------------------------------
-
-
-def test_nothing_kept():
-    class Elsewhere:
-        def select(self, X):
-            return np.full(len(X), "z")
-
-    with (
-        pytest.warns(UserWarning, match="not available on 12 events, first 'z' on row 0"),
-        pytest.warns(
-            ReplayCoverageWarning, match="none of 12 events kept, where c = 0.333 keeps 4"
-        ),
-    ):
-        result = replay(Elsewhere(), NOTHING, Y)
-    assert np.isnan([result.mean_reward, result.lift, result.standard_error]).all()
-    assert np.isnan(result.interval()).all()
-    assert result.history.empty
-
-
-def test_few_kept():
-    with pytest.warns(ReplayCoverageWarning, match=r"4 of 12 events kept.*too few"):
-        replay(Always("b"), NOTHING, Y)
-
-
-def test_actions_that_are_not_uniform():
-    X, y = uneven_log(2000)
-    with pytest.warns(UserWarning, match="no propensities, but its actions were not chosen unif"):
-        replay(EpsilonGreedy(), X, y[["action", "reward"]])
-    pools = [(0, 1, 2, 3) if k % 2 else (0, 1) for k in range(2000)]
-    rng = np.random.default_rng(0)
-    y["action"] = [pool[rng.integers(len(pool))] for pool in pools]
-    replay(EpsilonGreedy(), X, y[["action", "reward"]], available=pools)
-    with (
-        pytest.warns(UserWarning, match=r"[01] on \d+ events, where 500 are expected"),
-        pytest.warns(ReplayCoverageWarning, match="whatever the policy"),
-    ):
-        replay(Always(3), X, y[["action", "reward"]])
-
-
-def test_kept_events_that_cannot_be_chance():
-    X, y = uneven_log(2000)
-    wrong = y.assign(propensity=1 / 3)
-    with pytest.warns(ReplayCoverageWarning, match=r"run 0 kept \d+ of 2,000 events.*667 ± 21"):
-        replay(Always(1), X, wrong)
-    replay(Always(1), X, y, random_state=0)
-
-
-def test_runs_that_do_not_differ():
-    X, y = uniform_log(200)
-    with pytest.warns(UserWarning, match="3 runs are one and the same"):
-        replay(EpsilonGreedy(0.0), X, y, n_repeats=3)
-
-
-def test_log_ends_before_the_horizon():
-    X, y = uniform_log(200)
-    with pytest.warns(ReplayCoverageWarning, match="before max_accepted=1,000"):
-        replay(EpsilonGreedy(), X, y, max_accepted=1000)
-
-
-# --- refused -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"rule": "explore"}, "rule must be 'select' or 'predict', got 'explore'"),
-        ({"deployment_share": 1.0}, r"deployment_share must be in \[0, 1\), got 1.0"),
-        ({"acceptance": 0.0}, r"acceptance must be None or in \(0, 1\], got 0.0"),
-        ({"acceptance": 2}, r"acceptance must be None or in \(0, 1\], got 2"),
-        ({"subsample": -0.5}, r"subsample must be None or in \(0, 1\], got -0.5"),
-        ({"n_repeats": 0}, "n_repeats must be a positive integer, got 0"),
-        ({"max_accepted": 2.5}, "max_accepted must be a positive integer, got 2.5"),
-    ],
-)
-def test_wrong_options(options, match):
-    with pytest.raises(ValueError, match=match):
-        replay(EpsilonGreedy(), NOTHING, Y, **options)
-
-
-LOGS = {
-    "propensity 0": (Y.assign(propensity=0.0), "row 0 has 0"),
-    "propensity above 1": (Y.assign(propensity=1.5), "row 0 has 1.5"),
-    "propensity missing": (
-        Y.assign(propensity=[0.5] * 11 + [None]),
-        "propensity is missing on row",
-    ),
-    "reward missing": (Y.assign(reward=[None] + [1] * 11), "reward is missing on row 0"),
-    "action missing": (Y.assign(action=[None] + ["a"] * 11), "action is missing on row 0"),
-    "not available": (Y.assign(available=[("a", "b")] * 12), "action of row 2, 'c'"),
-    "unnamed": (Y.to_numpy(), "no column names"),
-    "no reward": (Y[["action"]], "no rewards"),
-    "no action": (Y[["reward"]], "no column 'action'"),
-    "misspelt": (Y.rename(columns={"reward": "rewards"}), "rename it to 'reward'"),
-    "longer": (pd.concat([Y, Y]), "24 events for 12 rows"),
-}
-
-
-POOLS = Y.assign(available=[("a", "b", "c")] * 12)
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_wrong_logs(name):
-    y, match = LOGS[name]
-    with pytest.raises(ValueError, match=match):
-        replay(EpsilonGreedy(), NOTHING, y)
-
-
-@pytest.mark.parametrize(
-    ("parts", "match"),
-    [
-        ({"reward": [1, 0]}, "2 entries for 12|given twice"),
-        ({"propensity": [0.5] * 11}, "propensity has 11 entries for 12 events"),
-        ({"available": [("a", "b", "c")] * 7}, "available has 7 entries for 12"),
-        ({"available": np.ones((12, 5), dtype=bool)}, r"shape \(12, 5\), expected \(12, 3\)"),
-        ({"available": np.ones((12, 3), dtype=int)}, "must be boolean"),
-        ({"timestamp": np.arange(5)}, "timestamp has 5 entries for 12"),
-        ({"y": POOLS, "available": np.ones((12, 3), dtype=bool)}, "available is given twice"),
-        ({"y": POOLS, "available": np.ones((12, 2), dtype=bool)}, "available is given twice"),
-    ],
-)
-def test_wrong_parts(parts, match):
-    with pytest.raises(ValueError, match=match):
-        replay(EpsilonGreedy(), NOTHING, **({"y": Y} | parts))
-
-
-def test_empty_log():
-    with pytest.raises(ValueError, match="log is empty"):
-        replay(EpsilonGreedy(), np.zeros((0, 1)), Y[:0])
-
-
-@pytest.mark.parametrize("link", ["logistic", "probit"])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_rewards_that_the_policy_refuses(link, compiled):
-    X, y = uniform_log(50)
-    policy = GLMUCBPolicy(link, random_state=0).fit(X[:10], y[:10])
-    policy = policy if compiled else generic(policy)
-    before = pickle.dumps(policy) if compiled else None
-    with pytest.raises(ValueError, match="reward is 3"):
-        replay(policy, X, y.assign(reward=3))
-    assert not compiled or pickle.dumps(policy) == before
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_unsorted_timestamps_where_delay_is_asked_for(compiled):
-    X, y = uniform_log(50)
-    y["timestamp"] = np.arange(50.0)[::-1]
-    policy = GLMUCBPolicy(update_every=5.0, random_state=0)
-    with pytest.raises(ValueError, match="timestamp"):
-        replay(policy if compiled else generic(policy), X, y)
-    replay(policy.set_params(update_every=None), X, y)
-
-
-def test_what_is_no_policy():
-    with pytest.raises(TypeError, match=r"StandardScaler has no select: choose rule='predict'"):
-        replay(StandardScaler(), NOTHING, Y)
-    with pytest.raises(TypeError, match="EpsilonGreedy is a class"):
-        replay(EpsilonGreedy, NOTHING, Y)
-    with pytest.raises(TypeError, match="GLMUCBPolicy is a class"):
-        replay(GLMUCBPolicy, NOTHING, Y)
-
-    class Explorer:
-        def select(self, X):
-            return np.full(len(X), "a")
-
-    with pytest.raises(TypeError, match="Explorer has no predict for the deployment bucket"):
-        replay(Explorer(), NOTHING, Y, deployment_share=0.1)
-
-    class Sets:
-        def select(self, X, available):
-            return np.array([pool[:2] for pool in available])
-
-    with pytest.raises(ValueError, match=re.escape("shape (8192, 2): a policy chooses one arm")):
-        replay(Sets(), *uniform_log(9000))

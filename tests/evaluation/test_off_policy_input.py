@@ -1,0 +1,207 @@
+"""Off-policy estimates: what the log cannot tell, what is refused, and real data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbandit.datasets import fetch_open_bandit
+from skbandit.evaluation import doubly_robust, ips, snips
+from skbandit.exceptions import ReplayCoverageWarning
+from tests.evaluation.logs import Greedy, Softmax, logged
+
+ALL = [ips, snips, doubly_robust]
+
+
+# --- what the log cannot tell ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_nothing_logged_that_the_policy_would_do(estimator):
+    X, y = logged()
+    y = y.assign(available=[("a", "b", "c", "d")] * 400)
+    table = pd.DataFrame({"d": 1.0}, index=y.index).assign(a=0.0)
+    with pytest.warns(ReplayCoverageWarning, match="never chooses what was logged") as caught:
+        estimate = estimator(table, X, y)
+    assert caught[0].filename == __file__
+    assert np.isnan([estimate.mean_reward, estimate.standard_error]).all()
+    assert estimate.effective_sample_size == 0
+    assert "nan" in repr(estimate)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_few_events_speak_for_the_policy(estimator):
+    X, y = logged()
+    probability = np.full((400, 3), [0.0, 0.0, 1.0])
+    y["propensity"] = np.where(np.arange(400) < 5, 1e-3, 0.9)
+    with pytest.warns(ReplayCoverageWarning, match=r"count as \d\.\d only"):
+        estimator(probability, X, y)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_propensities_that_cannot_be(estimator):
+    X, y = logged()
+    policy = Softmax(["c", "a", "b"])
+    with pytest.warns(
+        ReplayCoverageWarning, match="the weights average 2.* propensities are wrong"
+    ):
+        estimator(policy, X, y.assign(propensity=y["propensity"] / 2))
+    estimator(policy, X, y)  # without a warning: warnings are errors
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_no_propensities_though_the_log_is_not_uniform(estimator):
+    X = np.zeros((400, 1))
+    y = pd.DataFrame({"action": ["a"] * 300 + ["b"] * 100, "reward": 1.0})
+    with pytest.warns(UserWarning, match="not chosen uniformly: 'a' on 300 events") as caught:
+        estimator(np.full((400, 2), 0.5), X, y)
+    assert caught[0].filename == __file__
+
+
+# --- bad input ---------------------------------------------------------------------------
+
+
+BAD_LOGS = {
+    "propensity 0": (lambda y: y.assign(propensity=0.0), r"propensity must be in \(0, 1\]"),
+    "propensity 2": (lambda y: y.assign(propensity=2.0), r"in \(0, 1\].*row 0 has 2"),
+    "propensity nan": (lambda y: y.assign(propensity=np.nan), "propensity is missing on row 0"),
+    "reward nan": (lambda y: y.assign(reward=np.nan), "reward is missing on row 0"),
+    "no reward": (lambda y: y[["action"]], "the log has no rewards"),
+    "no action": (lambda y: y[["reward"]], "no column 'action'"),
+    "empty": (lambda y: y[:0], "empty"),
+    "short": (lambda y: y[:10], "y has 10 events for 400 rows of X"),
+    "unnamed": (lambda y: y[["reward", "propensity"]].to_numpy(), "no column names"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LOGS)
+@pytest.mark.parametrize("estimator", ALL)
+def test_bad_logs(estimator, case):
+    change, message = BAD_LOGS[case]
+    X, y = logged()
+    X = X[:0] if case == "empty" else X
+    with pytest.raises(ValueError, match=message):
+        estimator(Softmax(["c", "a", "b"]), X, change(y))
+
+
+def frame(**columns):
+    return pd.DataFrame(columns, index=range(400))
+
+
+BAD_PROBABILITIES = {
+    "sum": (np.full((400, 3), 0.3), r"must sum to 1: those of row 0 to 0\.9"),
+    "named sum": (frame(a=0.5, b=0.6), r"must sum to 1: those of row 0 to 1\.1"),
+    "negative": (frame(a=-0.5, b=1.5), r"in \[0, 1\]: row 0 has -0\.5"),
+    "above 1": (np.full(400, 1.2), r"in \[0, 1\]: row 0 has 1\.2"),
+    "missing": (frame(a=np.nan, b=1.0), r"in \[0, 1\]: row 0 has nan"),
+    "one missing": (np.append(np.full(399, 0.5), np.nan), "missing on row 399"),
+    "width": (np.full((400, 4), 0.25), r"shape \(400, 4\), expected \(400, 3\).*'a', 'b', 'c'"),
+    "length": (np.full((5, 3), 1 / 3), r"shape \(5, 3\), expected \(400, 3\)"),
+    "length of one": (np.full(5, 1.0), "5 entries for 400 events"),
+    "other arms": (frame(x=0.5, z=0.5), r"no arm of the log, .* is among \['x', 'z'\]"),
+    "twice": (pd.concat([frame(a=0.5), frame(a=0.5)], axis=1), "two columns are of the same arm"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PROBABILITIES)
+def test_bad_probabilities(case):
+    X, y = logged()
+    given, message = BAD_PROBABILITIES[case]
+    with pytest.raises(ValueError, match=message):
+        snips(given, X, y)
+
+
+def test_choices_that_were_not_there():
+    X, y = logged()
+    y["available"] = [("a", "b", "c")] * 399 + [(y["action"].iloc[-1],)]
+    one = np.full((400, 3), 1 / 3)
+    with pytest.raises(ValueError, match=r"row 399: arm '\w' is chosen with probability 0\.333"):
+        ips(one, X, y)
+    away = "b" if y["action"].iloc[-1] == "a" else "a"
+    greedy = Greedy([away])
+    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, and was not"):
+        ips(greedy, X, y)
+
+
+class Broken(Softmax):
+    def select_proba(self, X, *, available=None):
+        return super().select_proba(X, available=available)[:, :2]
+
+    def select(self, X, *, available=None):
+        return self.arms_[:1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda X, y: ips(Softmax, X, y), TypeError, "Softmax is a class"),
+        (lambda X, y: ips("greedy", X, y), TypeError, "expected a fitted policy"),
+        (lambda X, y: ips(object(), X, y), TypeError, "got object"),
+        (lambda X, y: ips(Greedy("abc"), None, y), ValueError, "a policy needs contexts"),
+        (lambda X, y: ips(Greedy("abc"), X, y, rule="greedy"), ValueError, "rule must be"),
+        (
+            lambda X, y: ips(Greedy("abc"), X, y, rule="predict"),
+            ValueError,
+            "Greedy has no predict: choose rule='select'",
+        ),
+        (
+            lambda X, y: ips(Broken("abc"), X, y),
+            ValueError,
+            r"Broken\.select_proba: shape \(400, 2\), expected \(400, 3\)",
+        ),
+        (
+            lambda X, y: doubly_robust(np.full(400, 0.5), X, y),
+            ValueError,
+            "needs the probabilities of all arms",
+        ),
+        (
+            lambda X, y: doubly_robust(np.full((400, 3), 1 / 3), None, y),
+            ValueError,
+            "the reward model needs contexts",
+        ),
+        (
+            lambda X, y: ips(np.full((400, 2), 0.5), X, [1, "a"] * 200, reward=y["reward"]),
+            ValueError,
+            "cannot be sorted.*give a DataFrame",
+        ),
+    ],
+)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call(*logged())
+
+
+def test_a_policy_that_answers_too_little():
+    X, y = logged()
+    broken = Broken("abc")
+    broken.predict = broken.select
+    with pytest.raises(
+        ValueError, match=r"Broken\.predict answered 400 rows with an array of shape \(1,\)"
+    ):
+        ips(broken, X, y, rule="predict")
+
+
+# --- real data ---------------------------------------------------------------------------
+
+
+@pytest.mark.realdata
+def test_open_bandit(real_data):
+    """Each policy, judged on the other's log, earns what it did: within 2.6 standard errors."""
+    logs = {
+        name: fetch_open_bandit(name, data_home=real_data, download_if_missing=False)
+        for name in ("random", "bts")
+    }
+    random, bts = logs["random"], logs["bts"]
+    # Thompson sampling knew the position only; what it chose there, time and again
+    share = pd.crosstab(bts.position, bts.y["action"], normalize="index")
+    as_bts = share.loc[random.position].reset_index(drop=True)
+    as_random = np.full((len(bts.y), 34), 1 / 34)
+    for log, policy, other in ((random, as_bts, bts), (bts, as_random, random)):
+        truth, error = other.y["reward"].mean(), other.y["reward"].sem()
+        for estimator in ALL:
+            estimate = estimator(policy, log.X, log.y)
+            spread = np.hypot(estimate.standard_error, error)
+            assert abs(estimate.mean_reward - truth) < 2.6 * spread, estimate
+            assert estimate.n_events == 10_000
+    # the log of Thompson sampling says little of what it rarely did
+    assert ips(as_random, None, bts.y).effective_sample_size < 2000
+    assert ips(as_bts, None, random.y).effective_sample_size > 2000
