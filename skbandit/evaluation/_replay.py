@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -129,7 +130,8 @@ def replay(
         they are the same for every policy. A `random_state` of the policy is used in the first
         run as it is, unless it is None, and drawn from this one in all others.
     verbose : int, default=0
-        Whether to print a line after each run. In parallel, it is the workers that print.
+        Whether to print a line after each run, and every ten seconds of a long one, unless it
+        is compiled. In parallel, it is the workers that print.
 
     Returns
     -------
@@ -316,13 +318,17 @@ def _run(
         timestamp[draws.rows] = log.timestamp[np.sort(draws.rows)]
         log = replace(log, timestamp=timestamp)
     policy = started(policy, chance, keep_seed=number == 0)
-    walk = walk_part(policy, X, log, draws, plan, plan.max_accepted)
-    if plan.verbose:
-        print(
-            f"[replay] run {number + 1} of {plan.n_repeats}: kept {len(walk.event):,} of "
-            f"{walk.n_events:,} events, {time.perf_counter() - began:.1f} s",
-            flush=True,
-        )
+
+    def tell(what: str) -> None:
+        if plan.verbose:
+            run = f"run {number + 1} of {plan.n_repeats}"
+            print(f"[replay] {run}: {what}, {time.perf_counter() - began:.1f} s", flush=True)
+
+    def tell_share(share: float) -> None:
+        tell(f"{share:.0%} of the log")
+
+    walk = walk_part(policy, X, log, draws, plan, plan.max_accepted, tell_share)
+    tell(f"kept {len(walk.event):,} of {walk.n_events:,} events")
     return walk
 
 
@@ -335,14 +341,21 @@ def started(policy: Any, chance: Chance, keep_seed: bool) -> Any:
 
 
 def walk_part(
-    policy: Any, X: Any, log: Log, draws: Draws, plan: Plan, max_accepted: int | None
+    policy: Any,
+    X: Any,
+    log: Log,
+    draws: Draws,
+    plan: Plan,
+    max_accepted: int | None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Walk:
     """What a policy keeps of a log, or of a part of it; the policy changes as it learns."""
     arguments = (X, log, draws.rows, draws.keep, draws.deployment)
     options: dict[str, Any]
     options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": max_accepted}
     compiled = getattr(policy, "_walk_log", lambda *_, **__: None)
-    accepted, n_seen = compiled(*arguments, **options) or walk_log(policy, *arguments, **options)
+    walked = compiled(*arguments, **options)
+    accepted, n_seen = walked or walk_log(policy, *arguments, **options, tell=tell)
     event = draws.rows[accepted]
     return Walk(
         event,

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.utils._log import Log
+from skbandit.utils._progress import told_along
 from skbandit.utils._sklearn_compat import rows_of
 
 # Events that a policy which cannot change is shown at a time.
@@ -85,11 +86,12 @@ def walk_log(
     rule: str,
     learn: bool,
     max_accepted: int | None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> tuple[np.ndarray, int]:
     """Show a policy one event after the other, and find those that it would have caused.
 
     A policy may do this itself, and faster, in a method `_walk_log` that takes the same but for
-    `policy`; or answer None there.
+    `policy` and `tell`; or answer None there.
 
     Parameters
     ----------
@@ -112,6 +114,8 @@ def walk_log(
     max_accepted : int or None
         The walk ends after so many matches outside the deployment bucket (Algorithm 1); None
         is at the end of the log (Algorithm 2).
+    tell : callable
+        Called now and then with the share of the walk that is done.
 
     Returns
     -------
@@ -133,7 +137,7 @@ def walk_log(
     n_seen = len(rows)
     n_earned = n_absent = 0
     first_absent = ""
-    for start in range(0, len(shown), block_size):
+    for start in told_along(range(0, len(shown), block_size), tell):
         block = shown[start : start + block_size]
         if timed:
             policy.advance(log.timestamp[rows[block[0]]])  # type: ignore[index]

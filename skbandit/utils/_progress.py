@@ -1,8 +1,9 @@
-"""Progress of a fit, told to scikit-learn's callbacks (1.9 and newer, experimental there)."""
+"""Progress: told to scikit-learn's callbacks (1.9 and newer, experimental there), or by time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,3 +38,16 @@ def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Cal
             vars(error.closest_).pop(name, None)
         raise
     task.call_on_fit_task_end(**told, reconstruction_attributes={})
+
+
+def told_along(
+    steps: Sequence[int], tell: Callable[[float], None], every: float = 10.0
+) -> Iterator[int]:
+    """Steps one by one; as often as so many seconds have passed, `tell` gets the share done."""
+    last = time.perf_counter()
+    for number, step in enumerate(steps):
+        yield step
+        now = time.perf_counter()
+        if now - last >= every:
+            last = now
+            tell((number + 1) / len(steps))

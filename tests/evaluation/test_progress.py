@@ -1,14 +1,17 @@
 """Long replays tell how far they are, where they are asked to, and decide the same."""
 
 import re
+from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import replay
+from skbandit.evaluation import _replay_walk, replay
 from skbandit.inspection import ReplayDisplay
+from skbandit.utils._progress import told_along
 
 LOG = make_bandit_log(2000, n_arms=4, n_features=2, base_rate=0.2, random_state=0)
 THRICE = {"subsample": 0.5, "n_repeats": 3, "random_state": 0}
@@ -25,6 +28,39 @@ def test_verbose_is_a_line_a_run(capsys):
     quiet = replay(GLMUCBPolicy(), LOG.X, LOG.y, **THRICE)
     assert capsys.readouterr().out == ""
     pd.testing.assert_frame_equal(told.history, quiet.history)
+
+
+class AlwaysOne:
+    """Played event by event, as it learns (nothing)."""
+
+    def select(self, X, *, available=None):
+        return np.ones(len(X), dtype=int)
+
+    def partial_fit(self, X, y):
+        return self
+
+
+def test_a_walk_in_python_tells_its_share(capsys, monkeypatch):
+    monkeypatch.setattr(_replay_walk, "told_along", partial(told_along, every=0.0))
+    told = replay(AlwaysOne(), LOG.X[:50], LOG.y[:50], random_state=0, verbose=1)
+    *walking, last = capsys.readouterr().out.splitlines()
+    shares = [
+        int(re.fullmatch(r"\[replay\] run 1 of 1: (\d+)% of the log, \d+\.\d s", line)[1])
+        for line in walking
+    ]
+    assert shares == sorted(shares) and shares[-1] == 100 and len(shares) > 10
+    assert "kept" in last
+    quiet = replay(AlwaysOne(), LOG.X[:50], LOG.y[:50], random_state=0)
+    assert capsys.readouterr().out == ""
+    pd.testing.assert_frame_equal(told.history, quiet.history)
+
+
+def test_told_as_often_as_time_has_passed(monkeypatch):
+    seconds = iter([0.0, 4.0, 8.0, 12.0, 13.0, 21.0, 23.0])
+    monkeypatch.setattr("skbandit.utils._progress.time.perf_counter", lambda: next(seconds))
+    shares = []
+    assert [*told_along(range(6), shares.append, every=10.0)] == [0, 1, 2, 3, 4, 5]
+    assert shares == [3 / 6, 6 / 6]
 
 
 def test_displays_pass_it_on(capsys):

@@ -19,7 +19,6 @@ from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, Recorder
 
-
 # --- data of many kinds ------------------------------------------------------------------
 
 
