@@ -284,8 +284,8 @@ def _check_flags(values: np.ndarray) -> None:
     """Raise unless all are True, False, 1 or 0."""
     if values.dtype == bool:
         return
-    if values.dtype == object:
-        values = np.where(pd.isna(values), np.nan, values)  # pd.NA cannot be compared
+    if values.dtype.kind not in "iuf":  # pd.NA cannot be compared with 0 and 1, nor can durations
+        values = np.where(pd.isna(values), np.nan, values.astype(object))
     wrong = np.flatnonzero(~np.isin(values.ravel(), [0, 1]))
     if len(wrong):
         value, width = values.ravel()[wrong[0]], values.shape[-1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, hstack
 
 from skbandit.constrained._ramp import ConvexProblem
 from skbandit.constrained.solvers._base import Pull, Solution, SolverError, certify
@@ -86,29 +86,29 @@ class CvxpySolver:
         up, down = (
             np.flatnonzero(np.asarray(W.sum(axis=0)).ravel()) for W in (problem.P, problem.Q)
         )
-        P, Q = csc_array(problem.P)[:, up], csc_array(problem.Q)[:, down]
+        # Hinges of both kinds are one variable, as there may be none of a kind.
+        rows, sign = np.concatenate([up, down]), np.repeat([1.0, -1.0], [len(up), len(down)])
+        weights = hstack([csc_array(problem.P)[:, up], csc_array(problem.Q)[:, down]], "csr")
         # In units of one row's weight: with costs of 1/n a solver's absolute tolerance is vague.
         unit = float(n)
 
         w = cp.Variable(d)
         b: Any = cp.Variable() if problem.fit_intercept else 0.0
-        above = cp.Variable(len(up), nonneg=True)  # >= max(0, 1/2 + f)
-        below = cp.Variable(len(down), nonneg=True)  # >= max(0, 1/2 - f)
-        hinges = [above >= 0.5 + problem.X[up] @ w + b, below >= 0.5 - problem.X[down] @ w - b]
-        costs = (unit * P[:1]) @ above + (unit * Q[:1]) @ below
-        goal = cp.sum(costs) + (unit * problem.alpha / 2) * cp.sum_squares(w)
+        loss = cp.Variable(len(rows), nonneg=True)  # >= max(0, 1/2 + f) and max(0, 1/2 - f)
+        hinges = loss >= 0.5 + cp.multiply(sign, problem.X[rows] @ w + b)
+        goal = cp.sum(unit * weights[:1] @ loss) + (unit * problem.alpha / 2) * cp.sum_squares(w)
         rates = []
         if m:
-            violation = (unit * P[1:]) @ above + (unit * Q[1:]) @ below - unit * problem.gamma[1:]
+            violation = unit * weights[1:] @ loss - unit * problem.gamma[1:]
             slack = cp.Variable(m, nonneg=True) if np.isfinite(penalty) else 0.0
             rates = [violation <= slack]
             if np.isfinite(penalty):
                 goal = goal + penalty * cp.sum(slack)
-        self._run(cp, cp.Problem(cp.Minimize(goal), hinges + rates), tol)
+        self._run(cp, cp.Problem(cp.Minimize(goal), [hinges, *rates]), tol)
 
         multipliers = np.maximum(np.atleast_1d(rates[0].dual_value), 0.0) if m else np.zeros(0)
         pull = Pull(np.zeros(n), np.zeros(n))
-        pull.up[up], pull.down[down] = (hinge.dual_value / unit for hinge in hinges)
+        pull.up[up], pull.down[down] = np.split(hinges.dual_value / unit, [len(up)])
         intercept = float(b.value) if problem.fit_intercept else 0.0
         multipliers = np.minimum(multipliers, penalty)
         rough = certify(problem, np.asarray(w.value), intercept, multipliers, penalty, pull)
