@@ -48,7 +48,9 @@ def fairness(a9a, unseen):
     ours = np.array([measured(m.predict(unseen.data) > 0, unseen) for m in path.estimators])
 
     def svm(transform):
-        svc = LinearSVC(C=1 / (1e-3 * len(a9a.target)), loss="hinge", max_iter=50_000)
+        svc = LinearSVC(
+            C=1 / (1e-3 * len(a9a.target)), loss="hinge", max_iter=50_000, random_state=0
+        )
         svc.fit(transform(a9a.data.toarray()), a9a.target)
         return measured(svc.predict(transform(unseen.data.toarray())) > 0, unseen)
 
@@ -109,7 +111,9 @@ def churning(request, a9a):
     costs = len(d1) * error_rate("d1") + np.sum(y[d2] < 0) * false_positive_rate("d2")
     floor = recall("d2").value(y[both], attributes["deployed"], attributes)
     goals = [recall("d2") >= floor, churn("deployed", on="extra") <= 0.04]
-    svm = LinearSVC(C=1 / (1e-4 * len(both)), loss="hinge", max_iter=50_000).fit(X[both], y[both])
+    svm = LinearSVC(C=1 / (1e-4 * len(both)), loss="hinge", max_iter=50_000, random_state=0).fit(
+        X[both], y[both]
+    )
     rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit")
     rival.fit(X[both], y[both], attributes=attributes)
 
