@@ -16,6 +16,7 @@ from skbandit.constrained._report import add_intervals, report_table
 from skbandit.rates import Constraint
 from skbandit.rates._bind import BoundConstraints, bind_constraints
 from skbandit.rates._data import Data
+from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -139,8 +140,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             rates the smallest; the interval rests on it.
         """
         check_is_fitted(self)
-        if not 0 < confidence_level < 1:
-            raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
+        check_level(confidence_level)
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
         scores, data = self._read(X, y, sample_weight, attributes, extra, self._scores)
         goals = bind_constraints(self._constraints, data, allow_empty=True)

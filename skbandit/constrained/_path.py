@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from skbandit.constrained._varied import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._pipeline import split_pipeline, transformed
+from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -135,8 +138,7 @@ class ConstraintPath:
             the randomised rule; `value` and `slack` of what is bounded; `satisfied`, whether
             every constraint holds on these rows.
         """
-        if not 0 < confidence_level < 1:
-            raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
+        check_level(confidence_level)
         transformers, _ = split_pipeline(self.estimators[0])
         X, X_extra = transformed(transformers, X), transformed(transformers, X_extra)
         metadata = {
@@ -255,6 +257,8 @@ def constraint_path(
     2   0.99      True
     """
     transformers, classifier = _parts(estimator)
+    if not (isinstance(tol, Real) and 0 <= tol <= sys.float_info.max):
+        raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}.")
     objective = Declared.read(classifier.objective, ()).objective
     numbers = read_bounds(bounds)
     constraints_at, words = family(classifier.constraints, constraint)

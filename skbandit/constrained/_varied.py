@@ -37,9 +37,12 @@ def family(
 ) -> tuple[Callable[[float], list[Constraint]], str]:
     """From a bound to all constraints, and words for what varies."""
     constraints = flatten_constraints(declared)
-    if callable(which):
+    if callable(which) and not isinstance(which, type):
         made_at = which
-        words = next(iter(inspect.signature(made_at).parameters), "bound")
+        try:
+            words = next(iter(inspect.signature(made_at).parameters), "bound")
+        except ValueError:  # some compiled functions do not tell
+            words = "bound"
 
         def beside(bound: float) -> list[Constraint]:
             made = [_as_varied(one) for one in flatten_constraints(made_at(bound))]
@@ -58,7 +61,7 @@ def family(
     return among, constraints[place].label
 
 
-def _place(constraints: list[Constraint], which: int | str | None) -> int:
+def _place(constraints: list[Constraint], which: Any) -> int:
     """The place of the constraint that the user means."""
     listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
     if not constraints:
@@ -74,8 +77,8 @@ def _place(constraints: list[Constraint], which: int | str | None) -> int:
         found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
         if len(found) == 1:
             return found[0]
-    elif -len(constraints) <= which < len(constraints):
-        return which % len(constraints)
+    elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
+        return int(which) % len(constraints)
     raise ValueError(f"constraint={which!r} is not (only) one of {listed}.")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 from skbandit.utils._optional import import_optional
+from skbandit.utils._validation import as_labels
 
 __all__ = ["read_parquet_log"]
 
@@ -51,7 +55,9 @@ def read_parquet_log(
     Raises
     ------
     ValueError
-        If a column is missing.
+        If a column is missing, in any file, or if what a file says cannot be read.
+    OSError
+        If a file is not there, is damaged or is no Parquet file.
     ImportError
         If pyarrow is not installed.
 
@@ -80,22 +86,30 @@ def read_parquet_log(
     >>> sizes
     [1000, 1000, 500]
     """
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
-    if isinstance(features, str):
-        raise TypeError(f"features must be a list of names, got {features!r}.")
-    features, names = list(features), dict(names or {})
-    unknown = [name for name in names if name not in _LOG]
+    if not (isinstance(chunk_size, Integral) and 1 <= chunk_size < 2**31):
+        raise ValueError(f"chunk_size must be an integer of at least 1, got {chunk_size!r}.")
+    features = as_labels(features, "features")
+    if not (names is None or isinstance(names, Mapping)):
+        raise TypeError(f"names must be a dict of column names, got {names!r}.")
+    own = dict(names or {})
+    unknown = [name for name in own if name not in _LOG]
     if unknown:
         raise ValueError(f"names has {unknown[0]!r}, expected some of {_LOG}.")
+    columns = {name: own.get(name, name) for name in _LOG}
     dataset = _open(source)
-    there = set(dataset.schema.names)
-    columns = {name: names.get(name, name) for name in _LOG}
-    needed = [*features, columns["action"], columns["reward"], *names.values()]
-    missing = [name for name in needed if name not in there]
-    if missing:
-        raise ValueError(f"no column {missing[0]!r}: there are {dataset.schema.names}.")
-    return _read(dataset, features, {k: v for k, v in columns.items() if v in there}, chunk_size)
+    with _in_pyarrow("the column names of source"):
+        found = Counter(dataset.schema.names)
+    needed = [*features, columns["action"], columns["reward"], *as_labels(own.values(), "names")]
+    for name in (*needed, *columns.values()):
+        if found[name] > 1:  # as there may be in a Dataset
+            raise ValueError(f"two columns are called {name!r}, among {dataset.schema.names}.")
+        if name in needed and not found[name]:
+            raise ValueError(f"no column {name!r}: there are {dataset.schema.names}.")
+    _check_lists(dataset.schema, columns["available"])
+    there = {name: column for name, column in columns.items() if found[column]}
+    # a Dataset may leave out or add columns on purpose
+    shared = set() if dataset is source else {*features, *columns.values()}
+    return _read(dataset, features, there, int(chunk_size), shared)
 
 
 def _open(source: Any) -> Any:
@@ -103,33 +117,92 @@ def _open(source: Any) -> Any:
     datasets = import_optional("pyarrow.dataset", "read_parquet_log")
     if isinstance(source, datasets.Dataset):
         return source
-    if isinstance(source, str | os.PathLike):
-        return datasets.dataset(os.fspath(source), format="parquet")
-    files = [os.fspath(path) for path in source]
-    if not files:
+    alone = isinstance(source, str | bytes | os.PathLike)
+    try:
+        files = [os.fsdecode(path) for path in ([source] if alone else source)]
+    except TypeError as error:
+        raise TypeError(
+            f"source must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
+        ) from error
+    if not files or "" in files:
         raise ValueError("source names no file.")
-    return datasets.dataset(files, format="parquet")
+    with _in_pyarrow("source"):
+        dataset = datasets.dataset(files[0] if alone else files, format="parquet")
+    if not dataset.files:
+        raise ValueError(f"source={files[0]!r} is a folder without files.")
+    return dataset
+
+
+@contextmanager
+def _in_pyarrow(place: str) -> Iterator[None]:
+    """Let what pyarrow finds wrong with files be told of a place."""
+    lib = import_optional("pyarrow.lib", "read_parquet_log")
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{place}: there is no file {error}.") from error
+    except OSError as error:
+        raise OSError(f"{place}: cannot be read, is it damaged? {error}") from error
+    except (lib.ArrowException, UnicodeDecodeError) as error:
+        raise ValueError(f"{place}: cannot be read: {error}") from error
+
+
+def _check_lists(schema: Any, name: str) -> None:
+    """Require that what is available is lists of labels, if there is such a column."""
+    if name not in schema.names:
+        return
+    types = import_optional("pyarrow.types", "read_parquet_log")
+    kind = schema.field(name).type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not lists or types.is_nested(kind.value_type):
+        raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
 
 
 def _read(
-    dataset: Any, features: list[str], columns: dict[str, str], chunk_size: int
+    dataset: Any,
+    features: list[str],
+    columns: dict[str, str],
+    chunk_size: int,
+    shared: set[str],
 ) -> Iterator[Bunch]:
     """The chunks; a function of its own, so that wrong arguments are refused at the call."""
-    batches = dataset.to_batches(
+    scanned = dataset.scanner(
         columns=[*dict.fromkeys([*features, *columns.values()])],
         batch_size=chunk_size,
         batch_readahead=1,
         fragment_readahead=1,
-    )
-    for batch in batches:
-        if not len(batch):
-            continue
-        y = {}
-        for name, column in columns.items():
-            values = batch.column(column)
-            y[name] = _pools(values) if name == "available" else values.to_pandas()
-        X = batch.select(features).to_pandas() if features else _nothing(len(batch))
-        yield Bunch(X=X, y=pd.DataFrame(y))
+    ).scan_batches()
+    files = getattr(dataset, "files", [])
+    file, n_events = files[0] if files else "the dataset", 0
+    while True:
+        # an error does not say in which file it arose
+        place = f"{file} or a file after it" if len(files) > 1 else file
+        with _in_pyarrow(f"{place}, after event {n_events:,}"):
+            tagged = next(scanned, None)
+            if tagged is None:
+                return
+            file, batch = getattr(tagged.fragment, "path", file), tagged.record_batch
+            names = tagged.fragment.physical_schema.names
+            batch.validate(full=True)  # texts that are none would be found much later
+            chunk = _chunk(batch, features, columns) if len(batch) else None
+        for name in sorted(shared.intersection(names) ^ shared.intersection(dataset.schema.names)):
+            has = "has a" if name in names else "has no"
+            raise ValueError(f"{file} {has} column {name!r}, unlike {files[0]}.")
+        if chunk:
+            n_events += len(batch)
+            yield chunk
+
+
+def _chunk(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
+    """Contexts and log of a batch."""
+    y = {}
+    for name, column in columns.items():
+        values = batch.column(column)
+        y[name] = _pools(values) if name == "available" else values.to_pandas()
+    # of what pandas wrote, metadata would make some of the columns the index
+    X = batch.select(features).replace_schema_metadata().to_pandas()
+    X = X if features else _nothing(len(batch))
+    return Bunch(X=X, y=pd.DataFrame(y))
 
 
 def _nothing(n_rows: int) -> pd.DataFrame:

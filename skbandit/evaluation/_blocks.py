@@ -11,7 +11,8 @@ from skbandit.utils._log import Log, column_names
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
     """Blocks, if they can be taken one after the other."""
-    if hasattr(blocks, "columns") or not isinstance(blocks, Iterable):
+    single = hasattr(blocks, "columns") or hasattr(blocks, "y") or getattr(blocks, "ndim", 1) == 0
+    if single or isinstance(blocks, type) or not isinstance(blocks, Iterable):
         cure = "(part.compute() for part in frame.partitions)"
         if not hasattr(blocks, "to_delayed"):
             cure = "[block] is a single one"
@@ -37,9 +38,14 @@ def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
     X, y : object
         As they were given, or parts of a DataFrame.
     """
-    if type(block).__module__.partition(".")[0] == "pyarrow":
-        block = block.to_pandas()
-    if hasattr(block, "columns"):
+    for cure in ("compute", "collect"):  # of Dask and of polars
+        if hasattr(block, cure):
+            raise TypeError(
+                f"a block must be in memory, got a lazy {type(block).__name__}: call its {cure}()."
+            )
+    if hasattr(block, "replace_schema_metadata"):  # of pyarrow; it could make columns the index
+        block = block.replace_schema_metadata().to_pandas()
+    if hasattr(block, "columns") and not isinstance(block, type):
         names = list(features or ())
         missing = [name for name in names if name not in block.columns]
         if missing:

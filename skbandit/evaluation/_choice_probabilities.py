@@ -82,7 +82,7 @@ def read_judged_log(
     -------
     JudgedLog
     """
-    if rule not in ("select", "predict"):
+    if not isinstance(rule, str) or rule not in ("select", "predict"):
         raise ValueError(f"rule must be 'select' or 'predict', got {rule!r}.")
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")

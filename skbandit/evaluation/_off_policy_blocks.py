@@ -22,7 +22,9 @@ from skbandit.evaluation._off_policy_sums import (
 from skbandit.evaluation._select import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._arm_models import expected_reward
+from skbandit.utils._log import column_names
 from skbandit.utils._optional import import_optional
+from skbandit.utils._validation import as_labels
 
 # Sums by name of the estimator.
 _Sums = dict[str, EventSums]
@@ -117,7 +119,9 @@ def off_policy_blocks(
     <snips: mean reward 0.1358 ± 0.0056, 2.62 x the log's; 15,000 events count as 3,740>
     <doubly_robust: mean reward 0.1352 ± 0.0052, 2.60 x the log's; 15,000 events count as 3,740>
     """
-    task = _Task(policy, features, None if arms is None else list(arms), reward_model, rule)
+    features = None if features is None else as_labels(features, "features")
+    arms = None if arms is None else as_labels(arms, "arms")
+    task = _Task(policy, features, arms, reward_model, rule)
     of_blocks = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
     totals: _Sums = reduce(_merged, of_blocks(task, blocks), {})
     if not totals:
@@ -145,7 +149,15 @@ class _Task:
             return self._sums(X, y) if len(y) else {}
 
     def _sums(self, X: Any, y: Any) -> _Sums:
-        given = y[self.policy] if isinstance(self.policy, str) else self.policy
+        given = self.policy
+        if isinstance(given, str):
+            names = column_names(y) or []
+            if given not in names:
+                raise ValueError(
+                    f"policy={given!r} is none of the log's columns, {names}: name the one with "
+                    "the probabilities of the logged actions, or pass a fitted policy."
+                )
+            given = y[given]
         judged = read_judged_log(given, X, y, None, None, None, self.rule, arms=self.arms or ())
         reward, weight = judged.log.reward, judged.weight
         sums = {"ips": ips_sums(reward, weight), "snips": snips_sums(reward, weight)}

@@ -38,7 +38,7 @@ class Plan:
     verbose: int = 0
 
     def __post_init__(self) -> None:
-        if self.rule not in ("select", "predict"):
+        if not isinstance(self.rule, str) or self.rule not in ("select", "predict"):
             raise ValueError(f"rule must be 'select' or 'predict', got {self.rule!r}.")
         if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
             raise ValueError(
@@ -350,6 +350,8 @@ def walk_part(
     tell: Callable[[float], None] = lambda share: None,
 ) -> Walk:
     """What a policy keeps of a log, or of a part of it; the policy changes as it learns."""
+    if max_accepted is not None:
+        max_accepted = min(max_accepted, len(draws.rows))  # numbers of any size mean all
     arguments = (X, log, draws.rows, draws.keep, draws.deployment)
     options: dict[str, Any]
     options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": max_accepted}

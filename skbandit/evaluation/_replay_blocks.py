@@ -26,6 +26,7 @@ from skbandit.evaluation._select import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._arms import Codes, code_labels, label_array
 from skbandit.utils._log import Log
+from skbandit.utils._validation import as_labels
 
 
 def replay_blocks(
@@ -127,6 +128,8 @@ def replay_blocks(
     )
     if acceptance is None:
         raise ValueError("acceptance must be a number: a block does not tell the smallest p.")
+    features = None if features is None else as_labels(features, "features")
+    arms = None if arms is None else as_labels(arms, "arms")
     (seed,) = seeds_of_runs(random_state, 1)
     chance = Chance.of(seed)
     kept = _Kept()

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.inspection._style import GREY, PALETTE, axes_or_new, short_dates, wrapped
+from skbandit.inspection._style import GREY, PALETTE, as_floats, axes_or_new, short_dates, wrapped
 from skbandit.utils._arms import Codes, code_labels, label_array
-from skbandit.utils._log import as_actions, column_names, read_times
+from skbandit.utils._log import as_actions, column_names, read_times, times_as_series
+from skbandit.utils._validation import as_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -196,8 +197,9 @@ class ArmSharesDisplay:
         if timestamp is None:
             shares = _shares(pd.Index(np.arange(1, len(action) + 1)), action, label_array(codes))
             return cls(shares).plot(ax, arms=arms)
+        timestamp = times_as_series(timestamp)
         order = read_times(timestamp, len(action)).argsort(kind="stable")
-        at = pd.Index(pd.Series(timestamp))[order]
+        at = pd.Index(timestamp)[order]
         label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
         shares = _shares(at, action[order], label_array(codes))
         return cls(shares, label=label).plot(ax, arms=arms)
@@ -221,16 +223,16 @@ class ArmSharesDisplay:
         ArmSharesDisplay
             This display.
         """
+        shares, labels = _read_shares(self.shares)
         if arms is None:
-            mean = self.shares.mean().sort_values(ascending=False, kind="stable")
-            arms = mean.index[: len(PALETTE)].tolist()
-        own = list(dict.fromkeys(arms))
-        labels = self.shares.columns.tolist()
+            most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
+            arms = [labels[k] for k in most]
+        own = list(dict.fromkeys(as_labels(arms, "arms")))
         for arm in own:
             if arm not in labels:
                 known = ", ".join(map(repr, labels))
                 raise ValueError(f"arms: there is no arm {arm!r}; there are {known}.")
-        shares = self.shares.iloc[:, [labels.index(arm) for arm in own]].to_numpy()
+        shares = shares[:, [labels.index(arm) for arm in own]]
         n_others = len(labels) - len(own)
         axes = axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
 
@@ -271,6 +273,24 @@ class ArmSharesDisplay:
         )  # fmt: skip
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+
+def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
+    """A table that can be drawn, as numbers and the labels of its columns."""
+    if not isinstance(shares, pd.DataFrame):
+        raise TypeError(f"shares must be a DataFrame, got {type(shares).__name__}.")
+    if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
+        raise ValueError(
+            "shares must have a row a part and an IntervalIndex, which says where the parts lie: "
+            "make the display by from_log, from_result or from_estimator."
+        )
+    labels = shares.columns.tolist()
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"shares has two columns of the same arm, among {labels}.")
+    values = np.column_stack([as_floats(column, "shares") for _, column in shares.items()])
+    if not ((values >= 0) & (values.sum(axis=1, keepdims=True) <= 1 + 1e-6)).all():
+        raise ValueError("shares must be at least 0, and of sum 1 in each row.")
+    return values, labels
 
 
 def _shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:

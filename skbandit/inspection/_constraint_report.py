@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skbandit.inspection._style import BLUE, VERMILLION, axes_or_new, wrapped
+from skbandit.inspection._style import (
+    BLUE,
+    VERMILLION,
+    axes_or_new,
+    read_flags,
+    read_table,
+    wrapped,
+)
 from skbandit.utils._pipeline import split_pipeline, transformed
 
 if TYPE_CHECKING:
@@ -165,14 +172,14 @@ class ConstraintReportDisplay:
         ConstraintReportDisplay
             This display.
         """
-        report = self.report
+        report = _read_report(self.report)
         names = [wrapped(name, 40) for name in report["constraint"]]
         lines = sum(1 + name.count("\n") for name in names)
         size = 7.8, 1.1 + 0.18 * (len(names) + lines)
         axes = axes_or_new(ax, "ConstraintReportDisplay.plot", size)
         place = np.arange(len(names))
         slack = report["slack"].to_numpy(dtype=float)
-        holds = report["satisfied"].fillna(True).to_numpy(dtype=bool)
+        holds = report["satisfied"].to_numpy()
         ends = _slack_of_interval(report)
         reach = np.abs([slack, *ends]).max(axis=0)
         reach = reach[np.isfinite(reach)]
@@ -207,6 +214,19 @@ class ConstraintReportDisplay:
         axes.set_xlabel("← missed    slack of the value against its bound    met →")
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+
+def _read_report(report: Any) -> pd.DataFrame:
+    """The table to be drawn."""
+    columns = getattr(report, "columns", ())
+    optional = [name for name in ("ci_low", "ci_high", "margin") if name in columns]
+    if "ci_low" in optional or "ci_high" in optional:
+        optional += {"ci_low", "ci_high"}.difference(optional)
+    numbers = ["n_rows", "bound", "value", "slack", *optional]
+    report = read_table(report, "report", numbers, ["constraint", "satisfied"])
+    # missing where the value is undefined
+    satisfied = read_flags(report, "report", "satisfied") != 0
+    return report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
 
 
 def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:

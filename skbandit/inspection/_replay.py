@@ -10,7 +10,8 @@ import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
 from skbandit.evaluation._select import behind_transformers
-from skbandit.inspection._style import PALETTE, axes_or_new, wrapped
+from skbandit.inspection._style import PALETTE, axes_or_new, line_options, read_table, wrapped
+from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +126,7 @@ class ReplayDisplay:
             policy, X, y,
             n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
         )  # fmt: skip
-        results = {name or _name(policy): result}
+        results = {_name(policy) if name is None else str(name): result}
         return cls.from_result(results, confidence_level=confidence_level, ax=ax)
 
     @classmethod
@@ -151,8 +152,7 @@ class ReplayDisplay:
         -------
         ReplayDisplay
         """
-        if not 0 < confidence_level < 1:
-            raise ValueError(f"confidence_level={confidence_level} must lie between 0 and 1.")
+        check_level(confidence_level)
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
             raise ValueError("there is no result to draw.")
@@ -176,11 +176,13 @@ class ReplayDisplay:
         ReplayDisplay
             This display.
         """
+        curves = _read_curves(self.curves)
+        line_kw = line_options(line_kw, "ReplayDisplay.plot")
         axes = axes_or_new(ax, "ReplayDisplay.plot")
         self.lines_: dict[tuple[str, str], Any] = {}
         self.intervals_: dict[tuple[str, str], Any] = {}
         styles = _free_styles(axes)
-        for name, own in self.curves.groupby("policy", sort=False):
+        for name, own in curves.groupby("policy", sort=False):
             color, marker = styles.pop(0)
             styles.append((color, marker))
             for bucket, curve in own.groupby("bucket", sort=False, observed=True):
@@ -188,7 +190,7 @@ class ReplayDisplay:
                 if bucket == "deployment":
                     style |= {"linestyle": "--", "markerfacecolor": "white"}
                 label = wrapped(f"{name}, deployment" if bucket == "deployment" else str(name), 36)
-                style |= {"label": label, "markevery": max(1, len(curve) // 6)} | (line_kw or {})
+                style |= {"label": label, "markevery": max(1, len(curve) // 6)} | line_kw
                 (line,) = axes.plot(curve["horizon"], curve["mean_reward"], **style)
                 key = str(name), str(bucket)
                 self.lines_[key] = line
@@ -199,13 +201,26 @@ class ReplayDisplay:
                     )  # fmt: skip
         self.logged_ = [
             axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG)
-            for level in self.curves["logged_mean"].unique()
+            for level in curves["logged_mean"].unique()
         ]
         axes.set_xlabel("events played, T")
         axes.set_ylabel("mean reward so far")
         _legend(axes)
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+
+def _read_curves(curves: Any) -> pd.DataFrame:
+    """The table to be drawn, policies and buckets named by texts."""
+    numbers = ["horizon", "mean_reward", "low", "high", "logged_mean"]
+    curves = read_table(curves, "curves", numbers, ["policy", "bucket"])
+    named = {column: list(map(str, curves[column])) for column in ("policy", "bucket")}
+    unknown = set(named["bucket"]) - {"learning", "deployment"}
+    if unknown:
+        raise ValueError(
+            f"curves: column 'bucket' must be 'learning' or 'deployment', found {unknown.pop()!r}."
+        )
+    return curves.assign(**named)
 
 
 def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:

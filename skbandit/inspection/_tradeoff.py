@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from skbandit.constrained import ConstraintPath, constraint_path
-from skbandit.inspection._style import BLUE, VERMILLION, axes_or_new, wrapped
+from skbandit.inspection._style import (
+    BLUE,
+    VERMILLION,
+    axes_or_new,
+    line_options,
+    read_flags,
+    read_table,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,6 +212,10 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
+        if not isinstance(path, ConstraintPath):
+            raise TypeError(
+                f"path must be what constraint_path returned, got {type(path).__name__}."
+            )
         display = cls(
             path.table,
             test,
@@ -237,20 +250,24 @@ class TradeoffDisplay:
         TradeoffDisplay
             This display.
         """
-        if x not in ("value", "bound"):
+        if not isinstance(x, str) or x not in ("value", "bound"):
             raise ValueError(f"x={x!r} must be 'value' or 'bound'.")
+        known = isinstance(self.sense, str) and self.sense in ("<=", ">=")
+        if not known and self.sense is not None:
+            raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
+        curves = self._read_curves()
+        line_kw = line_options(line_kw, "TradeoffDisplay.plot")
         axes = axes_or_new(ax, "TradeoffDisplay.plot")
-        curves = {"train": self.train} | ({} if self.test is None else {"test": self.test})
         unknown = any(curve["value"].isna().all() for curve in curves.values())
         x = "bound" if unknown or self.sense is None else x
-        met = self.train["feasible"].to_numpy(dtype=bool)
-        order = self.train["bound"].to_numpy().argsort(kind="stable")
+        met = curves["train"]["feasible"].to_numpy(dtype=bool)
+        order = curves["train"]["bound"].to_numpy().argsort(kind="stable")
 
         self.interval_ = None
         self.lines_: dict[str, Any] = {}
         self.missed_: dict[str, Any] = {}
         for name, curve in curves.items():
-            style = STYLES[name] | (line_kw or {})
+            style = STYLES[name] | line_kw
             drawn = curve.iloc[order[met[order]]]
             (self.lines_[name],) = axes.plot(drawn[x], drawn["objective"], **style)
             color = self.lines_[name].get_color()
@@ -272,6 +289,22 @@ class TradeoffDisplay:
             )
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+    def _read_curves(self) -> dict[str, pd.DataFrame]:
+        """The tables to be drawn."""
+        figures = ["bound", "value", "objective"]
+        curves = {"train": read_table(self.train, "train", [*figures, "feasible"])}
+        if self.test is not None:
+            figures += ["objective_low", "objective_high"]
+            curves["test"] = read_table(self.test, "test", figures)
+            if len(self.test) != len(self.train):
+                raise ValueError(
+                    f"test has {len(self.test)} rows, and train {len(self.train)}: they must be "
+                    "of the same models, in the same order."
+                )
+        if np.isnan(read_flags(self.train, "train", "feasible")).any():
+            raise ValueError("train: column 'feasible' must be true or false, some are missing.")
+        return curves
 
     def _x_label(self, x: str) -> str:
         label = wrapped(self.label)

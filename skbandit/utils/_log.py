@@ -126,6 +126,8 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
     try:
         numbers = np.asarray(values)
+        if numbers.dtype.kind in "cmM":  # of which floats would keep a part, or nanoseconds
+            raise TypeError(f"found {numbers.dtype}")
         if numbers.dtype.kind not in "biuf":  # nullable, or numbers among objects
             series = pd.to_numeric(pd.Series(values), errors="raise")
             numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -239,13 +241,24 @@ def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None
         )
 
 
+def times_as_series(values: Any) -> pd.Series:
+    """Times of whatever kind, one an event."""
+    try:
+        return pd.Series(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"timestamp must be 1D with one time an event: {error}.") from error
+
+
 def read_times(values: Any, n_rows: int) -> np.ndarray:
     """Times in seconds."""
-    series = pd.Series(values)
+    series = times_as_series(values)
+    if len(series) != n_rows:
+        raise ValueError(f"timestamp has {len(series)} entries for {n_rows} events.")
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         if series.isna().any():
             raise ValueError(f"timestamp is missing on row {np.flatnonzero(series.isna())[0]}.")
-        series = pd.Series(pd.DatetimeIndex(series).as_unit("ns").asi8 / 1e9)
+        at = pd.DatetimeIndex(series)
+        series = pd.Series(at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit])
     elif not pd.api.types.is_numeric_dtype(series.dtype):
         raise ValueError(
             f"timestamp must be datetimes or numbers of seconds, got {series.iloc[0]!r} on row 0: "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,28 @@ def check_squares(X: Any, name: str = "X") -> None:
             f"{name} has numbers as large as {np.abs(entries).max():g}, whose squares overflow: "
             "scale them."
         )
+
+
+def as_labels(values: Any, name: str) -> list[Any]:
+    """Labels in a list; a text, which is one label, is no list of its letters."""
+    several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    flat = hasattr(values, "columns") or getattr(values, "ndim", 1) == 1
+    if not (several and flat):
+        raise TypeError(f"{name} must be a list of labels, got {values!r}.")
+    labels = list(values)
+    for label in labels:
+        try:
+            hash(label)
+        except TypeError as error:
+            raise TypeError(f"{name} must be labels, found {label!r}: {error}.") from error
+    return labels
+
+
+def check_level(level: Any) -> None:
+    """Require a confidence level."""
+    is_number = isinstance(level, Real)
+    if not (is_number and 0 < level < 1):
+        raise ValueError(f"confidence_level={level!r} must lie between 0 and 1.")
 
 
 def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:

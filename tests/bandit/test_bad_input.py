@@ -102,3 +102,29 @@ def test_time_goes_forward():
 def test_labels_that_cannot_be_looked_up():
     with pytest.raises(TypeError, match="hashable"):
         GLMUCBPolicy().fit(X, Y.assign(action=[["a"]] * 6))
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("reward", np.ones(6) + 1j),
+        ("reward", np.full(6, np.datetime64("2026-01-01"))),
+        ("propensity", np.full(6, np.timedelta64(1, "ns"))),
+        ("timestamp", np.ones(6) + 1j),
+    ],
+)
+def test_what_numpy_would_make_numbers_of(column, values):
+    """A part of a complex number, and nanoseconds of dates: neither is what was meant."""
+    with pytest.raises(ValueError, match=f"{column} must be numbers, one a row: found"):
+        GLMUCBPolicy("linear").fit(X, Y.assign(**{column: values}))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_far_from_now_are_seconds_too(unit):
+    """Nanoseconds in 64 bits end in the year 2262."""
+    start = np.datetime64("2200-01-01" if unit == "ns" else "9000-01-01", unit)
+    at = start + (np.arange(6) * 30).astype("timedelta64[s]")
+    far, near = (GLMUCBPolicy("linear", update_every="1min", random_state=0) for _ in range(2))
+    far.fit(X, Y.assign(timestamp=at))
+    near.fit(X, Y.assign(timestamp=30.0 * np.arange(6)))
+    np.testing.assert_array_equal(far.coef_, near.coef_)

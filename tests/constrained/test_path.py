@@ -222,6 +222,9 @@ def test_the_last_in_a_nested_list():
         (SEVERAL, "recall", "constraint='recall' is not .* 1: floor"),
         ([recall() >= 0.5, recall() >= 0.5], "recall() >= 0.5", r"is not \(only\) one of"),
         ((), lambda bound: [], "makes no constraint of 0.9"),
+        (SEVERAL, 0.5, "constraint=0.5 is not .* 0: false_positive_rate"),
+        (SEVERAL, [1], r"constraint=\[1\] is not .* 0: false_positive_rate"),
+        (SEVERAL, dict, "constraint=<class 'dict'> is not .* 0: false_positive_rate"),
     ],
 )
 def test_what_is_not_clear_is_an_error(constraints, which, error):
@@ -233,6 +236,24 @@ def test_what_is_not_clear_is_an_error(constraints, which, error):
 def test_bounds_are_a_list_of_numbers(bounds):
     with pytest.raises(ValueError, match="bounds"):
         path_over(recall() >= 0.5, bounds)
+
+
+@pytest.mark.parametrize(
+    "tol", [-1e-9, np.nan, np.inf, None, "small", pytest.param(10**400, id="huge")]
+)
+def test_a_tolerance_is_checked_before_the_first_fit(tol, capsys):
+    with pytest.raises(ValueError, match=r"tol must be a finite number of at least 0, got"):
+        constraint_path(
+            ConstrainedRampClassifier(constraints=recall() >= 0.5), X, Y,
+            bounds=[0.5, 0.9], tol=tol, verbose=1,
+        )  # fmt: skip
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("level", [95, None, "95 %", np.nan])
+def test_a_confidence_level_is_checked(recalls, level):
+    with pytest.raises(ValueError, match=r"confidence_level=.* must lie between 0 and 1"):
+        recalls.measure(X, Y, confidence_level=level)
 
 
 def test_other_estimators_are_refused():

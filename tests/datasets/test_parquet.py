@@ -103,12 +103,22 @@ def test_times_and_dictionaries(tmp_path):
     ("options", "error", "message"),
     [
         ({"features": ["x9"]}, ValueError, "no column 'x9': there are"),
-        ({"features": "x0"}, TypeError, "must be a list of names, got 'x0'"),
+        ({"features": "x0"}, TypeError, "features must be a list of labels, got 'x0'"),
         ({"names": {"reward": "click"}}, ValueError, "no column 'click'"),
         ({"names": {"rewards": "x0"}}, ValueError, "names has 'rewards', expected some of"),
-        ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1, got 0"),
+        ({"chunk_size": 0}, ValueError, "chunk_size must be an integer of at least 1, got 0"),
         ({"source": []}, ValueError, "source names no file"),
         ({"source": "/no/such/place"}, FileNotFoundError, "/no/such/place"),
+        ({"source": ["/no/such/place"]}, FileNotFoundError, "/no/such/place"),
+        ({"source": 3}, TypeError, "source must be a path, a list of paths or .*, got 3"),
+        ({"source": [None]}, TypeError, r"source must be a path, .*, got \[None\]"),
+        ({"source": ""}, ValueError, "source names no file"),
+        ({"features": None}, TypeError, "features must be a list of labels, got None"),
+        ({"features": [["x0"]]}, TypeError, r"features must be labels, found \['x0'\]"),
+        ({"names": "reward"}, TypeError, "names must be a dict of column names, got 'reward'"),
+        ({"names": {"reward": ["x0"]}}, TypeError, r"names must be labels, found \['x0'\]"),
+        ({"chunk_size": 1.5}, ValueError, "chunk_size must be an integer of at least 1, got 1.5"),
+        ({"chunk_size": None}, ValueError, "chunk_size must be an integer .*, got None"),
     ],
 )
 def test_refused_at_the_call(tmp_path, options, error, message):
@@ -118,7 +128,64 @@ def test_refused_at_the_call(tmp_path, options, error, message):
         read_parquet_log(told.pop("source"), told.pop("features"), **told)
 
 
+def test_a_folder_without_files(tmp_path):
+    with pytest.raises(ValueError, match="is a folder without files"):
+        read_parquet_log(tmp_path, FEATURES)
+
+
 def test_no_parquet_at_all(tmp_path):
     (tmp_path / "log.parquet").write_bytes(b"PAR1 not at all")
     with pytest.raises((OSError, ValueError), match=r"log\.parquet"):
         list(read_parquet_log(tmp_path / "log.parquet", FEATURES))
+
+
+def test_an_index_of_pandas_is_a_column(tmp_path):
+    frame = pd.concat([LOG.X, LOG.y], axis=1)
+    frame.set_index("x0").to_parquet(tmp_path / "log.parquet")
+    X, _ = whole(read_parquet_log(tmp_path, FEATURES))
+    np.testing.assert_array_equal(X, LOG.X)
+
+
+def test_files_that_differ_are_not_half_read(tmp_path):
+    """The second one's propensities would be left out, or be missing."""
+    for first, told in ((True, "has no"), (False, "has a")):
+        parts = [table(), table().drop_columns("propensity")]
+        pq.write_table(parts[not first], tmp_path / "a.parquet")
+        pq.write_table(parts[first], tmp_path / "b.parquet")
+        blocks = read_parquet_log(tmp_path, FEATURES)
+        message = rf"b\.parquet {told} column 'propensity', unlike .*a\.parquet"
+        with pytest.raises(ValueError, match=message):
+            whole(blocks)
+
+
+def test_the_place_of_an_error_is_named(tmp_path):
+    pq.write_table(table(), tmp_path / "a.parquet")
+    text = pa.array(["news"] * 2500)
+    spoilt = table().set_column(table().column_names.index("action"), "action", text)
+    pq.write_table(spoilt, tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet or a file after it, after event "):
+        whole(read_parquet_log(tmp_path, FEATURES))
+
+
+@pytest.mark.parametrize("pools", [["news", "sports"], [[["news"]], [["sports"]]], [1, 2]])
+def test_what_was_available_is_lists_of_labels(tmp_path, pools):
+    """A text is not taken for the list of its letters."""
+    place = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"action": ["a", "b"], "reward": [0, 1], "available": pools}), place)
+    with pytest.raises(ValueError, match="column 'available' must hold lists of arm labels"):
+        read_parquet_log(place, [])
+
+
+def test_two_columns_of_one_name_in_a_dataset():
+    twice = ds.dataset(pa.table([[1], [0], [1]], ["action", "reward", "reward"]))
+    with pytest.raises(ValueError, match="two columns are called 'reward'"):
+        read_parquet_log(twice, [])
+
+
+def test_texts_that_are_none(tmp_path):
+    """Found in the block that they are in, not where a label is used first."""
+    bad = pa.array([b"\xff"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 1, [None, *bad.buffers()[1:]])
+    pq.write_table(pa.table({"action": text, "reward": [1]}), tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match=r"log\.parquet, after event 0: cannot be read: .*UTF8"):
+        whole(read_parquet_log(tmp_path, []))

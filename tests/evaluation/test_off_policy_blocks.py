@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
@@ -214,7 +216,7 @@ def test_refused_with_the_probabilities_of_a_column():
     table = TABLE.assign(wanted=0.5)
     with pytest.raises(ValueError, match="needs a policy, which has probabilities of all arms"):
         off_policy_blocks("wanted", [table], features=FEATURES, reward_model=POLICY)
-    with pytest.raises(KeyError, match="missing"):
+    with pytest.raises(ValueError, match="policy='missing' is none of the log's columns"):
         off_policy_blocks("missing", [table])
 
 
@@ -229,3 +231,27 @@ def test_which_block_is_wrong(on_dask):
     with pytest.raises(ValueError, match="row 500 has 2") as caught:
         off_policy_blocks(POLICY, blocks, features=FEATURES, arms=range(4))
     assert "This was in block 1, counted from 0." in caught.value.__notes__
+
+
+def test_one_block_is_no_list_of_blocks():
+    X, y = TABLE[FEATURES], TABLE.drop(columns=FEATURES)
+    with pytest.raises(TypeError, match=r"got Bunch: \[block\] is a single one"):
+        off_policy_blocks(POLICY, Bunch(X=X, y=y), arms=range(4))
+
+
+def test_lazy_blocks_are_refused():
+    """Nobody asked for the whole of them to be read for each column."""
+    lazy = pl.LazyFrame({"action": [0], "reward": [1], "propensity": [0.25]})
+    with pytest.raises(TypeError, match=r"got a lazy LazyFrame: call its collect\(\)"):
+        off_policy_blocks("propensity", [lazy])
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    parts = [dd.from_pandas(TABLE, npartitions=2).get_partition(0)]
+    with pytest.raises(TypeError, match=r"got a lazy DataFrame: call its compute\(\)"):
+        off_policy_blocks(POLICY, parts, features=FEATURES, arms=range(4))
+
+
+def test_an_index_of_pandas_in_a_pyarrow_table_is_a_column():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = pa.Table.from_pandas(TABLE.set_index(FEATURES[0]))
+    told = {"features": FEATURES, "arms": range(4), "rule": "predict"}
+    assert off_policy_blocks(POLICY, [table], **told) == off_policy_blocks(POLICY, [TABLE], **told)

@@ -225,6 +225,10 @@ def test_warnings_are_of_the_whole():
         ("no propensity", {}, ValueError, "needs a column 'propensity'"),
         ("table", {}, ValueError, r"name their columns, features=\[...\]"),
         ("table", {"features": ["x9"]}, ValueError, "features names 'x9', which is none of"),
+        ("table", {"features": "x9"}, TypeError, "features must be a list of labels, got 'x9'"),
+        ("table", {"arms": "abc"}, TypeError, "arms must be a list of labels, got 'abc'"),
+        (np.array(1.0), {}, TypeError, r"blocks must be an iterable of blocks, got ndarray"),
+        ([pd.DataFrame], {}, TypeError, r"a block must be a table, .* got type"),
     ],
 )
 def test_what_is_refused(blocks, options, error, message):
@@ -250,3 +254,23 @@ def test_time_goes_back_between_blocks():
     policy = GLMUCBPolicy(update_every=5000.0, random_state=0)
     with pytest.raises(ValueError, match="earlier than events that were learned before"):
         replay_blocks(policy, parts, acceptance=0.2)
+
+
+def test_a_horizon_longer_than_any_number():
+    """The compiled pass counts in 64 bits."""
+    X, y = changing_log(1000)
+    told = {"acceptance": 0.2, "random_state": 0}
+    expected = replay_blocks(GLMUCBPolicy(), [(X, y)], **told)
+    with pytest.warns(ReplayCoverageWarning, match="for this shorter horizon"):
+        result = replay_blocks(GLMUCBPolicy(), [(X, y)], max_accepted=10**30, **told)
+    pd.testing.assert_frame_equal(result.history, expected.history)
+
+
+def test_arms_may_come_one_by_one():
+    log = make_bandit_log(1000, n_arms=5, random_state=0)
+    told = {"acceptance": 0.2, "random_state": 0}
+    one, other = (
+        replay_blocks(GLMUCBPolicy(), [(log.X, log.y)], arms=arms, **told)
+        for arms in (range(5), (arm for arm in range(5)))
+    )
+    pd.testing.assert_frame_equal(one.history, other.history)

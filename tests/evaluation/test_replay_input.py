@@ -171,6 +171,10 @@ def test_log_ends_before_the_horizon():
     ("options", "match"),
     [
         ({"rule": "explore"}, "rule must be 'select' or 'predict', got 'explore'"),
+        (
+            {"rule": np.array(["select", "predict"])},
+            "rule must be 'select' or 'predict', got array",
+        ),
         ({"deployment_share": 1.0}, r"deployment_share must be in \[0, 1\), got 1.0"),
         ({"acceptance": 0.0}, r"acceptance must be None or in \(0, 1\], got 0.0"),
         ({"acceptance": 2}, r"acceptance must be None or in \(0, 1\], got 2"),

@@ -219,3 +219,33 @@ def test_what_cannot_be_drawn_is_explained():
     with pytest.raises(ValueError, match="the replay kept no event"):
         ArmSharesDisplay.from_result(nothing)
     assert not plt.get_fignums()
+
+
+def test_shares_that_are_none_are_refused_before_anything_is_drawn():
+    shares = ArmSharesDisplay.from_log(["a", "b"] * 30).shares
+    plt.close("all")
+    with pytest.raises(TypeError, match="shares must be a DataFrame, got ndarray"):
+        ArmSharesDisplay(shares.to_numpy()).plot()
+    with pytest.raises(ValueError, match="shares must have a row a part and an IntervalIndex"):
+        ArmSharesDisplay(shares.reset_index(drop=True)).plot()
+    with pytest.raises(ValueError, match="two columns of the same arm"):
+        ArmSharesDisplay(shares.set_axis(["a", "a"], axis=1)).plot()
+    with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
+        ArmSharesDisplay(shares.assign(a="much")).plot()
+    for wrong in (-0.1, 1.0, np.nan):
+        with pytest.raises(ValueError, match="at least 0, and of sum 1 in each row"):
+            ArmSharesDisplay(shares.assign(a=wrong)).plot()
+    with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
+        ArmSharesDisplay(shares).plot(arms="ab")
+    with pytest.raises(TypeError, match=r"arms must be labels, found \['a'\]: unhashable"):
+        ArmSharesDisplay(shares).plot(arms=[["a"]])
+    with pytest.raises(ValueError, match="timestamp must be 1D with one time an event"):
+        ArmSharesDisplay.from_log(["a", "b"], timestamp=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="timestamp has 0 entries for 2 events"):
+        ArmSharesDisplay.from_log(["a", "b"], timestamp=[])
+    assert not plt.get_fignums()
+
+
+def test_times_may_come_one_by_one():
+    display = ArmSharesDisplay.from_log(["a", "b"], timestamp=(t for t in [5.0, 3.0]))
+    assert display.shares.index.left.tolist() == [3.0]

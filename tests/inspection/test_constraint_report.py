@@ -201,3 +201,27 @@ def test_a_pipeline_is_measured_by_its_last_step():
 def test_what_has_no_report_is_named():
     with pytest.raises(TypeError, match=r"declared constraints, not RidgeClassifier\(\)"):
         ConstraintReportDisplay.from_estimator(RidgeClassifier(), X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"slack": "much"}, "report: column 'slack' must be numbers: could not convert"),
+        ({"bound": [[1]] * 2}, "report: column 'bound' must be numbers"),
+        ({"satisfied": 2}, "report: column 'satisfied' must be true or false, found 2"),
+    ],
+)
+def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message):
+    report = pd.DataFrame(
+        {"constraint": ["recall() >= 0.5", None], "n_rows": 9, "bound": 0.5, "value": 0.6,
+         "slack": 0.1, "satisfied": True, "ci_low": 0.4, "ci_high": 0.8}
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        ConstraintReportDisplay.from_report(report.assign(**changed))
+    with pytest.raises(ValueError, match="report must have one column 'ci_high', there are"):
+        ConstraintReportDisplay.from_report(report.drop(columns="ci_high"))
+    with pytest.raises(TypeError, match="report must be a DataFrame, got dict"):
+        ConstraintReportDisplay.from_report(report.to_dict())
+    assert not plt.get_fignums()
+    display = ConstraintReportDisplay.from_report(report)
+    assert display.met_.get_ydata().tolist() == [0, 1]

@@ -166,3 +166,38 @@ def test_what_cannot_be_drawn_is_explained(result):
 
 # One arm more than was ever played.
 POOLS = [("0", "1", "2", "3", "none")] * len(LOG.y)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"horizon": "late"}, "curves: column 'horizon' must be numbers: could not convert"),
+        ({"low": pd.Timestamp(0)}, "curves: column 'low' must be numbers: found datetime64"),
+        ({"bucket": "other"}, "'bucket' must be 'learning' or 'deployment', found 'other'"),
+    ],
+)
+def test_curves_that_are_none_are_refused_before_anything_is_drawn(result, changed, message):
+    curves = ReplayDisplay.from_result(result).curves
+    plt.close("all")
+    with pytest.raises(ValueError, match=message):
+        ReplayDisplay(curves.assign(**changed)).plot()
+    with pytest.raises(ValueError, match="curves must have one column 'high', there are"):
+        ReplayDisplay(curves.drop(columns="high")).plot()
+    with pytest.raises(TypeError, match="curves must be a DataFrame, got ndarray"):
+        ReplayDisplay(curves.to_numpy()).plot()
+    with pytest.raises(ValueError, match=r"line_kw=\{'colour': 'red'\} is not for Axes.plot"):
+        ReplayDisplay(curves).plot(line_kw={"colour": "red"})
+    with pytest.raises(ValueError, match="confidence_level='95 %' must lie between 0 and 1"):
+        ReplayDisplay.from_result(result, confidence_level="95 %")
+    assert not plt.get_fignums()
+
+
+def test_missing_names_and_numbers_are_drawn(result):
+    """No curve is left out because its name is missing."""
+    curves = ReplayDisplay.from_result(result).curves
+    half = np.arange(len(curves)) < len(curves) // 2
+    curves["policy"] = np.where(half, "own", None)
+    curves["low"] = pd.array(np.where(half, 0.0, np.nan), dtype="Float64")
+    display = ReplayDisplay(curves).plot()
+    assert {name for name, _ in display.lines_} == {"own", str(curves["policy"].iloc[-1])}
+    assert {name for name, _ in display.intervals_} == {"own"}

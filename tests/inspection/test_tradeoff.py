@@ -135,3 +135,60 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
     assert shown.replace("\\$", "$").replace("\n", " ") == f"{label} (tighter →)"
     assert max(map(len, shown.splitlines())) <= 60
     display.figure_.canvas.draw()  # mathtext would fail or turn italic here
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"train": None}, TypeError, "train must be a DataFrame, got NoneType"),
+        ({"train": {"objective": None}}, ValueError, "train must have one column 'objective'"),
+        ({"train": {"value": "much"}}, ValueError, "train: column 'value' must be numbers"),
+        ({"train": {"feasible": 0.5}}, ValueError, "'feasible' must be true or false, found 0.5"),
+        ({"train": {"feasible": np.nan}}, ValueError, "true or false, some are missing"),
+        ({"test": {"objective_low": None}}, ValueError, "one column 'objective_low', there are"),
+        ({"test": slice(1)}, ValueError, "test has 1 rows, and train 3: they must be of the same"),
+        ({"sense": "<"}, ValueError, "sense='<' must be '<=', '>=' or None"),
+    ],
+)
+def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
+    path, test_rows, changed, error, message
+):
+    tables = {"train": path.table, "test": test_rows, "sense": path.sense}
+    for name, change in changed.items():
+        if isinstance(change, dict):
+            (column, value), *_ = change.items()
+            spoilt = tables[name].assign(**change)
+            change = tables[name].drop(columns=column) if value is None else spoilt
+        tables[name] = tables[name][change] if isinstance(change, slice) else change
+    with pytest.raises(error, match=message):
+        TradeoffDisplay(tables.pop("train"), **tables).plot()
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    ("line_kw", "error", "message"),
+    [
+        ("red", TypeError, "line_kw must be a dict of options of Axes.plot, got 'red'"),
+        ({"colour": "red"}, ValueError, r"line_kw=\{'colour': 'red'\} is not for Axes.plot"),
+        ({"color": "no colour"}, ValueError, "is not for Axes.plot: 'no colour' is not"),
+    ],
+)
+def test_lines_that_cannot_be_drawn(path, line_kw, error, message):
+    with pytest.raises(error, match=message):
+        TradeoffDisplay.from_path(path, line_kw=line_kw)
+    assert not plt.get_fignums()
+
+
+def test_short_names_of_options_stand_for_the_long_ones(path):
+    display = TradeoffDisplay.from_path(path, line_kw={"lw": 3, "c": "black", "ms": 9})
+    line = display.lines_["train"]
+    assert (line.get_linewidth(), line.get_color(), line.get_markersize()) == (3, "black", 9)
+
+
+def test_what_is_no_axes_or_no_path_is_refused(path):
+    figure, both = plt.subplots(ncols=2)
+    for several in (both, (figure, both[0]), figure):
+        with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got .* pass one"):
+            TradeoffDisplay.from_path(path, ax=several)
+    with pytest.raises(TypeError, match="path must be what constraint_path returned, got Data"):
+        TradeoffDisplay.from_path(path.table)

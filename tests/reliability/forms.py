@@ -1,5 +1,7 @@
 """The same table, and the same column, in all forms in which users hold them."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -52,6 +54,10 @@ COLUMNS = {
     "read-only": lambda values: _locked(values.copy()),
     "polars": lambda values: pl.Series(values.tolist()),
 }
+
+
+if find_spec("pyarrow") is None:  # pandas asks for it
+    del TABLES["pyarrow"], COLUMNS["pyarrow"]
 
 
 def _locked(array):

@@ -1,4 +1,4 @@
-"""Values that users pass by mistake, in the place of a table or of a column."""
+"""Values that users pass by mistake, in the place of a table, of a column or of an option."""
 
 import datetime
 import decimal
@@ -66,7 +66,7 @@ def tables(good):
         ),
         "twice the same name": pd.DataFrame(numbers, columns=["same"] * d),
         "other names": pd.DataFrame(numbers, columns=[f"other {k}" for k in range(d)]),
-        "mixed names": pd.DataFrame(numbers, columns=[0, "one", 2.0][:d]),
+        "mixed names": pd.DataFrame(numbers, columns=[0, "one", *range(2, d)][:d]),
         "nested names": pd.DataFrame(numbers, columns=nested),
         "reversed names": frame[labels[::-1]],
         "sparse": sp.csr_array(numbers),
@@ -120,4 +120,50 @@ def columns(good):
         "nullable booleans with NA": pd.array([True, None] * (n // 2), dtype="boolean"),
         "sparse": sp.csr_array(numbers[None]),
         "set": set(numbers),
+    }
+
+
+def options():
+    """Hostile options, by name."""
+    return {
+        "none": None,
+        "text": "some text",
+        "no text": "",
+        "bytes": b"some bytes",
+        "zero": 0,
+        "one": 1,
+        "two": 2,
+        "negative": -1,
+        "half": 0.5,
+        "three halves": 1.5,
+        "nan": np.nan,
+        "inf": np.inf,
+        "NA": pd.NA,
+        "a huge int": 10**400,
+        "complex": 1j,
+        "a date": datetime.date(2026, 1, 1),
+        "true": True,
+        "number of numpy": np.float64(0.5),
+        "empty list": [],
+        "numbers": [0.5, 0.25],
+        "texts": ["x", "y"],
+        "the same twice": ["a", "a"],
+        "nested": [[1], [2, 3]],
+        "none in a list": [None],
+        "nan in a list": [np.nan],
+        "pair": (1, 2),
+        "dict": {"a": 1},
+        "no dict": {},
+        "set": {"a"},
+        "array": np.arange(3.0),
+        "table": np.eye(3),
+        "scalar array": np.array(1.0),
+        "frame": pd.DataFrame({"a": [1.0, 2.0]}),
+        "series": pd.Series([1.0, 2.0]),
+        "sparse": sp.csr_array(np.eye(3)),
+        "object": object(),
+        "class": dict,
+        "class of tables": pd.DataFrame,
+        "function": lambda value: value,
+        "generator": (value for value in [1, 2]),
     }

@@ -1,0 +1,219 @@
+"""Parquet files as they arrive: cut short, damaged, of other columns, of other kinds."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skbandit.datasets import make_bandit_log, read_parquet_log
+from skbandit.evaluation import off_policy_blocks
+from tests.reliability.blame import blame
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet")
+
+# Warnings of odd propensities are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LOG = make_bandit_log(400, n_arms=4, n_features=2, n_available=3, random_state=0)
+FEATURES = list(LOG.X.columns)
+TABLE = pa.Table.from_pandas(pd.concat([LOG.X, LOG.y], axis=1), preserve_index=False)
+TABLE = TABLE.append_column("chance", pa.array(np.full(400, 0.5)))
+
+fuzz = settings(
+    derandomize=True,
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def judged(source):
+    """What an estimate makes of the files; the column of chances is read as a feature."""
+    blocks = read_parquet_log(source, [*FEATURES, "chance"], chunk_size=150)
+    pairs = ((block.X[FEATURES], block.y.assign(chance=block.X["chance"])) for block in blocks)
+    return off_policy_blocks("chance", pairs)["ips"].n_events
+
+
+def assert_judged_or_named(source, *names):
+    """All events count, or an error of ours names the file."""
+    try:
+        assert judged(source) == 400
+    except (TypeError, ValueError, OSError) as error:
+        assert blame(error) == ""
+        assert all(name in str(error) for name in names)
+        return error
+    return None
+
+
+def written(table, **options):
+    """Bytes of a file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue().to_pybytes()
+
+
+WHOLE = {kind: written(TABLE, row_group_size=100, compression=kind) for kind in ("snappy", "none")}
+places = st.integers(0, 10**6)
+changes = st.lists(st.tuples(places, st.integers(1, 255)), min_size=1, max_size=8)
+
+
+def assert_harmless(path, content):
+    """What a byte changes in a number goes unnoticed, as files have no checksums by default."""
+    path.write_bytes(bytes(content))
+    try:
+        judged(path)
+    except (TypeError, ValueError, OSError) as error:
+        assert blame(error) == ""
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(end=places)
+def test_truncated(tmp_path, kind, end):
+    path = tmp_path / "log.parquet"
+    path.write_bytes(WHOLE[kind][: end % len(WHOLE[kind])])
+    assert assert_judged_or_named(path, "log.parquet")
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(changes=changes)
+def test_flipped_bytes(tmp_path, kind, changes):
+    bad = bytearray(WHOLE[kind])
+    for place, change in changes:
+        bad[place % len(bad)] ^= change
+    assert_harmless(tmp_path / "log.parquet", bad)
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@fuzz
+@given(changes=changes)
+def test_corrupt_footers(tmp_path, kind, changes):
+    """The last bytes say where everything is."""
+    bad = bytearray(WHOLE[kind])
+    length = int.from_bytes(bad[-8:-4], "little")
+    for place, change in changes:
+        bad[-1 - place % (length + 8)] ^= change
+    assert_harmless(tmp_path / "log.parquet", bad)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"a,b\n1,2\n", bytes(4000)])
+def test_no_parquet(tmp_path, content):
+    (tmp_path / "log.parquet").write_bytes(content)
+    assert assert_judged_or_named(tmp_path / "log.parquet", "log.parquet")
+    assert assert_judged_or_named(tmp_path, "log.parquet")
+
+
+def test_a_damaged_file_among_others(tmp_path):
+    """The position is told, and no result is given."""
+    whole = WHOLE["snappy"]
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.parquet").write_bytes(whole)
+    bad = bytearray(whole)
+    bad[10 : len(bad) // 2] = bytes(len(bad) // 2 - 10)
+    (tmp_path / "b.parquet").write_bytes(bytes(bad))
+    error = assert_judged_or_named(tmp_path, "a.parquet or a file after it, after event ")
+    assert isinstance(error, OSError)
+
+
+@pytest.mark.parametrize("nothing", ["folder", "gone", "none in a list"])
+def test_nothing_there(tmp_path, nothing):
+    source = {
+        "folder": tmp_path,
+        "gone": tmp_path / "gone.parquet",
+        "none in a list": [tmp_path / "gone.parquet"],
+    }[nothing]
+    with pytest.raises((ValueError, FileNotFoundError), match=r"without files|gone") as caught:
+        read_parquet_log(source, FEATURES)
+    assert blame(caught.value) == ""
+
+
+# --- columns -----------------------------------------------------------------------------------
+
+# Of 400 events; what pyarrow makes of them is what is in the file.
+COLUMNS = {
+    "nulls": pa.nulls(400),
+    "one null": pa.array([None] + [0.5] * 399),
+    "nan": pa.array([float("nan")] + [0.5] * 399),
+    "text": pa.array(["x"] * 400),
+    "numbers as text": pa.array(["0.5"] * 400),
+    "bytes": pa.array([b"x"] * 400),
+    "booleans": pa.array([True, False] * 200),
+    "negative": pa.array([-1.0] * 400),
+    "huge": pa.array([1e308] * 400),
+    "halves": pa.array(np.full(400, 0.5, dtype=np.float16)),
+    "decimals": pa.array([decimal.Decimal("0.5")] * 400),
+    "dates": pa.array([datetime.date(2026, 1, 1)] * 400),
+    "times": pa.array([datetime.time(1)] * 400),
+    "datetimes": pa.array([datetime.datetime(2026, 1, 1)] * 400),
+    "far datetimes": pa.array([datetime.datetime(9999, 1, 1)] * 400, pa.timestamp("ms")),
+    "datetimes of a zone": pa.array(
+        [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)] * 400, pa.timestamp("us", "Asia/Tokyo")
+    ),
+    "durations": pa.array([datetime.timedelta(1)] * 400),
+    "lists": pa.array([[0, 1]] * 400),
+    "lists of texts": pa.array([["0", "1"]] * 400),
+    "lists of all arms": pa.array([[0, 1, 2, 3]] * 400),
+    "large lists": pa.array([[0, 1, 2, 3]] * 400, pa.large_list(pa.int8())),
+    "fixed lists": pa.array([[0, 1, 2, 3]] * 400, pa.list_(pa.int64(), 4)),
+    "empty lists": pa.array([[]] * 400, pa.list_(pa.int64())),
+    "lists and nulls": pa.array([[0, 1, 2, 3], None] * 200),
+    "lists of nulls": pa.array([[None]] * 400),
+    "lists of lists": pa.array([[[0], [1]]] * 400),
+    "maps": pa.array([[("a", 1)]] * 400, pa.map_(pa.string(), pa.int64())),
+    "structs": pa.array([{"a": 1}] * 400),
+    "dictionary": pa.array(["0", "1"] * 200).dictionary_encode(),
+    "dictionary of numbers": pa.array([0.5, 0.25] * 200).dictionary_encode(),
+    "dictionary with nulls": pa.array(["0", None] * 200).dictionary_encode(),
+    "whole numbers": pa.array([0, 1, 2, 3] * 100),
+    "unsigned": pa.array([2**64 - 1] * 400, pa.uint64()),
+    "no utf-8": pa.Array.from_buffers(
+        pa.string(), 400, [None, *pa.array([b"\xff"] * 400, pa.binary()).buffers()[1:]]
+    ),
+}
+
+
+@pytest.mark.parametrize("column", TABLE.column_names)
+def test_columns_of_any_kind(tmp_path, column):
+    """Also of a second file, which reads as the first one's, or the error says where it is."""
+    place, n_refused = TABLE.column_names.index(column), 0
+    for values in COLUMNS.values():
+        table = TABLE.set_column(place, column, values)
+        pq.write_table(table, tmp_path / "a.parquet")
+        n_refused += assert_judged_or_named(tmp_path / "a.parquet") is not None
+        pq.write_table(TABLE[:200], tmp_path / "a.parquet")
+        pq.write_table(table[200:], tmp_path / "b.parquet")
+        assert_judged_or_named(tmp_path)
+        (tmp_path / "b.parquet").unlink()
+    assert n_refused == 1 if column in FEATURES else n_refused > 5, "features are not looked at"
+
+
+@pytest.mark.parametrize("column", TABLE.column_names)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_file_without_a_column(tmp_path, column, first):
+    """Whether it is the first or the second, no event is judged by half of what is known."""
+    parts = [TABLE[:200], TABLE[200:]]
+    parts[not first] = parts[not first].drop_columns(column)
+    for name, part in zip("ab", parts, strict=True):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    error = assert_judged_or_named(tmp_path, repr(column))
+    assert error
+
+
+@pytest.mark.parametrize("column", TABLE.column_names)
+def test_two_columns_of_one_name(tmp_path, column):
+    pq.write_table(TABLE.append_column(column, TABLE[column]), tmp_path / "log.parquet")
+    assert assert_judged_or_named(tmp_path, "duplicate field names")
+
+
+def test_files_without_events(tmp_path):
+    pq.write_table(TABLE[:0], tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="blocks holds no event"):
+        judged(tmp_path)
+    pq.write_table(TABLE, tmp_path / "b.parquet")
+    assert judged(tmp_path) == 400

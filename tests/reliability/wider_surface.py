@@ -1,0 +1,237 @@
+"""More of the surface: logs in blocks and in files, paths over a bound, and pictures."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from skbandit import ConstrainedRampClassifier, GLMUCBPolicy
+from skbandit.constrained import constraint_path
+from skbandit.datasets import read_parquet_log
+from skbandit.evaluation import off_policy_blocks, replay, replay_blocks
+from skbandit.inspection import (
+    ArmSharesDisplay,
+    ConstraintReportDisplay,
+    ReplayDisplay,
+    TradeoffDisplay,
+)
+from tests.reliability.surface import GOALS, GROUP, LABEL, LOG, WEIGHT, N, Use
+from tests.reliability.surface import X as OWN_X
+
+POLICY = GLMUCBPolicy(random_state=0).fit(OWN_X, LOG)
+TABLE = OWN_X.join(LOG).assign(chance=0.5)
+RESULT = replay(GLMUCBPolicy(), OWN_X, LOG, n_repeats=2, subsample=0.5, random_state=0)
+SHARES = pd.DataFrame({"u": [0.5, 0.25], "v": [0.5, 0.75]}).set_axis(
+    pd.IntervalIndex.from_breaks([1, 9, 18], closed="left")
+)
+CURVES = pd.DataFrame(
+    {"policy": "own", "bucket": "learning", "horizon": [1, 2], "mean_reward": [0.3, 0.5],
+     "low": 0.2, "high": 0.9, "logged_mean": 0.4}
+)  # fmt: skip
+REPORT = pd.DataFrame(
+    {"constraint": ["recall() >= 0.5", "error_rate() <= 0.1"], "n_rows": 9, "bound": [0.5, 0.1],
+     "value": [0.6, 0.2], "slack": [0.1, -0.1], "satisfied": [True, False],
+     "ci_low": [0.4, 0.1], "ci_high": [0.8, 0.3]}
+)  # fmt: skip
+PATH = pd.DataFrame(
+    {"bound": [0.5, 0.6], "value": [0.6, 0.7], "objective": [0.1, 0.2], "feasible": [True, False]}
+)
+MEASURED = PATH.assign(objective_low=0.05, objective_high=0.3).drop(columns="feasible")
+_FOLDER = tempfile.TemporaryDirectory()  # gone with the process
+# Tables whose every column is thrown at, too.
+BY_COLUMN = [TABLE, SHARES, CURVES, REPORT, PATH, MEASURED]
+
+# --- a log in two blocks, of which the second is as told ----------------------------------------
+
+
+def replayed_in_blocks(X, y, **options):
+    own = GLMUCBPolicy(random_state=0)
+    result = replay_blocks(own, [(OWN_X, LOG), (X, y)], random_state=0, **options)
+    return [result.mean_reward, result.n_accepted]
+
+
+def judged_in_blocks(X, y, blocks, **options):
+    blocks = [(OWN_X, LOG), (X, y)] if blocks is ... else blocks
+    return _values(off_policy_blocks(POLICY, blocks, **options))
+
+
+def judged_tables(table, policy, features):
+    return _values(off_policy_blocks(policy, [TABLE, table], features=features))
+
+
+def _values(estimates):
+    return [estimate.mean_reward for estimate in estimates.values()]
+
+
+def parquet_log(source, features, names, chunk_size):
+    source = _parquet() if source is ... else source
+    blocks = list(read_parquet_log(source, features, names=names, chunk_size=chunk_size))
+    y = pd.concat([block.y for block in blocks])
+    return [len(y), y["reward"].sum(), sum(block.X.shape[1] for block in blocks)]
+
+
+@functools.cache
+def _parquet():
+    """A file, written when it is first needed."""
+    place = Path(_FOLDER.name, "log.parquet")
+    TABLE.to_parquet(place)
+    return place
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def path(X, y, attributes, sample_weight, **options):
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+    found = constraint_path(
+        clf, X, y, attributes=attributes, sample_weight=sample_weight, **options
+    )
+    return found.table.drop(columns="seconds").to_numpy(dtype=float)
+
+
+def path_measured(X, y, attributes, sample_weight, confidence_level):
+    told = {"attributes": attributes, "sample_weight": sample_weight}
+    table = _path().measure(X, y, **told, confidence_level=confidence_level)
+    return table["expected_objective"]
+
+
+@functools.cache
+def _path():
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+    return constraint_path(clf, OWN_X, LABEL, attributes=GROUP, bounds=[0.5, 0.6], constraint=0)
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def drawn(make, *args, **options):
+    """A display that is drawn to the end; nothing is on the axes where it is refused."""
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    try:
+        display = make(*args, ax=axes, **options)
+    except Exception:
+        assert not axes.has_data(), "half a picture"
+        raise
+    axes.figure.canvas.draw()
+    return display
+
+
+def shares_of_log(y, **options):
+    return drawn(ArmSharesDisplay.from_log, y, **options).shares
+
+
+def shares_of_replay(X, y, **options):
+    own = GLMUCBPolicy(random_state=0)
+    return drawn(
+        ArmSharesDisplay.from_estimator, own, X, y, n_repeats=2, random_state=0, **options
+    ).shares
+
+
+def shares_of_result(result, arms):
+    return drawn(ArmSharesDisplay.from_result, result, arms=arms).shares
+
+
+def shares_plotted(shares, label, arms):
+    return len(drawn(ArmSharesDisplay(shares, label=label).plot, arms=arms).areas_)
+
+
+def curves_of_replay(X, y, **options):
+    own = GLMUCBPolicy(random_state=0)
+    display = drawn(ReplayDisplay.from_estimator, own, X, y, n_repeats=2, random_state=0, **options)
+    return display.curves["mean_reward"]
+
+
+def curves_of_result(result, confidence_level):
+    display = drawn(ReplayDisplay.from_result, result, confidence_level=confidence_level)
+    return display.curves["mean_reward"]
+
+
+def curves_plotted(curves, line_kw):
+    return len(drawn(ReplayDisplay(curves).plot, line_kw=line_kw).lines_)
+
+
+def report_of_classifier(X, y, attributes, sample_weight, confidence_level):
+    display = drawn(
+        ConstraintReportDisplay.from_estimator, _path().estimators[0], X, y,
+        attributes=attributes, sample_weight=sample_weight, confidence_level=confidence_level,
+    )  # fmt: skip
+    return display.report["expected"]
+
+
+def report_plotted(report):
+    return len(drawn(ConstraintReportDisplay.from_report, report).ax_.get_yticks())
+
+
+def tradeoff_of_path(path, test, x, line_kw):
+    path = _path() if path is ... else path
+    return len(drawn(TradeoffDisplay.from_path, path, test, x=x, line_kw=line_kw).lines_)
+
+
+def tradeoff_plotted(train, test, label, sense, objective_label):
+    options = {"label": label, "sense": sense, "objective_label": objective_label}
+    return len(drawn(TradeoffDisplay(train, test, **options).plot).lines_)
+
+
+_LOGGED = {"X": OWN_X, "y": LOG}
+_LABELLED = {"X": OWN_X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+
+USES = [
+    Use(
+        "replayed_in_blocks",
+        replayed_in_blocks,
+        {
+            **_LOGGED,
+            "acceptance": 0.3,
+            "arms": range(3),
+            "deployment_share": 0.25,
+            "max_accepted": 1000,
+        },
+    ),
+    Use(
+        "judged_in_blocks",
+        judged_in_blocks,
+        {**_LOGGED, "blocks": ..., "arms": range(3), "reward_model": POLICY, "rule": "select"},
+    ),
+    Use(
+        "judged_tables",
+        judged_tables,
+        {"table": TABLE, "policy": "chance", "features": ["a", "b", "c"]},
+    ),
+    Use(
+        "parquet_log",
+        parquet_log,
+        {"source": ..., "features": ["a"], "names": None, "chunk_size": 25},
+        "pyarrow",
+    ),
+    Use("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0, "tol": 1e-3}),
+    Use("path_measured", path_measured, {**_LABELLED, "confidence_level": 0.9}),
+    *(
+        Use(call.__name__, call, inputs, "matplotlib")
+        for call, inputs in [
+            (shares_of_log, {"y": LOG, "timestamp": np.arange(N), "arms": [0, 1]}),
+            (shares_of_replay, {**_LOGGED, "subsample": 0.5, "arms": [0, 1]}),
+            (shares_of_result, {"result": RESULT, "arms": [0, 1]}),
+            (shares_plotted, {"shares": SHARES, "label": "event", "arms": ["u"]}),
+            (curves_of_replay, {**_LOGGED, "confidence_level": 0.9, "name": "own"}),
+            (curves_of_result, {"result": {"own": RESULT}, "confidence_level": 0.9}),
+            (curves_plotted, {"curves": CURVES, "line_kw": {"color": "red"}}),
+            (report_of_classifier, {**_LABELLED, "confidence_level": 0.9}),
+            (report_plotted, {"report": REPORT}),
+            (tradeoff_of_path, {"path": ..., "test": MEASURED, "x": "value", "line_kw": None}),
+            (
+                tradeoff_plotted,
+                {
+                    "train": PATH,
+                    "test": MEASURED,
+                    "label": "recall()",
+                    "sense": ">=",
+                    "objective_label": "error_rate()",
+                },
+            ),
+        ]
+    ),
+]
