@@ -27,7 +27,12 @@ def load(name):
         pytest.skip(f"no pickles by {folder().name}, and others are not portable: {there}")
     if np.lib.NumpyVersion(np.__version__) < "2.0.0":
         pytest.skip("the pickles were written with numpy 2, which numpy 1 cannot read")
-    return pickle.loads((folder() / f"{name}.pickle").read_bytes())
+    try:
+        return pickle.loads((folder() / f"{name}.pickle").read_bytes())
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        pytest.skip("pandas keeps texts, as of reports, in pyarrow where it is, and reads them so")
 
 
 @pytest.mark.parametrize("name", FITS)
