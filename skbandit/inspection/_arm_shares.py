@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.inspection._style import GREY, PALETTE, as_floats, axes_or_new, short_dates, wrapped
+from skbandit.inspection._style import (
+    GREY,
+    PALETTE,
+    as_floats,
+    axes_or_new,
+    check_axes,
+    short_dates,
+    wrapped,
+)
 from skbandit.utils._arms import Codes, code_labels, label_array
 from skbandit.utils._log import as_actions, column_names, read_times, times_as_series
 from skbandit.utils._validation import as_labels
@@ -116,6 +124,7 @@ class ArmSharesDisplay:
         -------
         ArmSharesDisplay
         """
+        check_axes(ax, "ArmSharesDisplay.from_estimator")
         result = replay(
             policy, X, y,
             n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,

@@ -10,7 +10,14 @@ import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
 from skbandit.evaluation._select import behind_transformers
-from skbandit.inspection._style import PALETTE, axes_or_new, line_options, read_table, wrapped
+from skbandit.inspection._style import (
+    PALETTE,
+    axes_or_new,
+    check_axes,
+    line_options,
+    read_table,
+    wrapped,
+)
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -122,6 +129,8 @@ class ReplayDisplay:
         -------
         ReplayDisplay
         """
+        check_axes(ax, "ReplayDisplay.from_estimator")
+        check_level(confidence_level)
         result = replay(
             policy, X, y,
             n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,

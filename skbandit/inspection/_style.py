@@ -19,19 +19,23 @@ GREY = "#BBBBBB"
 LABEL_WIDTH = 48
 
 
+def check_axes(ax: Any, asked_by: str) -> Any:
+    """pyplot, if `ax` can be drawn on; also asked before long work, which would be in vain."""
+    pyplot = import_optional("matplotlib.pyplot", asked_by)
+    from matplotlib.axes import Axes
+
+    if not (ax is None or isinstance(ax, Axes)):
+        raise TypeError(
+            f"ax must be matplotlib Axes, got {type(ax).__name__}: of several that "
+            "plt.subplots(...) gives, pass one."
+        )
+    return pyplot
+
+
 def axes_or_new(ax: Any, asked_by: str, size: tuple[float, float] = (6.4, 4.4)) -> Any:
     """The axes given, or those of a new figure that makes room for long labels."""
-    pyplot = import_optional("matplotlib.pyplot", asked_by)
-    if ax is not None:
-        from matplotlib.axes import Axes
-
-        if not isinstance(ax, Axes):
-            raise TypeError(
-                f"ax must be matplotlib Axes, got {type(ax).__name__}: of several that "
-                "plt.subplots(...) gives, pass one."
-            )
-        return ax
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    pyplot = check_axes(ax, asked_by)
+    return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def line_options(line_kw: Any, asked_by: str) -> dict[str, Any]:

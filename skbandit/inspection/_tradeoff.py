@@ -12,6 +12,7 @@ from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
     axes_or_new,
+    check_axes,
     line_options,
     read_flags,
     read_table,
@@ -163,6 +164,8 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
+        check_axes(ax, "TradeoffDisplay.from_estimator")
+        _read_options(x, line_kw)
         path = constraint_path(
             estimator,
             X,
@@ -250,13 +253,11 @@ class TradeoffDisplay:
         TradeoffDisplay
             This display.
         """
-        if not isinstance(x, str) or x not in ("value", "bound"):
-            raise ValueError(f"x={x!r} must be 'value' or 'bound'.")
+        line_kw = _read_options(x, line_kw)
         known = isinstance(self.sense, str) and self.sense in ("<=", ">=")
         if not known and self.sense is not None:
             raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
         curves = self._read_curves()
-        line_kw = line_options(line_kw, "TradeoffDisplay.plot")
         axes = axes_or_new(ax, "TradeoffDisplay.plot")
         unknown = any(curve["value"].isna().all() for curve in curves.values())
         x = "bound" if unknown or self.sense is None else x
@@ -325,3 +326,10 @@ STYLES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 INTERVAL = "confidence interval on test rows"
+
+
+def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
+    """What the user wants of lines; and `x` is something that can be drawn."""
+    if not isinstance(x, str) or x not in ("value", "bound"):
+        raise ValueError(f"x={x!r} must be 'value' or 'bound'.")
+    return line_options(line_kw, "TradeoffDisplay.plot")

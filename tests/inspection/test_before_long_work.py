@@ -1,0 +1,63 @@
+"""What cannot be drawn is told of before anything is replayed or fitted."""
+
+import sys
+
+import pytest
+
+from skbandit import ConstrainedRampClassifier, GLMUCBPolicy
+from skbandit.inspection import (
+    ArmSharesDisplay,
+    ReplayDisplay,
+    TradeoffDisplay,
+    _arm_shares,
+    _replay,
+    _tradeoff,
+)
+from tests.inspection.test_without_matplotlib import Without
+
+
+def in_vain(*args, **kwargs):
+    raise AssertionError("long work that nobody will see")
+
+
+def replayed(**wrong):
+    ReplayDisplay.from_estimator(GLMUCBPolicy(), [[0.0]], ["a"], **wrong)
+
+
+def shared(**wrong):
+    ArmSharesDisplay.from_estimator(GLMUCBPolicy(), [[0.0]], ["a"], **wrong)
+
+
+def traded(**wrong):
+    TradeoffDisplay.from_estimator(
+        ConstrainedRampClassifier(), [[0.0], [1.0]], [0, 1], bounds=[0.5], **wrong
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_long_work(monkeypatch):
+    monkeypatch.setattr(_replay, "replay", in_vain)
+    monkeypatch.setattr(_arm_shares, "replay", in_vain)
+    monkeypatch.setattr(_tradeoff, "constraint_path", in_vain)
+
+
+@pytest.mark.parametrize("draw", [replayed, shared, traded])
+def test_no_axes_and_no_matplotlib(draw, monkeypatch):
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes, got list"):
+        draw(ax=[])
+    with pytest.raises(AssertionError, match="long work"):
+        draw()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
+    with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip install"):
+        draw()
+
+
+def test_no_such_options():
+    with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
+        replayed(confidence_level=95)
+    with pytest.raises(ValueError, match="x='time' must be 'value' or 'bound'"):
+        traded(x="time")
+    with pytest.raises(ValueError, match=r"is not for Axes\.plot"):
+        traded(line_kw={"colour": "red"})
