@@ -137,6 +137,9 @@ class ArmLearner(BaseEstimator):
     ) -> Self:
         """Learn further events, in their order; the same as if `fit` had seen all of them.
 
+        An error leaves the policy as it was. So does an interrupt, but that one of fewer events
+        than arms may come when all of them are learned: learning so few is not undone.
+
         Parameters
         ----------
         X : array-like of shape (n_events, n_features)
