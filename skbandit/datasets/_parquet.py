@@ -89,6 +89,9 @@ def read_parquet_log(
     if not (isinstance(chunk_size, Integral) and 1 <= chunk_size < 2**31):
         raise ValueError(f"chunk_size must be an integer of at least 1, got {chunk_size!r}.")
     features = as_labels(features, "features")
+    for name, times in Counter(features).items():
+        if times > 1:
+            raise ValueError(f"features names column {name!r} twice.")
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
     own = dict(names or {})

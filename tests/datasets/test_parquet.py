@@ -114,6 +114,7 @@ def test_times_and_dictionaries(tmp_path):
         ({"source": [None]}, TypeError, r"source must be a path, .*, got \[None\]"),
         ({"source": ""}, ValueError, "source names no file"),
         ({"features": None}, TypeError, "features must be a list of labels, got None"),
+        ({"features": ["x0", "x0"]}, ValueError, "features names column 'x0' twice"),
         ({"features": [["x0"]]}, TypeError, r"features must be labels, found \['x0'\]"),
         ({"names": "reward"}, TypeError, "names must be a dict of column names, got 'reward'"),
         ({"names": {"reward": ["x0"]}}, TypeError, r"names must be labels, found \['x0'\]"),
