@@ -12,7 +12,7 @@ import pandas as pd
 
 from skbandit.evaluation._replay_checks import check_uniform
 from skbandit.evaluation._replay_walk import answering, available_sets
-from skbandit.evaluation._select import behind_transformers, known_arms, plain_labels
+from skbandit.evaluation._select import behind_transformers, check_rule, known_arms, plain_labels
 from skbandit.utils._arms import Codes, code_labels
 from skbandit.utils._log import Log, read_log, read_numbers
 from skbandit.utils._sklearn_compat import count_rows
@@ -82,8 +82,7 @@ def read_judged_log(
     -------
     JudgedLog
     """
-    if not isinstance(rule, str) or rule not in ("select", "predict"):
-        raise ValueError(f"rule must be 'select' or 'predict', got {rule!r}.")
+    check_rule(rule)
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)

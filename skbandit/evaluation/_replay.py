@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skbandit.evaluation._replay_checks import check_clipped, check_kept, check_uniform
 from skbandit.evaluation._replay_result import FEW, ReplayResult, Terms, Walk, too_few
 from skbandit.evaluation._replay_walk import Chance, Draws, draw, walk_log
-from skbandit.evaluation._select import behind_transformers, known_arms
+from skbandit.evaluation._select import behind_transformers, check_rule, known_arms
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._log import Log, read_log
 from skbandit.utils._sklearn_compat import count_rows
@@ -38,8 +38,7 @@ class Plan:
     verbose: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, str) or self.rule not in ("select", "predict"):
-            raise ValueError(f"rule must be 'select' or 'predict', got {self.rule!r}.")
+        check_rule(self.rule)
         if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
             raise ValueError(
                 f"deployment_share must be in [0, 1), got {self.deployment_share!r}: without a "

@@ -151,7 +151,8 @@ def replay_blocks(
             break
     if replayed is None:
         raise ValueError("blocks holds no event.")
-    return _checked(kept, plan, learns=learn and hasattr(replayed, "partial_fit"))
+    learns = learn and hasattr(replayed, "partial_fit")
+    return _checked(kept, plan, float(acceptance), learns)
 
 
 def _read(policy: Any, X: Any, y: Any, arms: Sequence[Any] | None) -> tuple[Any, Log]:
@@ -214,9 +215,8 @@ def _moments(reward: np.ndarray) -> EventSums:
     return ips_sums(reward, np.ones(len(reward)))
 
 
-def _checked(kept: _Kept, plan: Plan, learns: bool) -> ReplayResult:
+def _checked(kept: _Kept, plan: Plan, c: float, learns: bool) -> ReplayResult:
     """The result, with warnings of what is wrong with it."""
-    c = float(plan.acceptance)  # type: ignore[arg-type]
     clipped = kept.n_clipped / kept.n_events
     terms = Terms(
         arms=label_array(kept.codes),

@@ -51,6 +51,12 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     return policy.select(X, available=available)
 
 
+def check_rule(rule: Any) -> None:
+    """Require the name of a policy's exploring choice, or of its greedy one."""
+    if not isinstance(rule, str) or rule not in ("select", "predict"):
+        raise ValueError(f"rule must be 'select' or 'predict', got {rule!r}.")
+
+
 def known_arms(policy: Any) -> list[Any] | None:
     """Labels of the arms that a policy knows, if it tells."""
     arms = getattr(policy, "arms_", getattr(policy, "arms", None))

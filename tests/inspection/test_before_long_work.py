@@ -1,7 +1,5 @@
 """What cannot be drawn is told of before anything is replayed or fitted."""
 
-import sys
-
 import pytest
 
 from skbandit import ConstrainedRampClassifier, GLMUCBPolicy
@@ -13,7 +11,6 @@ from skbandit.inspection import (
     _replay,
     _tradeoff,
 )
-from tests.inspection.test_without_matplotlib import Without
 
 
 def in_vain(*args, **kwargs):
@@ -42,14 +39,12 @@ def no_long_work(monkeypatch):
 
 
 @pytest.mark.parametrize("draw", [replayed, shared, traded])
-def test_no_axes_and_no_matplotlib(draw, monkeypatch):
+def test_no_axes_and_no_matplotlib(draw, uninstalled):
     with pytest.raises(TypeError, match="ax must be matplotlib Axes, got list"):
         draw(ax=[])
     with pytest.raises(AssertionError, match="long work"):
         draw()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
+    uninstalled()
     with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip install"):
         draw()
 

@@ -1,7 +1,5 @@
 """The library imports without matplotlib, and says what to install where it is needed."""
 
-import sys
-
 import pandas as pd
 import pytest
 
@@ -29,18 +27,8 @@ DISPLAYS = [
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_without_matplotlib_the_cure_is_named(display, monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
+def test_without_matplotlib_the_cure_is_named(display, uninstalled):
+    uninstalled()
     name = type(display).__name__
     with pytest.raises(ImportError, match=f"{name}.plot needs matplotlib: pip install matplotlib"):
         display.plot()
-
-
-class Without:
-    """Finds that matplotlib is not installed."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "matplotlib":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
