@@ -8,5 +8,5 @@ if find_spec("matplotlib") is None:
 if find_spec("pyarrow") is None:
     collect_ignore += [
         "skbandit/datasets/_parquet.py",
-        "skbandit/evaluation/_replay_blocks.py",
+        "skbandit/evaluation/_replay/_blocks.py",
     ]

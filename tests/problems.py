@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._problem import compile_problem
+from skbandit.constrained.training._problem import compile_problem
 from skbandit.rates import flatten_constraints
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):

@@ -23,7 +23,7 @@ from skbandit.selection.reductions import (
     RegressionCostClassifier,
     WeightedAllPairsClassifier,
 )
-from skbandit.selection.reductions._classifiers import CostSensitiveClassifier
+from skbandit.selection.reductions._estimators import CostSensitiveClassifier
 from tests.selection.widened import (
     OneOutputRidge,
     Widened,

@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.bandit._beliefs import Beliefs, Prior, no_beliefs, with_arms
-from skbandit.bandit._events import Events, check_rewards, join, windows_of
-from skbandit.bandit._settings import read_alphas, read_interval, read_prior, read_rule
-from skbandit.utils._arms import Codes, code_labels, label_array
-from skbandit.utils._draft import all_or_nothing
-from skbandit.utils._log import as_actions, column_names, read_log, read_times
+from skbandit.bandit._delayed import Events, check_rewards, join, windows_of
+from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
+from skbandit.bandit._state import Beliefs, Prior, no_beliefs, with_arms
+from skbandit.logs._arms import Codes, code_labels, label_array
+from skbandit.logs._log import as_actions, column_names, read_log, read_times
+from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import check_row_weights, check_squares
 
@@ -272,7 +272,7 @@ class ArmLearner(BaseEstimator):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
-        from skbandit.bandit._passes import learn_rows
+        from skbandit.bandit._kernels import learn_rows
 
         if len(events):
             action = self._number(events.arms)

@@ -13,13 +13,13 @@ from scipy.special import expit, ndtr, ndtri
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._beliefs import EXPLORATIONS, LINKS, MEANS, UCBS, Beliefs, Choices, with_arms
-from skbandit.bandit._events import check_rewards, join, windows_of
+from skbandit.bandit._delayed import check_rewards, join, windows_of
 from skbandit.bandit._learner import ArmLearner
-from skbandit.bandit._settings import read_interval, read_rule
-from skbandit.utils._arms import label_array, read_pools
-from skbandit.utils._draft import all_or_nothing
-from skbandit.utils._log import Log
+from skbandit.bandit._parameters import read_interval, read_rule
+from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Beliefs, Choices, with_arms
+from skbandit.logs._arms import label_array, read_pools
+from skbandit.logs._log import Log
+from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ class GLMUCBPolicy(ArmLearner):
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
         """Labels of the arms chosen."""
-        from skbandit.bandit._passes import choose_rows
+        from skbandit.bandit._kernels import choose_rows
 
         X = self._ready(X, available)
         beliefs, sets, labels = self._choices(len(X), available)
@@ -381,7 +381,7 @@ class GLMUCBPolicy(ArmLearner):
 
     def _scores(self, X: Any, t: int) -> np.ndarray:
         """Scores of all arms for choices t, t + 1, ..., or for greedy ones."""
-        from skbandit.bandit._passes import score_rows
+        from skbandit.bandit._kernels import score_rows
 
         check_is_fitted(self)
         rule = read_rule(self, self._seed)
@@ -407,7 +407,7 @@ class GLMUCBPolicy(ArmLearner):
         own = ("select", "predict", "partial_fit", "advance")
         if any(getattr(type(self), name) is not getattr(GLMUCBPolicy, name) for name in own):
             return None
-        from skbandit.bandit._replay_pass import replay_pass
+        from skbandit.bandit._compiled_replay import replay_pass
 
         X = self._ready(X, log.arms)
         check_rewards(self.link, log.reward)

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._beliefs import Beliefs, Prior
+from skbandit.bandit._state import Beliefs, Prior
 from skbandit.bandit.links._linear import linear_step
 from skbandit.bandit.links._logistic import logistic_step
 from skbandit.bandit.links._probit import probit_step

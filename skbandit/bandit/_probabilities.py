@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._beliefs import Beliefs, Choices, Rule
-from skbandit.bandit._passes import context
+from skbandit.bandit._kernels import context
 from skbandit.bandit._posterior import moments
 from skbandit.bandit._scores import score
+from skbandit.bandit._state import Beliefs, Choices, Rule
 from skbandit.utils._compiled import compiled_exactly
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from skbandit.bandit._beliefs import Rule
-from skbandit.bandit._draws import COIN, EXPLORE, TIE, standard_normal, uniform
+from skbandit.bandit._random import COIN, EXPLORE, TIE, standard_normal, uniform
+from skbandit.bandit._state import Rule
 from skbandit.bandit.links._logistic import logistic_index, logistic_upper
 from skbandit.bandit.links._probit import probit_index
 from skbandit.utils._compiled import compiled_exactly, inlined_exactly

@@ -14,20 +14,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.constrained._base import ConstrainedClassifierMixin
-from skbandit.constrained._cross_fit import CrossFitted, leave_folds_out, train_with_margin
-from skbandit.constrained._goals import Classes, Declared, Goals
-from skbandit.constrained._input import Extra, class_factors, read_extra, read_rows, stack_rows
-from skbandit.constrained._mm import Step
-from skbandit.constrained._problem import Point, RampProblem, compile_problem
-from skbandit.constrained._ramp import ramp
+from skbandit.constrained._declared import Classes, Declared, Goals
+from skbandit.constrained._extra_rows import Extra, class_factors, read_extra, read_rows, stack_rows
+from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._report import add_margins, missed, report_table
-from skbandit.constrained._train import Trained, train
-from skbandit.constrained.solvers._choose import NAMES, choose_solver
+from skbandit.constrained.solvers._registry import NAMES, choose_solver
+from skbandit.constrained.training._margin_training import (
+    CrossFitted,
+    leave_folds_out,
+    train_with_margin,
+)
+from skbandit.constrained.training._mm import Step
+from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
+from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._train import Trained, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._data import Data
-from skbandit.utils._draft import all_or_nothing
+from skbandit.rates._binding._data import Data
+from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._progress import fit_task
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,

@@ -18,24 +18,24 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skbandit.constrained._base import ConstrainedClassifierMixin
-from skbandit.constrained._goals import Classes, Declared, Goals
-from skbandit.constrained._input import (
+from skbandit.constrained._declared import Classes, Declared, Goals
+from skbandit.constrained._extra_rows import (
     Extra,
     blamed_on_extra,
     read_extra,
     read_rows,
     with_weights,
 )
+from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import out_of_fold_scores, responses, tested_rows
-from skbandit.constrained._problem import what_counts
 from skbandit.constrained._report import add_margins, missed
 from skbandit.constrained._threshold import best_threshold
+from skbandit.constrained.training._problem import what_counts
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._data import Data
-from skbandit.rates._labels import encode
-from skbandit.utils._draft import all_or_nothing
+from skbandit.rates._binding._data import Data
+from skbandit.rates._binding._labels import encode
+from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,

@@ -17,10 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.special import betaincinv
 
-from skbandit.rates._atom import Atom
-from skbandit.rates._bind import BoundConstraints, atom_counts
-from skbandit.rates._data import Data
+from skbandit.rates._binding._bind import BoundConstraints, atom_counts
+from skbandit.rates._binding._data import Data
 from skbandit.rates._expression import Rate
+from skbandit.rates._kinds import Atom
 
 
 @dataclass(frozen=True)

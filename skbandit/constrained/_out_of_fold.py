@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.constrained._goals import Classes
+from skbandit.constrained._declared import Classes
 from skbandit.utils._sklearn_compat import params_of_rows, rows_of
 
 Splits = list[tuple[Any, Any]]

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
-from skbandit.constrained._goals import Declared
+from skbandit.constrained._declared import Declared
 from skbandit.constrained._path_figures import (
     frame,
     measure,
@@ -25,7 +25,7 @@ from skbandit.constrained._path_figures import (
     smallest_slack,
     varies,
 )
-from skbandit.constrained._varied import (
+from skbandit.constrained._varying_bound import (
     VariedConstraint,
     common_sense,
     common_text,

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
-from skbandit.constrained._input import Extra
+from skbandit.constrained._extra_rows import Extra
 from skbandit.constrained._report import add_intervals, report_table
-from skbandit.constrained._varied import VariedConstraint
+from skbandit.constrained._varying_bound import VariedConstraint
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate
-from skbandit.rates._data import Data
+from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate
+from skbandit.rates._binding._data import Data
 from skbandit.rates._expression import as_rate
 
 

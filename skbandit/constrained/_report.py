@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained._margin import Limit, margins
-from skbandit.rates._atom import Atom
-from skbandit.rates._bind import MET, BoundConstraints, EmptyRateError
-from skbandit.rates._data import Data
-from skbandit.rates._interval import effective_rows, interval
-from skbandit.rates._metric import count
+from skbandit.rates._binding._bind import MET, BoundConstraints, EmptyRateError
+from skbandit.rates._binding._data import Data
+from skbandit.rates._binding._interval import effective_rows, interval
+from skbandit.rates._binding._metric import count
+from skbandit.rates._kinds import Atom
 
 
 def report_table(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skbandit.constrained._margin import Limit
-from skbandit.rates._bind import MET, BoundConstraints, Forms
+from skbandit.rates._binding._bind import MET, BoundConstraints, Forms
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""

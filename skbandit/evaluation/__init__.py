@@ -1,14 +1,14 @@
 """Judge what has been trained: scorers for scikit-learn's searches and cross-validation."""
 
-from skbandit.evaluation._off_policy import OffPolicyEstimate, doubly_robust, ips, snips
-from skbandit.evaluation._off_policy_blocks import off_policy_blocks
+from skbandit.evaluation._off_policy._blocks import off_policy_blocks
+from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, doubly_robust, ips, snips
+from skbandit.evaluation._policy_protocol import select
 from skbandit.evaluation._rate_scorer import RateScorer
-from skbandit.evaluation._replay import replay
-from skbandit.evaluation._replay_blocks import replay_blocks
-from skbandit.evaluation._replay_result import ReplayResult
-from skbandit.evaluation._replay_scorer import ReplayScorer
-from skbandit.evaluation._replay_split import ReplaySplit
-from skbandit.evaluation._select import select
+from skbandit.evaluation._replay._blocks import replay_blocks
+from skbandit.evaluation._replay._engine import replay
+from skbandit.evaluation._replay._result import ReplayResult
+from skbandit.evaluation._replay._scorer import ReplayScorer
+from skbandit.evaluation._replay._split import ReplaySplit
 
 __all__ = [
     "OffPolicyEstimate",

@@ -13,11 +13,11 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
-from skbandit.rates._bind import MET, bind_constraints, expand
-from skbandit.rates._data import Data
+from skbandit.rates._binding._bind import MET, bind_constraints, expand
+from skbandit.rates._binding._data import Data
+from skbandit.rates._binding._metric import on_given_rows, read_predictions
 from skbandit.rates._expression import as_rate
-from skbandit.rates._flatten import read_objective
-from skbandit.rates._metric import on_given_rows, read_predictions
+from skbandit.rates._parameters import read_objective
 from skbandit.rates._range import smallest_value
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Displays, in scikit-learn's manner; only they need matplotlib."""
 
-from skbandit.inspection._arm_shares import ArmSharesDisplay
-from skbandit.inspection._constraint_report import ConstraintReportDisplay
-from skbandit.inspection._replay import ReplayDisplay
-from skbandit.inspection._tradeoff import TradeoffDisplay
+from skbandit.inspection._arm_shares_display import ArmSharesDisplay
+from skbandit.inspection._constraint_report_display import ConstraintReportDisplay
+from skbandit.inspection._replay_display import ReplayDisplay
+from skbandit.inspection._tradeoff_display import TradeoffDisplay
 
 __all__ = [
     "ArmSharesDisplay",

@@ -38,8 +38,8 @@ from skbandit.rates._catalogue import (
 )
 from skbandit.rates._constraint import Constraint
 from skbandit.rates._expression import Rate
-from skbandit.rates._flatten import flatten_constraints
 from skbandit.rates._groups import difference, each, ratio
+from skbandit.rates._parameters import flatten_constraints
 
 __all__ = [
     "AbsoluteRate",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from skbandit.rates._binding._metric import on_given_rows, read_predictions, values_on
 from skbandit.rates._constraint import compare
 from skbandit.rates._expression import Rate, as_rate, shown
-from skbandit.rates._metric import on_given_rows, read_predictions, values_on
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skbandit.rates._atom import KINDS, Atom, On, Where
 from skbandit.rates._expression import Rate, atom_rate
+from skbandit.rates._kinds import KINDS, Atom, On, Where
 
 
 def positive_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from skbandit.rates._atom import Atom, Slot
+from skbandit.rates._kinds import Atom, Slot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -171,7 +171,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        from skbandit.rates._metric import measure  # the metric is made of expressions
+        from skbandit.rates._binding._metric import measure  # the metric is made of expressions
 
         return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
 

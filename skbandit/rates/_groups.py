@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from skbandit.rates._atom import Slot
 from skbandit.rates._expression import Rate, call_rate
+from skbandit.rates._kinds import Slot
 
 
 def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:

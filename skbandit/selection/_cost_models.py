@@ -12,8 +12,8 @@ from sklearn.dummy import DummyRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection._choose import UNCACHED
 from skbandit.selection._costs import Costs, quoted
+from skbandit.selection._m_lowest import UNCACHED
 from skbandit.selection._weights import weight_params
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 

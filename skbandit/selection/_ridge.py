@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skbandit.selection._choose import CACHED
 from skbandit.selection._costs import Costs
+from skbandit.selection._m_lowest import CACHED
 
 LARGEST = 5000
 """Gram matrices have at most so many columns: 200 MB, and two seconds to factor."""

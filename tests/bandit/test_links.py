@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from skbandit.bandit._beliefs import MEANS, Rule
 from skbandit.bandit._scores import greedy_score, score
+from skbandit.bandit._state import MEANS, Rule
 from skbandit.bandit.links._linear import linear_step
 from skbandit.bandit.links._logistic import logistic_step
 from skbandit.bandit.links._probit import probit_step

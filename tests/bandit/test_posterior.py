@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._beliefs import Prior, no_beliefs, with_arms
 from skbandit.bandit._posterior import learn, moments
+from skbandit.bandit._state import Prior, no_beliefs, with_arms
 from skbandit.bandit.links._logistic import logistic_step
 
 D = 4

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained._mm import majorise_minimise
-from skbandit.constrained._problem import Point
+from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._problem import Point
 from skbandit.rates import Constraint, error_rate, false_positive_rate, positive_rate, recall
 from tests.benchmarks._data import Sample, adult
 from tests.benchmarks._measure import in_fresh_process, measure
@@ -41,14 +41,14 @@ WARM_UP_ROWS = 300
 
 def five_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The solver alone, from zero; the last step is solved to its certificate."""
-    from skbandit.constrained.solvers._newton import SmoothedNewtonSolver
+    from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
 
     return _steps(sample, goals, alpha, SmoothedNewtonSolver())
 
 
 def five_rough_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The same, every step as rough as the first."""
-    from skbandit.constrained.solvers._newton import SmoothedNewtonSolver
+    from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
 
     class RoughNewtonSolver(SmoothedNewtonSolver):
         exact = SmoothedNewtonSolver.rough

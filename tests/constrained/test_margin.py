@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._cross_fit import FOLDS, leave_folds_out
-from skbandit.constrained._goals import Declared
+from skbandit.constrained._declared import Declared
 from skbandit.constrained._margin import confidence_limits
 from skbandit.constrained._threshold import MET, best_threshold
+from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     churn,
@@ -30,11 +30,11 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._atom import KINDS
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
-from skbandit.rates._interval import interval
+from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._interval import interval
+from skbandit.rates._kinds import KINDS
 
 RNG = np.random.default_rng(11)
 N = 300

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstraintPath, constraint_path
-from skbandit.constrained._varied import with_bound
+from skbandit.constrained._varying_bound import with_bound
 from skbandit.rates import (
     accuracy,
     churn,

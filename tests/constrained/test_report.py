@@ -21,7 +21,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._interval import clopper_pearson
+from skbandit.rates._binding._interval import clopper_pearson
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "slack", "satisfied",

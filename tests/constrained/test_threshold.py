@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skbandit.constrained._mm import evaluate
-from skbandit.constrained._problem import FEASIBLE
 from skbandit.constrained._threshold import MET, Threshold, best_threshold
-from skbandit.constrained._train import USELESS, train
 from skbandit.constrained.solvers import CvxpySolver
+from skbandit.constrained.training._mm import evaluate
+from skbandit.constrained.training._problem import FEASIBLE
+from skbandit.constrained.training._train import USELESS, train
 from skbandit.rates import (
     error_rate,
     f1,

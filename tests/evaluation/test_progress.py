@@ -9,7 +9,8 @@ import pytest
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import _replay_walk, replay
+from skbandit.evaluation import replay
+from skbandit.evaluation._replay import _pass
 from skbandit.inspection import ReplayDisplay
 from skbandit.utils._progress import told_along
 
@@ -41,7 +42,7 @@ class AlwaysOne:
 
 
 def test_a_walk_in_python_tells_its_share(capsys, monkeypatch):
-    monkeypatch.setattr(_replay_walk, "told_along", partial(told_along, every=0.0))
+    monkeypatch.setattr(_pass, "told_along", partial(told_along, every=0.0))
     told = replay(AlwaysOne(), LOG.X[:50], LOG.y[:50], random_state=0, verbose=1)
     *walking, last = capsys.readouterr().out.splitlines()
     shares = [

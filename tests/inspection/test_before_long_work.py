@@ -7,9 +7,9 @@ from skbandit.inspection import (
     ArmSharesDisplay,
     ReplayDisplay,
     TradeoffDisplay,
-    _arm_shares,
-    _replay,
-    _tradeoff,
+    _arm_shares_display,
+    _replay_display,
+    _tradeoff_display,
 )
 
 
@@ -33,9 +33,9 @@ def traded(**wrong):
 
 @pytest.fixture(autouse=True)
 def no_long_work(monkeypatch):
-    monkeypatch.setattr(_replay, "replay", in_vain)
-    monkeypatch.setattr(_arm_shares, "replay", in_vain)
-    monkeypatch.setattr(_tradeoff, "constraint_path", in_vain)
+    monkeypatch.setattr(_replay_display, "replay", in_vain)
+    monkeypatch.setattr(_arm_shares_display, "replay", in_vain)
+    monkeypatch.setattr(_tradeoff_display, "constraint_path", in_vain)
 
 
 @pytest.mark.parametrize("draw", [replayed, shared, traded])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from skbandit import rates
-from skbandit.rates._bind import (
+from skbandit.rates._binding._bind import (
     Forms,
     bind_constraints,
     bind_rate,
@@ -17,8 +17,8 @@ from skbandit.rates._bind import (
     nonnegative_rows,
     weight_rows,
 )
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
 
 LINEAR = [
     "positive_rate", "negative_rate", "recall", "true_negative_rate", "false_positive_rate",

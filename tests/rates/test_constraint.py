@@ -22,9 +22,9 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from skbandit.rates._binding._bind import bind_constraints, expand
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)

@@ -23,10 +23,10 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import EmptyRateError, bind_rate, fill
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
-from skbandit.rates._interval import clopper_pearson, interval
+from skbandit.rates._binding._bind import EmptyRateError, bind_rate, fill
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._interval import clopper_pearson, interval
 
 A, B = {"g": "a"}, {"g": "b"}
 theorem = settings(derandomize=True, deadline=None, max_examples=100)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from skbandit.rates import churn, recall
-from skbandit.rates._labels import check_two_labels, distinct, encode
+from skbandit.rates._binding._labels import check_two_labels, distinct, encode
 
 CODES = [1, 0, 0, 1]
 

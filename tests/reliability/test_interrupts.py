@@ -17,7 +17,7 @@ from tests.reliability.surface import X
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OURS = str(Path(skbandit.__file__).parent)
-COMPILED = ("_passes.py", "_posterior.py", "_scan.py", "_scores.py", "_draws.py")
+COMPILED = ("_kernels.py", "_posterior.py", "_scan.py", "_scores.py", "_draws.py")
 
 
 class Interrupt:
@@ -116,13 +116,13 @@ def learned_and_interrupted(*args):
 
 def test_an_interrupt_right_after_the_compiled_pass(monkeypatch):
     """There a signal is noticed that came while compiled code was running."""
-    from skbandit.bandit import _passes
+    from skbandit.bandit import _kernels
 
     policy = GLMUCBPolicy(random_state=0, update_every=10)
     policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
     before = state(policy)
-    learned_and_interrupted.own = _passes.learn_rows
-    monkeypatch.setattr(_passes, "learn_rows", learned_and_interrupted)
+    learned_and_interrupted.own = _kernels.learn_rows
+    monkeypatch.setattr(_kernels, "learn_rows", learned_and_interrupted)
     with pytest.raises(KeyboardInterrupt):
         policy.partial_fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60, 120)))
     assert state(policy) == before
@@ -132,7 +132,7 @@ def test_an_interrupt_right_after_the_compiled_pass(monkeypatch):
     monkeypatch.undo()
     policy.set_params(update_every=None)
     straight = copy.deepcopy(policy).partial_fit(ROWS, NAMED_LOG)
-    monkeypatch.setattr(_passes, "learn_rows", learned_and_interrupted)
+    monkeypatch.setattr(_kernels, "learn_rows", learned_and_interrupted)
     with pytest.raises(KeyboardInterrupt):
         policy.partial_fit(ROWS, NAMED_LOG)
     monkeypatch.undo()

@@ -8,12 +8,12 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
-from skbandit.constrained._mm import evaluate, majorise_minimise
-from skbandit.constrained._problem import FEASIBLE, Point
-from skbandit.constrained._ramp import KINK
-from skbandit.constrained._start import SCALES, best_intercept
-from skbandit.constrained._train import train
 from skbandit.constrained.solvers import CvxpySolver, SolverError
+from skbandit.constrained.training._mm import evaluate, majorise_minimise
+from skbandit.constrained.training._problem import FEASIBLE, Point
+from skbandit.constrained.training._ramp import KINK
+from skbandit.constrained.training._starts import SCALES, best_intercept
+from skbandit.constrained.training._train import train
 from skbandit.rates import (
     error_rate,
     f1,

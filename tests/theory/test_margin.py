@@ -24,9 +24,9 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._columns import Columns
-from skbandit.rates._data import Data, Rows
+from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
 
 ALARM = 1e-4
 DELTA = 0.1

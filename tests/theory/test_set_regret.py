@@ -14,7 +14,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from skbandit import RegressionSetSelector
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection._choose import lowest
+from skbandit.selection._m_lowest import lowest
 
 
 def regret(expected, chosen, weight=None):

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csc_array, hstack
 
-from skbandit.constrained._ramp import ConvexProblem
-from skbandit.constrained.solvers._base import Pull, Solution, SolverError, certify
+from skbandit.constrained.solvers._interface import Pull, Solution, SolverError, certify
 from skbandit.constrained.solvers._polish import polish
+from skbandit.constrained.training._ramp import ConvexProblem
 
 _ACCURACY = {
     "PIQP": lambda tol: {
@@ -43,7 +43,7 @@ class CvxpySolver:
 
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from skbandit.constrained._ramp import majorise
+    >>> from skbandit.constrained.training._ramp import majorise
     >>> from skbandit.constrained.solvers import CvxpySolver
     >>> X = np.array([[1.0], [-1.0]])
     >>> P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])

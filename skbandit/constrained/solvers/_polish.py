@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skbandit.constrained._ramp import ConvexProblem, hinge
-from skbandit.constrained.solvers._base import Pull, Solution, certify
+from skbandit.constrained.solvers._interface import Pull, Solution, certify
+from skbandit.constrained.training._ramp import ConvexProblem, hinge
 
 LARGEST = 1000
 """Unknowns at most: the linear system is dense, and solved by singular values."""

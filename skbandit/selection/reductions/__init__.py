@@ -4,7 +4,7 @@ Each takes any learner of scikit-learn that takes sample weights, full cost matr
 holes, and which ads are available in a row. `skbandit.SetSelectClassifier` chooses sets by them.
 """
 
-from skbandit.selection.reductions._classifiers import (
+from skbandit.selection.reductions._estimators import (
     FilterTreeClassifier,
     OneVsRestCostClassifier,
     RegressionCostClassifier,

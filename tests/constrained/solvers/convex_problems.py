@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import ConvexProblem, hinge
+from skbandit.constrained.training._ramp import ConvexProblem, hinge
 
 
 def random_problem(seed, n=40, d=3, m=2, slack=0.05, alpha=0.1, fit_intercept=True):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import ConvexProblem, hinge, majorise
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers._augmented_lagrangian import AugmentedLagrangianSolver
-from skbandit.constrained.solvers._lagrangian import (
+from skbandit.constrained.solvers.augmented_lagrangian._lagrangian import (
     AugmentedLagrangian,
     column_squares,
     conjugate_gradients,
     pinned_newton,
 )
+from skbandit.constrained.solvers.augmented_lagrangian._solver import AugmentedLagrangianSolver
+from skbandit.constrained.training._ramp import ConvexProblem, hinge, majorise
 from tests.constrained.solvers.convex_problems import random_problem
 
 SOLVER = AugmentedLagrangianSolver()

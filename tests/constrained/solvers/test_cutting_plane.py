@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained._problem import Point
-from skbandit.constrained._ramp import ConvexProblem
 from skbandit.constrained.solvers import CvxpySolver, Solution, Solver, SolverError
-from skbandit.constrained.solvers import _cutting_plane as module
-from skbandit.constrained.solvers._cut_model import (
+from skbandit.constrained.solvers.cutting_plane import _solver as module
+from skbandit.constrained.solvers.cutting_plane._cut_model import (
     analytic_centre,
 )
-from skbandit.constrained.solvers._cutting_plane import CuttingPlaneSolver
+from skbandit.constrained.solvers.cutting_plane._solver import CuttingPlaneSolver
+from skbandit.constrained.training._problem import Point
+from skbandit.constrained.training._ramp import ConvexProblem
 from skbandit.rates import error_rate, positive_rate
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import compiled, tightened

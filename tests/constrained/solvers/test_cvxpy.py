@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import ConvexProblem, hinge
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers._base import Pull, certify
+from skbandit.constrained.solvers._interface import Pull, certify
+from skbandit.constrained.training._ramp import ConvexProblem, hinge
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import tightened
 

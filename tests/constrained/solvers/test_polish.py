@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import ConvexProblem, hinge, majorise
 from skbandit.constrained.solvers import CvxpySolver, SolverError, _cvxpy, _polish
-from skbandit.constrained.solvers._base import Pull, certify
+from skbandit.constrained.solvers._interface import Pull, certify
 from skbandit.constrained.solvers._polish import polish
+from skbandit.constrained.training._ramp import ConvexProblem, hinge, majorise
 
 EXACT = 1e-12
 SOLVERS = ["PIQP", "CLARABEL"]

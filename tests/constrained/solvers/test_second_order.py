@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained._ramp import ConvexProblem, majorise
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers._augmented_lagrangian import AugmentedLagrangianSolver, Duals
-from skbandit.constrained.solvers._newton import SmoothedNewtonSolver
+from skbandit.constrained.solvers.augmented_lagrangian._solver import (
+    AugmentedLagrangianSolver,
+    Duals,
+)
+from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
+from skbandit.constrained.training._ramp import ConvexProblem, majorise
 from tests.constrained.solvers.convex_problems import (
     awkward_problem,
     known_optimum,

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
-from skbandit.constrained._ramp import ConvexProblem
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.solvers._dual_ascent import ascend
-from skbandit.constrained.solvers._weighted_svm import Design, WeightedSVM, solve_svm
+from skbandit.constrained.solvers.cutting_plane._dual_ascent import ascend
+from skbandit.constrained.solvers.cutting_plane._weighted_svm import Design, WeightedSVM, solve_svm
+from skbandit.constrained.training._ramp import ConvexProblem
 
 theorem = settings(derandomize=True, deadline=None, max_examples=40)
 

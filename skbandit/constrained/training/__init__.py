@@ -1,0 +1,3 @@
+"""Training: majorisation-minimisation on the ramp loss, from starting point to threshold."""
+
+__all__: list[str] = []

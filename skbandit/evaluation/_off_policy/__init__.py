@@ -1,0 +1,1 @@
+"""Off-policy estimates: IPS, SNIPS and doubly robust."""

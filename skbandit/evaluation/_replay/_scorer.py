@@ -1,0 +1,234 @@
+"""Replay as a scorer for model selection."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metadata_routing import UNUSED
+
+from skbandit.evaluation._policy_protocol import behind_transformers
+from skbandit.evaluation._replay._engine import Plan, check_plays, read_replayed, replay_log
+from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
+from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.utils._validation import check_row_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+_METRICS = ("mean_reward", "lift")
+_STARTS = ("cold", "fitted")
+
+
+class ReplayScorer(BaseEstimator):
+    """Score policies by what they would have earned on the events of a fold.
+
+    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like: it replays
+    the fold's events, in their order, with the policy (see `replay`). Higher is better.
+
+    Parameters
+    ----------
+    metric : {"mean_reward", "lift"}, default="mean_reward"
+        The reward per kept event, or its ratio to the mean reward of the fold's log.
+    start : {"cold", "fitted"}, default="cold"
+        "cold" replays an unfitted clone of the policy, behind the transformers as they were
+        fitted: it pays for its exploration and profits from it within the fold. "fitted" lets
+        the policy go on as it was trained on the training fold, where it has largely explored
+        already: the less it explores from there on, the better it looks, so exploration cannot
+        be tuned by it.
+    learn : bool, default=True
+        Whether the policy learns from the kept events.
+    rule : {"select", "predict"}, default="select"
+        The choice that is played: the exploring or the greedy one.
+    acceptance : float, default=None
+        As in `replay`; None is the smallest propensity in the fold.
+    n_repeats : int, default=1
+        Runs that the score is the mean of: on random parts of the fold with `subsample`, else
+        in random orders.
+    subsample : float in (0, 1], default=None
+        The share of the fold's events that a run walks.
+    min_accepted : int, default=10
+        If a run keeps fewer events in the mean, the score is nan, with a warning; searches
+        rank such candidates last.
+    random_state : int, RandomState instance or None, default=None
+        Draws orders, parts and what is kept: give an integer, so that they are the same for
+        all candidates of a search.
+
+    See Also
+    --------
+    replay : What it computes.
+    ReplaySplit : Folds that test on later events than they train on.
+
+    Notes
+    -----
+    `y` is what the policy is fitted to. As a DataFrame with columns action, reward and, where
+    they are known, propensity, available and timestamp it needs no configuration. `reward`,
+    `propensity`, `available` and `timestamp` given beside it reach the scorer with
+    ``sklearn.set_config(enable_metadata_routing=True)``; they are requested already.
+
+    `sample_weight` weighs the kept events in the mean, not what is learned from them.
+
+    The score estimates the mean reward over the policy's first T events, T being about c times
+    the number of events in the fold (c = 1/K for K equally likely arms). Policies that explore
+    are at a disadvantage for small T: prefer few long folds.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skbandit import GLMUCBPolicy, ReplayScorer
+    >>> from skbandit.datasets import make_bandit_log
+    >>> from skbandit.evaluation import ReplaySplit
+    >>> log = make_bandit_log(20_000, n_arms=5, base_rate=0.2, random_state=0)
+    >>> search = GridSearchCV(
+    ...     GLMUCBPolicy(random_state=0),
+    ...     {"alpha": [0.3, 30.0]},
+    ...     scoring=ReplayScorer(random_state=0),
+    ...     cv=ReplaySplit(2),
+    ... )
+    >>> search.fit(log.X, log.y).best_params_
+    {'alpha': 0.3}
+    """
+
+    __metadata_request__score: ClassVar = {
+        "reward": True,
+        "propensity": True,
+        "available": True,
+        "timestamp": True,
+        "sample_weight": True,
+        "estimator": UNUSED,
+    }
+
+    def __init__(
+        self,
+        *,
+        metric: Literal["mean_reward", "lift"] = "mean_reward",
+        start: Literal["cold", "fitted"] = "cold",
+        learn: bool = True,
+        rule: Literal["select", "predict"] = "select",
+        acceptance: float | None = None,
+        n_repeats: int = 1,
+        subsample: float | None = None,
+        min_accepted: int = FEW,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.metric = metric
+        self.start = start
+        self.learn = learn
+        self.rule = rule
+        self.acceptance = acceptance
+        self.n_repeats = n_repeats
+        self.subsample = subsample
+        self.min_accepted = min_accepted
+        self.random_state = random_state
+
+    def score(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        available: Any = None,
+        timestamp: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Score a policy on given events.
+
+        Parameters
+        ----------
+        estimator : policy, Pipeline that ends in one, or fitted search over either
+            It is not changed.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
+            Contexts, in order of time.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            The log.
+        reward, propensity, timestamp : array-like of shape (n_events,), default=None
+            What is no column of `y`.
+        available : array-like, default=None
+            Arms that each event could choose from, as in `replay`.
+        sample_weight : array-like of shape (n_events,), default=None
+            Weights of the kept events in the mean.
+
+        Returns
+        -------
+        float
+            Higher is better; nan where too few events were kept.
+        """
+        for name, allowed in (("metric", _METRICS), ("start", _STARTS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be in {allowed}, got {getattr(self, name)!r}.")
+        plan = Plan(
+            learn=self.learn,
+            rule=self.rule,
+            acceptance=self.acceptance,
+            n_repeats=self.n_repeats,
+            shuffle=self.n_repeats > 1 and self.subsample is None,
+            subsample=self.subsample,
+        )
+        policy, X = behind_transformers(estimator, X)
+        check_plays(policy, plan)
+        X, log = read_replayed(
+            policy,
+            X,
+            y,
+            reward=reward,
+            propensity=propensity,
+            available=available,
+            timestamp=timestamp,
+        )
+        weight = check_row_weights(sample_weight, len(log), "sample_weight")
+        if self.start == "cold":
+            policy = clone(policy)
+        result = replay_log(policy, X, log, plan, self.random_state)
+        if result.n_accepted < self.min_accepted * self.n_repeats or not result.n_accepted:
+            warnings.warn(
+                f"ReplayScorer: {too_few(result)}. The score is nan.",
+                ReplayCoverageWarning,
+                stacklevel=2,
+            )
+            return np.nan
+        mean = _weighted_mean(result, weight)
+        if self.metric == "mean_reward":
+            return mean
+        logged = float(np.average(log.reward, weights=weight))
+        return mean / logged if logged > 0 else np.nan
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        available: Any = None,
+        timestamp: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        return self.score(
+            estimator,
+            X,
+            y,
+            reward=reward,
+            propensity=propensity,
+            available=available,
+            timestamp=timestamp,
+            sample_weight=sample_weight,
+        )
+
+    def _accept_sample_weight(self) -> bool:
+        # scikit-learn asks this of every scorer in a dict when routing is off
+        return True
+
+
+def _weighted_mean(result: ReplayResult, weight: np.ndarray) -> float:
+    """Weighted mean of each run's rewards, averaged over the runs with weight."""
+    means = [
+        float(np.average(walk.reward, weights=weight[walk.event]))
+        for walk in result.walks
+        if weight[walk.event].any()
+    ]
+    return float(np.mean(means)) if means else np.nan

@@ -1,0 +1,161 @@
+"""Folds of a log in time: what is learned from lies before what is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state, indexable
+
+from skbandit.logs._log import check_in_order, column_names, read_times
+
+
+class ReplaySplit(BaseCrossValidator):
+    """Splits of a log that never train on later events than they test on.
+
+    The first events, the warmup, are only trained on. Without `subsample` the others form
+    consecutive blocks of equal length, one a split: it is tested, and all events before it
+    train. With `subsample` each split is a random part of the whole log, in the log's order:
+    its events from the warmup train and all others are tested, as in the experiments of Li et
+    al. (2012), so that the spread of the scores is that of a policy's whole path over samples
+    of the log.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        How many splits; 1 is allowed.
+    warmup : float in (0, 1) or int, default=0.2
+        Share or number of the events that come before all tests.
+    subsample : float in (0, 1], default=None
+        Share of the events in each split.
+    random_state : int, RandomState instance or None, default=None
+        Draws the subsamples.
+
+    See Also
+    --------
+    ReplayScorer : Scores a policy on the tested events.
+    sklearn.model_selection.TimeSeriesSplit : The like without warmup and subsamples.
+
+    Notes
+    -----
+    Events are in order of time. If `y` has a column timestamp, this is checked.
+
+    A policy that starts cold (see `ReplayScorer`) walks the tested events only, and its horizon
+    is in proportion to their number: `subsample`, or few splits, let it go far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit.evaluation import ReplaySplit
+    >>> X = np.zeros((10, 1))
+    >>> for train, test in ReplaySplit(2, warmup=4).split(X):
+    ...     print(train, test)
+    [0 1 2 3] [4 5 6]
+    [0 1 2 3 4 5 6] [7 8 9]
+    >>> for train, test in ReplaySplit(2, warmup=4, subsample=0.5, random_state=0).split(X):
+    ...     print(train, test)
+    [2 3] [4 5 6]
+    [0 3] [5 6 7]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        warmup: float = 0.2,
+        subsample: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.warmup = warmup
+        self.subsample = subsample
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Generate the rows of each split.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_events, n_features)
+            Contexts; only their number counts.
+        y : DataFrame or array-like, default=None
+            The log. A column timestamp is checked to be in order.
+        groups : object
+            Ignored, exists for compatibility.
+
+        Yields
+        ------
+        train : ndarray
+            Rows to learn from, ascending.
+        test : ndarray
+            Rows to score on, ascending, all later.
+        """
+        X, y = indexable(X, y)
+        n_events = np.shape(X)[0]
+        n_warmup = self._check(n_events)
+        _check_in_order(y)
+        if self.subsample is None:
+            edges = np.linspace(n_warmup, n_events, self.n_splits + 1).round().astype(int)
+            for start, stop in pairwise(edges):
+                yield np.arange(start), np.arange(start, stop)
+            return
+        rng = check_random_state(self.random_state)
+        rows = np.arange(n_events)
+        for _ in range(self.n_splits):
+            train, test = (
+                _part(part, self.subsample, rng) for part in (rows[:n_warmup], rows[n_warmup:])
+            )
+            yield train, test
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored, exist for compatibility.
+
+        Returns
+        -------
+        int
+        """
+        return self.n_splits
+
+    def _check(self, n_events: int) -> int:
+        """Check the options, and count the events before all tests."""
+        if not (isinstance(self.n_splits, Integral) and self.n_splits >= 1):
+            raise ValueError(f"n_splits must be a positive integer, got {self.n_splits!r}.")
+        share = self.subsample
+        if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
+            raise ValueError(f"subsample must be None or in (0, 1], got {share!r}.")
+        counted = isinstance(self.warmup, Integral)
+        if not (isinstance(self.warmup, Real) and 0 < self.warmup < (n_events if counted else 1)):
+            raise ValueError(
+                f"warmup must be a share in (0, 1) or a number below that of the {n_events} "
+                f"events, got {self.warmup!r}."
+            )
+        n_warmup = int(self.warmup) if counted else max(1, round(self.warmup * n_events))
+        needed = self.n_splits if share is None else 1
+        if n_events - n_warmup < needed:
+            raise ValueError(
+                f"of {n_events} events {n_warmup} are warmup, which leaves {n_events - n_warmup} "
+                f"for n_splits={self.n_splits}: choose fewer splits or a shorter warmup."
+            )
+        return n_warmup
+
+
+def _part(rows: np.ndarray, share: float, rng: np.random.RandomState) -> np.ndarray:
+    """A random part of some rows, ascending."""
+    return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
+
+
+def _check_in_order(y: Any) -> None:
+    """Require that the timestamps of a log, if it has any, do not decrease."""
+    if "timestamp" in (column_names(y) or ()):
+        check_in_order(read_times(y["timestamp"], len(y)), "a split in time")

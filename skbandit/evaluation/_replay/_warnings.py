@@ -1,0 +1,91 @@
+"""Whether a log, and what a replay kept of it, can be what they are said to be."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from skbandit.evaluation._replay._result import ReplayResult
+from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.logs._log import Log
+
+
+def _far(found: Any, expected: Any, variance: Any) -> Any:
+    """Whether counts are more than 5 standard deviations, and some more if few, from their mean.
+
+    By Freedman's inequality chance does this with probability 2 exp(-12.5) < 8e-6 at most.
+    """
+    gap = np.abs(found - expected)
+    return gap**2 > 25 * (variance + gap / 3)
+
+
+def check_uniform(log: Log) -> None:
+    """Warn where actions without propensities are clearly not uniform among those available."""
+    n_arms = len(log.arms)
+    if log.pools is None:
+        times, sizes, arms = np.array([len(log)]), np.array([n_arms]), np.arange(n_arms)
+    else:
+        sizes, arms = np.diff(log.pools.start), log.pools.arms
+        times = np.bincount(log.pools.of_event, minlength=len(sizes))
+    share = np.repeat(1 / sizes, sizes)
+    seen = np.repeat(times, sizes)
+    expected = np.bincount(arms, weights=seen * share, minlength=n_arms)
+    variance = np.bincount(arms, weights=seen * share * (1 - share), minlength=n_arms)
+    found = np.bincount(log.action, minlength=n_arms)
+    far = np.flatnonzero(_far(found, expected, variance))
+    if len(far):
+        arm = far[np.argmax(np.abs(found - expected)[far])]
+        warnings.warn(
+            "the log has no propensities, but its actions were not chosen uniformly: "
+            f"{log.arms.tolist()[arm]!r} on {found[arm]:,} events, where {expected[arm]:,.0f} are "
+            "expected. The estimate is biased: give the propensities, or what was available to "
+            "each event.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def check_clipped(c: float, share: float, smallest: float) -> None:
+    """Warn where matches of some events cannot be kept often enough."""
+    if share:
+        warnings.warn(
+            f"acceptance={c:g} is above the propensity of {share:.2%} of the events (smallest: "
+            f"{smallest:.3g}): they are kept too rarely, which biases the estimate.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
+    """Warn where what was kept cannot be chance, or is not what was asked for."""
+    c = result.acceptance
+    for run, walk in enumerate(result.walks):
+        expected = c * walk.n_events
+        if not result.terms.clipped and _far(len(walk.event), expected, (1 - c) * expected):
+            warnings.warn(
+                f"run {run} kept {len(walk.event):,} of {walk.n_events:,} events, where c = "
+                f"{c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} whatever the "
+                "policy: propensities are wrong, the log was not uniform, or the policy chooses "
+                "arms that were not available. The estimate is biased.",
+                ReplayCoverageWarning,
+                stacklevel=4,
+            )
+            break
+    shortest = min(len(walk.take("learning")) for walk in result.walks)
+    if max_accepted is not None and 0 < shortest < max_accepted:
+        warnings.warn(
+            f"the log ended when a run had kept {shortest:,} events, before max_accepted="
+            f"{max_accepted:,}: the result is for this shorter horizon.",
+            ReplayCoverageWarning,
+            stacklevel=4,
+        )
+    first, *others = result.walks
+    if others and all(np.array_equal(first.event, other.event) for other in others):
+        warnings.warn(
+            f"the {len(result.walks)} runs are one and the same, as nothing is drawn at random: "
+            "choose shuffle=True or subsample=0.5.",
+            UserWarning,
+            stacklevel=4,
+        )

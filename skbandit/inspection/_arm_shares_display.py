@@ -1,0 +1,321 @@
+"""Which arms were played, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation import ReplayResult, replay
+from skbandit.inspection._style import (
+    GREY,
+    PALETTE,
+    as_floats,
+    axes_or_new,
+    check_axes,
+    short_dates,
+    wrapped,
+)
+from skbandit.logs._arms import Codes, code_labels, label_array
+from skbandit.logs._log import as_actions, column_names, read_times, times_as_series
+from skbandit.utils._validation import as_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Parts into which events are cut, and how many each should hold at least.
+_PARTS, _ENOUGH = 50, 20
+
+# Patterns, where there are more arms than colours.
+_HATCHES = ("", "////", "....")
+
+
+class ArmSharesDisplay:
+    """Shares of the arms among the choices of a log or a policy, over its events or time.
+
+    Events are cut into parts of equal numbers, and each part's shares are stacked. Make it with
+    `from_estimator`, with `from_result` of a replay, or with `from_log`.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        One row a part, its index an IntervalIndex of where the part lies (events, seconds or
+        datetimes); one column an arm. Rows sum to 1.
+    label : str, default="event"
+        What the index counts.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it is drawn.
+    figure_ : matplotlib Figure
+        The figure around it.
+    areas_ : dict of label to matplotlib PolyCollection
+        The area of each arm that has one of its own, from the bottom up.
+    others_ : matplotlib PolyCollection or None
+        The grey area of all other arms together, on top.
+
+    See Also
+    --------
+    ReplayDisplay : What a policy earned by its choices.
+
+    Examples
+    --------
+    A log of random choices, and what a policy comes to choose on it:
+
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.datasets import make_bandit_log
+    >>> from skbandit.evaluation import replay
+    >>> from skbandit.inspection import ArmSharesDisplay
+    >>> log = make_bandit_log(20_000, n_arms=3, base_rate=0.1, random_state=0)
+    >>> logged = ArmSharesDisplay.from_log(log.y)
+    >>> print(logged.shares[[0, 1, 2]].mean().round(2).tolist())
+    [0.33, 0.33, 0.34]
+    >>> result = replay(GLMUCBPolicy(), log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
+    >>> display = ArmSharesDisplay.from_result(result)
+    >>> display.ax_.get_xlabel()
+    'event played, T'
+    """
+
+    def __init__(self, shares: pd.DataFrame, *, label: str = "event") -> None:
+        self.shares = shares
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        policy: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_repeats: int = 10,
+        subsample: float | None = 0.5,
+        random_state: int | np.random.RandomState | None = None,
+        arms: Sequence[Hashable] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> ArmSharesDisplay:
+        """Replay a policy on a log and draw which arms it played.
+
+        Parameters
+        ----------
+        policy : object with select or predict, Pipeline that ends in one, or fitted search
+            What chooses, as in `replay`.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
+            Contexts, in order of time.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            The log.
+        n_repeats : int, default=10
+            Number of runs, which are pooled.
+        subsample : float in (0, 1], default=0.5
+            The share of the log that a run walks; None with ``shuffle=True``.
+        random_state : int, RandomState instance or None, default=None
+            Draws parts and what is kept.
+        arms : sequence of labels, default=None
+            Which arms have areas of their own: see `plot`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            Other options of `replay`.
+
+        Returns
+        -------
+        ArmSharesDisplay
+        """
+        check_axes(ax, "ArmSharesDisplay.from_estimator")
+        result = replay(
+            policy, X, y,
+            n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
+        )  # fmt: skip
+        return cls.from_result(result, arms=arms, ax=ax)
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ReplayResult,
+        *,
+        arms: Sequence[Hashable] | None = None,
+        ax: Axes | None = None,
+    ) -> ArmSharesDisplay:
+        """Draw which arms a policy played in a replay.
+
+        Parameters
+        ----------
+        result : ReplayResult
+            What `replay` returned, all runs taken together; or its `deployment`.
+        arms : sequence of labels, default=None
+            Which arms have areas of their own: see `plot`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ArmSharesDisplay
+        """
+        if not isinstance(result, ReplayResult):
+            raise TypeError(f"expected a ReplayResult, as replay() returns it, got {result!r}.")
+        walks = [(walk, walk.take(result.bucket)) for walk in result.walks]
+        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in walks])
+        if not len(step):
+            raise ValueError("the replay kept no event: there is no arm to draw.")
+        action = np.concatenate([walk.action[own] for walk, own in walks])
+        order = step.argsort(kind="stable")
+        shares = _shares(pd.Index(step[order]), action[order], result.terms.arms)
+        of = "" if result.bucket == "learning" else f" of the {result.bucket} bucket"
+        return cls(shares, label=f"event played{of}, T").plot(ax, arms=arms)
+
+    @classmethod
+    def from_log(
+        cls,
+        y: Any,
+        *,
+        timestamp: Any = None,
+        arms: Sequence[Hashable] | None = None,
+        ax: Axes | None = None,
+    ) -> ArmSharesDisplay:
+        """Draw which arms a log shows, or those that a policy would choose for its events.
+
+        Parameters
+        ----------
+        y : DataFrame or structured array with column action, or array of actions
+            The log, or choices such as ``policy.predict(X)``. A column timestamp is read where
+            it is there.
+        timestamp : array-like of shape (n_events,), default=None
+            Datetimes or seconds, where they are no column of `y`. Without them, events are
+            counted.
+        arms : sequence of labels, default=None
+            Which arms have areas of their own: see `plot`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ArmSharesDisplay
+        """
+        names = column_names(y)
+        if names is not None and "action" not in names:
+            raise ValueError(f"y has no column 'action'; its columns are {names}.")
+        codes: Codes = {}
+        action = code_labels(as_actions(y) if names is None else y["action"], codes)
+        if not len(action):
+            raise ValueError("y has no events.")
+        if timestamp is None and names is not None and "timestamp" in names:
+            timestamp = y["timestamp"]
+        if timestamp is None:
+            shares = _shares(pd.Index(np.arange(1, len(action) + 1)), action, label_array(codes))
+            return cls(shares).plot(ax, arms=arms)
+        timestamp = times_as_series(timestamp)
+        order = read_times(timestamp, len(action)).argsort(kind="stable")
+        at = pd.Index(timestamp)[order]
+        label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
+        shares = _shares(at, action[order], label_array(codes))
+        return cls(shares, label=label).plot(ax, arms=arms)
+
+    def plot(
+        self, ax: Axes | None = None, *, arms: Sequence[Hashable] | None = None
+    ) -> ArmSharesDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        arms : sequence of labels, default=None
+            Which arms have areas of their own, from the bottom up, all others being one grey
+            area; give it where several displays are to have the same colours. None is the seven
+            most common ones.
+
+        Returns
+        -------
+        ArmSharesDisplay
+            This display.
+        """
+        shares, labels = _read_shares(self.shares)
+        if arms is None:
+            most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
+            arms = [labels[k] for k in most]
+        own = list(dict.fromkeys(as_labels(arms, "arms")))
+        for arm in own:
+            if arm not in labels:
+                known = ", ".join(map(repr, labels))
+                raise ValueError(f"arms: there is no arm {arm!r}; there are {known}.")
+        shares = shares[:, [labels.index(arm) for arm in own]]
+        n_others = len(labels) - len(own)
+        axes = axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
+
+        parts: Any = self.shares.index  # an IntervalIndex
+        edges = parts.left.append(parts.right[-1:])
+        if isinstance(edges, pd.DatetimeIndex):
+            short_dates(axes, edges.tz)
+            edges = edges.to_pydatetime()
+        nothing = np.zeros((1, len(self.shares)))
+        heights = np.vstack([nothing, shares.T.cumsum(axis=0), nothing + 1])
+        heights = np.column_stack([heights, heights[:, -1]])  # a step ends where the next begins
+        look = {"step": "post", "edgecolor": "white", "linewidth": 0.5}
+        self.areas_ = {
+            arm: axes.fill_between(
+                edges,
+                heights[k],
+                heights[k + 1],
+                facecolor=PALETTE[k % len(PALETTE)],
+                hatch=_HATCHES[k // len(PALETTE) % len(_HATCHES)],
+                label=wrapped(str(arm), 24),
+                **look,
+            )
+            for k, arm in enumerate(own)
+        }
+        self.others_ = None
+        if n_others:
+            told = f"{n_others} other{'s' if n_others > 1 else ''}"
+            self.others_ = axes.fill_between(
+                edges, heights[-2], heights[-1], facecolor=GREY, label=told, **look
+            )
+        axes.set_xlabel(self.label)
+        axes.set_ylabel("share of the choices")
+        axes.set_ylim(0, 1)
+        axes.margins(x=0)
+        axes.legend(
+            title="arm", reverse=True, loc="center left", bbox_to_anchor=(1, 0.5),
+            frameon=False, fontsize="small",
+        )  # fmt: skip
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+
+def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
+    """A table that can be drawn, as numbers and the labels of its columns."""
+    if not isinstance(shares, pd.DataFrame):
+        raise TypeError(f"shares must be a DataFrame, got {type(shares).__name__}.")
+    if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
+        raise ValueError(
+            "shares must have a row a part and an IntervalIndex, which says where the parts lie: "
+            "make the display by from_log, from_result or from_estimator."
+        )
+    labels = shares.columns.tolist()
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"shares has two columns of the same arm, among {labels}.")
+    values = np.column_stack([as_floats(column, "shares") for _, column in shares.items()])
+    if not ((values >= 0) & (values.sum(axis=1, keepdims=True) <= 1 + 1e-6)).all():
+        raise ValueError("shares must be at least 0, and of sum 1 in each row.")
+    return values, labels
+
+
+def _shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
+    """The shares of n arms among events in order, cut into parts of equal numbers.
+
+    `at` is where each event lies, ascending; `action` the number of its arm.
+    """
+    n_events, n_arms = len(action), len(arms)
+    n_parts = min(_PARTS, max(1, n_events // _ENOUGH))
+    start = np.arange(n_parts + 1) * n_events // n_parts
+    part = np.repeat(np.arange(n_parts), np.diff(start))
+    counts = np.bincount(part * n_arms + action, minlength=n_parts * n_arms)
+    counts = counts.reshape(n_parts, n_arms)
+    edges = at[np.append(start[:-1], n_events - 1)]
+    return pd.DataFrame(
+        counts / counts.sum(axis=1, keepdims=True),
+        index=pd.IntervalIndex.from_arrays(edges[:-1], edges[1:], closed="left"),
+        columns=pd.Index(arms, name="arm", tupleize_cols=False),
+    )

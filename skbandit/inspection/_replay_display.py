@@ -1,0 +1,274 @@
+"""What policies would have earned, as they gathered experience."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.evaluation import ReplayResult, replay
+from skbandit.evaluation._policy_protocol import behind_transformers
+from skbandit.inspection._style import (
+    PALETTE,
+    axes_or_new,
+    check_axes,
+    line_options,
+    read_table,
+    wrapped,
+)
+from skbandit.utils._validation import check_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Horizons at which a curve is measured, and the first of them as a share of the last: means of
+# fewer events are all noise, and would stretch the picture.
+_POINTS, _FIRST = 60, 0.02
+
+_MARKERS = "osD^vP"
+_LOG = "the log itself"
+
+
+class ReplayDisplay:
+    """Mean reward of policies against the experience that they had by then.
+
+    A point of a curve is what `ReplayResult.at` says: the mean reward over the policy's first T
+    events, averaged over runs, with its confidence interval. So curves of several policies are
+    compared at equal T. Make it with `from_estimator`, or with `from_result` of replays that are
+    there already.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        One row a point: `policy` (a name), `bucket` ("learning" or "deployment"), `horizon` (T),
+        `mean_reward`, its interval's `low` and `high` (nan where it is not known), and the
+        log's own mean reward `logged_mean`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it is drawn.
+    figure_ : matplotlib Figure
+        The figure around it.
+    lines_ : dict of (str, str) to matplotlib Line2D
+        The curve of each policy and bucket; dashed for the deployment bucket.
+    intervals_ : dict of (str, str) to matplotlib PolyCollection
+        Confidence intervals; none for a policy that learned in a single run, where the spread
+        between runs is not known.
+    logged_ : list of matplotlib Line2D
+        The mean reward of each log, dotted.
+
+    See Also
+    --------
+    skbandit.evaluation.replay : Computes what is drawn.
+    ArmSharesDisplay : What a policy played.
+
+    Examples
+    --------
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.datasets import make_bandit_log
+    >>> from skbandit.evaluation import replay
+    >>> from skbandit.inspection import ReplayDisplay
+    >>> log = make_bandit_log(20_000, n_arms=5, base_rate=0.1, random_state=0)
+    >>> policies = {"logistic": GLMUCBPolicy(), "linear": GLMUCBPolicy("linear")}
+    >>> results = {
+    ...     name: replay(policy, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
+    ...     for name, policy in policies.items()
+    ... }
+    >>> display = ReplayDisplay.from_result(results)
+    >>> display.ax_.get_xlabel()
+    'events played, T'
+    """
+
+    def __init__(self, curves: pd.DataFrame) -> None:
+        self.curves = curves
+
+    @classmethod
+    def from_estimator(
+        cls,
+        policy: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_repeats: int = 10,
+        subsample: float | None = 0.5,
+        random_state: int | np.random.RandomState | None = None,
+        confidence_level: float = 0.95,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> ReplayDisplay:
+        """Replay a policy on a log and draw what it earned.
+
+        Parameters
+        ----------
+        policy : object with select or predict, Pipeline that ends in one, or fitted search
+            What is judged, as in `replay`.
+        X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
+            Contexts, in order of time.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            The log.
+        n_repeats : int, default=10
+            Number of runs.
+        subsample : float in (0, 1], default=0.5
+            The share of the log that a run walks; None with ``shuffle=True``.
+        random_state : int, RandomState instance or None, default=None
+            Draws parts and what is kept.
+        confidence_level : float, default=0.95
+            Of the intervals.
+        name : str, default=None
+            What the policy is called; None is the name of its class.
+        ax : matplotlib Axes, default=None
+            Where to draw, beside what is there already; None makes a figure.
+        **options
+            Other options of `replay`, such as ``deployment_share=0.3``.
+
+        Returns
+        -------
+        ReplayDisplay
+        """
+        check_axes(ax, "ReplayDisplay.from_estimator")
+        check_level(confidence_level)
+        result = replay(
+            policy, X, y,
+            n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
+        )  # fmt: skip
+        results = {_name(policy) if name is None else str(name): result}
+        return cls.from_result(results, confidence_level=confidence_level, ax=ax)
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ReplayResult | Mapping[str, ReplayResult],
+        *,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+    ) -> ReplayDisplay:
+        """Draw one replay, or several by name.
+
+        Parameters
+        ----------
+        result : ReplayResult or dict of str to ReplayResult
+            What `replay` returned. A deployment bucket is drawn with its learning bucket.
+        confidence_level : float, default=0.95
+            Of the intervals.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ReplayDisplay
+        """
+        check_level(confidence_level)
+        results = result if isinstance(result, Mapping) else {"policy": result}
+        if not results:
+            raise ValueError("there is no result to draw.")
+        curves = [_curve(str(name), own, confidence_level) for name, own in results.items()]
+        return cls(pd.concat(curves, ignore_index=True)).plot(ax)
+
+    def plot(
+        self, ax: Axes | None = None, *, line_kw: dict[str, Any] | None = None
+    ) -> ReplayDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw, beside what is there already; None makes a figure.
+        line_kw : dict, default=None
+            Passed to ``Axes.plot``, for all curves.
+
+        Returns
+        -------
+        ReplayDisplay
+            This display.
+        """
+        curves = _read_curves(self.curves)
+        line_kw = line_options(line_kw, "ReplayDisplay.plot")
+        axes = axes_or_new(ax, "ReplayDisplay.plot")
+        self.lines_: dict[tuple[str, str], Any] = {}
+        self.intervals_: dict[tuple[str, str], Any] = {}
+        styles = _free_styles(axes)
+        for name, own in curves.groupby("policy", sort=False):
+            color, marker = styles.pop(0)
+            styles.append((color, marker))
+            for bucket, curve in own.groupby("bucket", sort=False, observed=True):
+                style = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.4}
+                if bucket == "deployment":
+                    style |= {"linestyle": "--", "markerfacecolor": "white"}
+                label = wrapped(f"{name}, deployment" if bucket == "deployment" else str(name), 36)
+                style |= {"label": label, "markevery": max(1, len(curve) // 6)} | line_kw
+                (line,) = axes.plot(curve["horizon"], curve["mean_reward"], **style)
+                key = str(name), str(bucket)
+                self.lines_[key] = line
+                if curve["low"].notna().any():
+                    self.intervals_[key] = axes.fill_between(
+                        curve["horizon"], curve["low"], curve["high"],
+                        color=line.get_color(), alpha=0.15, linewidth=0, zorder=1,
+                    )  # fmt: skip
+        self.logged_ = [
+            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG)
+            for level in curves["logged_mean"].unique()
+        ]
+        axes.set_xlabel("events played, T")
+        axes.set_ylabel("mean reward so far")
+        _legend(axes)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+
+def _read_curves(curves: Any) -> pd.DataFrame:
+    """The table to be drawn, policies and buckets named by texts."""
+    numbers = ["horizon", "mean_reward", "low", "high", "logged_mean"]
+    curves = read_table(curves, "curves", numbers, ["policy", "bucket"])
+    named = {column: list(map(str, curves[column])) for column in ("policy", "bucket")}
+    unknown = set(named["bucket"]) - {"learning", "deployment"}
+    if unknown:
+        raise ValueError(
+            f"curves: column 'bucket' must be 'learning' or 'deployment', found {unknown.pop()!r}."
+        )
+    return curves.assign(**named)
+
+
+def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
+    """Mean rewards of a result at growing horizons, its deployment bucket's below its own."""
+    if not isinstance(result, ReplayResult):
+        raise TypeError(
+            f"expected a ReplayResult, as replay() returns it, or several by name, got {result!r}."
+        )
+    longest = min(len(walk.take("learning")) for walk in result.walks)
+    if not longest:
+        raise ValueError(f"{name!r} has a run that kept no event: there is no curve to draw.")
+    first = max(1, round(_FIRST * longest))
+    horizons = np.unique(np.linspace(first, longest, _POINTS).round().astype(int))
+    known = len(result.walks) > 1 or not result.terms.learns
+    rows = []
+    for horizon in horizons.tolist():
+        then = result.at(horizon)
+        buckets = (then,) if then.bucket == "deployment" else (then, then.deployment)
+        for own in filter(None, buckets):
+            low, high = own.interval(level) if known else (np.nan, np.nan)
+            rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
+    columns = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _name(policy: Any) -> str:
+    """The class of a policy, of the last step if it is a Pipeline."""
+    return type(behind_transformers(policy, None)[0]).__name__
+
+
+def _free_styles(axes: Any) -> list[tuple[str, str]]:
+    """Colours and markers, those first that are not on the axes yet."""
+    taken = {line.get_color() for line in axes.get_lines()}
+    pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
+    return sorted(pairs, key=lambda pair: pair[0] in taken)
+
+
+def _legend(axes: Any) -> None:
+    """A legend that names everything once, the log last."""
+    handles, labels = axes.get_legend_handles_labels()
+    named = dict(sorted(zip(labels, handles, strict=True), key=lambda one: one[0] == _LOG))
+    axes.legend(named.values(), named.keys(), frameon=False, fontsize="small")

@@ -1,0 +1,1 @@
+"""What rate expressions compile to: linear-fractional forms over rows, and their values."""

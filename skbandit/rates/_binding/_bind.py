@@ -1,0 +1,391 @@
+"""Binding: expressions and data become weight rows (P, Q, gamma), all that a solver sees."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, get_index_dtype
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._labels import MISSING, encode
+from skbandit.rates._constraint import Constraint
+from skbandit.rates._expression import Rate
+from skbandit.rates._kinds import Atom, Member, Slot
+
+MET = 1e-9
+"""Rounding allowed in a hard rate before its bound counts as missed."""
+
+
+class EmptyRateError(ValueError):
+    """No row is left in the denominator of a rate."""
+
+
+class UnlabelledRateError(EmptyRateError):
+    """A rate needs labels, or a reference, and its dataset has none at all."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The linear form sum_j coef_j * pi_j + constant in the positive answers pi."""
+
+    coef: np.ndarray
+    constant: float
+
+    def __add__(self, other: Form) -> Form:
+        return Form(self.coef + other.coef, self.constant + other.constant)
+
+    def __mul__(self, factor: float) -> Form:
+        return Form(factor * self.coef, factor * self.constant)
+
+
+@dataclass(frozen=True)
+class Forms:
+    """K expressions over the N stacked rows, each a ratio of two linear forms.
+
+    Value k at positive answers pi (hard, in {0, 1}, or ramp probabilities) is
+    ``(numerator[k] @ pi + numerator_constant[k]) / (denominator[k] @ pi +
+    denominator_constant[k])``; a linear expression has the denominator 0 @ pi + 1.
+
+    Attributes
+    ----------
+    numerator, denominator : csr_array of shape (K, N)
+    numerator_constant, denominator_constant : ndarray of shape (K,)
+    """
+
+    numerator: csr_array
+    numerator_constant: np.ndarray
+    denominator: csr_array
+    denominator_constant: np.ndarray
+
+    @classmethod
+    def stack(cls, pairs: list[tuple[Form, Form]], n_rows: int) -> Forms:
+        """Stack (numerator, denominator) pairs."""
+        return cls(
+            _rows([above.coef for above, _ in pairs], n_rows),
+            np.array([above.constant for above, _ in pairs]),
+            _rows([below.coef for _, below in pairs], n_rows),
+            np.array([below.constant for _, below in pairs]),
+        )
+
+    def fractions(self, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numerators and denominators, each of shape (K,)."""
+        above = self.numerator @ positive + self.numerator_constant
+        return above, self.denominator @ positive + self.denominator_constant
+
+    def values(self, positive: np.ndarray) -> np.ndarray:
+        """Values of shape (K,), nan where a denominator is empty."""
+        above, below = self.fractions(positive)
+        return self.quotients(above[:, None], below[:, None])[:, 0]
+
+    def quotients(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+        """Divide sums over the N rows, of shape (K, ...); nan where a denominator is empty."""
+        # coefficients are negative against a constant only: beyond this, a rest is no rounding
+        rounding = self.denominator.shape[1] * np.finfo(float).eps * self.denominator_constant
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(below > rounding[:, None], above / below, np.nan)
+
+    def negated(self) -> Forms:
+        """The same with opposite sign."""
+        return replace(self, numerator=-self.numerator, numerator_constant=-self.numerator_constant)
+
+    def columns(self, rows: np.ndarray) -> Forms:
+        """Keep some of the N rows."""
+        return replace(
+            self, numerator=self.numerator[:, rows], denominator=self.denominator[:, rows]
+        )
+
+
+@dataclass(frozen=True)
+class BoundConstraints:
+    """Constraints on data: one-sided, groups filled in.
+
+    Attributes
+    ----------
+    constraints : tuple of Constraint
+    forms : Forms
+        What is bounded. All zero for a constraint that was skipped.
+    bound, sign : ndarray of shape (K,)
+        Constraint k is ``sign * (value - bound) <= 0``, sign = 1 for <= and -1 for >=.
+    n_rows : ndarray of int, shape (K,)
+        Distinct rows behind each; 0 where it was skipped.
+    """
+
+    constraints: tuple[Constraint, ...]
+    forms: Forms
+    bound: np.ndarray
+    sign: np.ndarray
+    n_rows: np.ndarray
+
+    def values(self, positive: np.ndarray) -> np.ndarray:
+        """Values of shape (K,), nan where undefined or skipped."""
+        return np.where(self.n_rows > 0, self.forms.values(positive), np.nan)
+
+    def subset(self, chosen: np.ndarray) -> BoundConstraints:
+        """Keep some of the constraints."""
+        kept = np.flatnonzero(chosen)
+        forms = Forms(
+            self.forms.numerator[kept],
+            self.forms.numerator_constant[kept],
+            self.forms.denominator[kept],
+            self.forms.denominator_constant[kept],
+        )
+        constraints = tuple(self.constraints[k] for k in kept)
+        return BoundConstraints(
+            constraints, forms, self.bound[kept], self.sign[kept], self.n_rows[kept]
+        )
+
+    def slack(self, values: np.ndarray) -> np.ndarray:
+        """How far each value is inside its bound; negative outside."""
+        return self.sign * (self.bound - values)
+
+
+def weight_rows(forms: Forms, bound: np.ndarray, sign: np.ndarray) -> tuple[csr_array, np.ndarray]:
+    """Signed rows S and right-hand sides so that constraint k is ``S[k] @ pi <= rhs[k]``.
+
+    With a constant bound t, N/D <= t is N - tD <= 0, for D > 0 (Goh et al. 2016, Table
+    2 and Appendix B): exact for linear and for linear-fractional expressions.
+    """
+    below = forms.denominator.multiply((-sign * bound)[:, None])
+    rows = csr_array(forms.numerator.multiply(sign[:, None]) + below)
+    return rows, sign * (bound * forms.denominator_constant - forms.numerator_constant)
+
+
+def nonnegative_rows(signed: csr_array, rhs: np.ndarray) -> tuple[csr_array, csr_array, np.ndarray]:
+    """Split signed rows into P, Q >= 0 with ``P @ pi + Q @ (1 - pi) <= gamma`` (Problem 1).
+
+    Rows are netted before: a row never pays both for a positive and a negative answer.
+    """
+    P = signed.maximum(0)
+    Q = (-signed).maximum(0)
+    return csr_array(P), csr_array(Q), rhs + np.asarray(Q.sum(axis=1)).ravel()
+
+
+def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
+    """Numerator, denominator and the rows behind a rate without open group slots."""
+    n = len(data)
+    one = Form(np.zeros(n), 1.0)
+    above, below = one * rate.constant, one
+    behind = np.zeros(n, dtype=bool)
+    for coefficient, atom in rate.terms:
+        numerator, denominator, rows = bind_atom(atom, data)
+        behind |= rows
+        if atom.kind.fractional:  # the only term there is, by the algebra's rules
+            above, below = numerator * coefficient + denominator * rate.constant, denominator
+        else:
+            above = above + numerator * coefficient
+    if rate.denominator is not None:
+        below, _, rows = bind_rate(rate.denominator, data)
+        behind |= rows
+    return above, below, behind
+
+
+def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
+    """Numerator, denominator and the rows behind one atom.
+
+    Both forms are divided by the weight of the denominator's rows (linear kinds, whose
+    denominator is then 1) or of all selected rows (linear-fractional kinds).
+    """
+    numerator, denominator, selected = atom_counts(atom, data)
+    behind = (denominator[:, 0] > 0) | (denominator[:, 1] > 0)
+    total = selected.sum() if atom.kind.fractional else denominator[:, 1].sum()
+    forms = [
+        Form((count[:, 1] - count[:, 0]) / total, count[:, 0].sum() / total)
+        for count in (numerator, denominator)
+    ]
+    return forms[0], forms[1], behind
+
+
+def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What each row adds to numerator and denominator if answered 0 or 1, and its weight.
+
+    Two arrays of shape (n, 2) and one of shape (n,). Raises EmptyRateError if no answers
+    could fill the denominator.
+    """
+    kind, n, asked_by = atom.kind, len(data), repr(atom)
+    parts = list(data.parts(atom.on))
+    if not parts:
+        raise EmptyRateError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
+    weight = np.zeros(n)
+    actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING, dtype=np.int8)
+    for rows, place in parts:
+        weight[place] = atom_weights(atom, rows)
+        if kind.compares_with == "label":
+            actual[place] = rows.label
+        elif kind.compares_with == "reference":
+            actual[place] = _reference(atom, rows, data)
+    any_selected = bool((weight > 0).any())
+    if any_selected and (actual == MISSING).all():
+        raise UnlabelledRateError(_why_unlabelled(atom))
+    weight[actual == MISSING] = 0.0
+    numerator = _counted(weight, kind.numerator, actual)
+    denominator = _counted(weight, kind.denominator, actual)
+    if not denominator.any():
+        raise EmptyRateError(_why_empty(atom, data, any_selected))
+    return numerator, denominator, weight
+
+
+def _counted(weight: np.ndarray, table: Any, actual: np.ndarray) -> np.ndarray:
+    """What each row counts if answered 0 or 1, ``weight * table[actual]`` column by column."""
+    return np.column_stack([weight * np.take(column, actual) for column in np.transpose(table)])
+
+
+def answer_counts(atom: Atom, data: Data, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each row adds to numerator and denominator under given answers 0 and 1."""
+    numerator, denominator, _ = atom_counts(atom, data)
+    rows = np.arange(len(answers))
+    return numerator[rows, answers], denominator[rows, answers]
+
+
+def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
+    """Weight of every row of one dataset in an atom; 0 where `where` leaves it out."""
+    asked_by, n = repr(atom), len(rows)
+    weight = rows.weight * rows.columns.mask(atom.where, asked_by, n)
+    if isinstance(atom.group, Member):
+        weight = weight * rows.columns.member(atom.group.column, atom.group.value, asked_by)
+    if atom.weight is not None:
+        column = rows.columns.get(atom.weight, asked_by)
+        try:
+            values = column.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{asked_by}: weight column {atom.weight!r} is not numeric."
+            ) from error
+        wrong = (weight > 0) & ~((values >= 0) & np.isfinite(values))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{asked_by}: weights must be finite and not negative, "
+                f"{atom.weight!r} has {values[row]} in row {row}."
+            )
+        weight = weight * np.where(weight > 0, values, 0.0)
+    return weight
+
+
+def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
+    assert atom.reference is not None  # by Atom's own check
+    column = rows.columns.get(atom.reference, repr(atom))
+    return encode(column, data.pos_label, data.labels, f"{atom!r}: column {atom.reference!r}")
+
+
+def _why_unlabelled(atom: Atom) -> str:
+    if atom.kind.compares_with == "reference":
+        return f"{atom!r}: column {atom.reference!r} is missing in all rows."
+    cure = "pass y_extra" if atom.on == "extra" else "pass their labels"
+    return f"{atom!r} needs labels, and the rows it is measured on have none: {cure}."
+
+
+def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
+    if any_selected:
+        negatives, positives = map(any, atom.kind.denominator)
+        wanted = "labels" if negatives and positives else "positives" if positives else "negatives"
+        if atom.kind.compares_with == "reference":
+            wanted = f"predictions in column {atom.reference!r}"
+        return f"{atom!r}: the selected rows hold no {wanted}."
+    if isinstance(atom.group, Member):
+        return f"{atom!r}: no rows of {atom.group.column!r} = {atom.group.value!r} are selected."
+    if atom.where is None:
+        return f"{atom!r}: every row has weight 0."
+    told = f"{atom!r}: where={atom.where!r} selects no rows"
+    if isinstance(atom.where, dict):
+        rows, _ = next(data.parts(atom.on))
+        for column in atom.where:
+            told += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
+    return told + "."
+
+
+def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
+    """One constraint for every group, or ordered pair of groups, found in the data."""
+    grouped = constraint.rate.grouped_by
+    if grouped is None:
+        return [constraint]
+    column, size = grouped
+    ons = {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
+    values = data.groups(column, ons, constraint.label)
+    if len(values) < size:
+        raise ValueError(
+            f"{constraint.label}: column {column!r} holds {len(values)} group(s), needs {size}."
+        )
+    joint = " / " if constraint.rate.denominator is not None else " - "
+    return [
+        replace(
+            constraint,
+            lhs=fill(constraint.lhs, chosen),
+            rhs=fill(constraint.rhs, chosen),
+            name=f"{constraint.label} [{joint.join(map(str, chosen))}]",
+        )
+        for chosen in itertools.permutations(values, size)
+    ]
+
+
+def fill(rate: Rate, chosen: tuple[Any, ...]) -> Rate:
+    """Put groups into the open slots of a rate."""
+
+    def filled(atom: Atom) -> Atom:
+        if not isinstance(atom.group, Slot):
+            return atom
+        return replace(atom, group=Member(atom.group.column, chosen[atom.group.index]))
+
+    return rate.map_atoms(filled)
+
+
+def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
+    """Make every constraint one-sided and every group form one constraint a group."""
+    return tuple(
+        filled
+        for constraint in constraints
+        for side in constraint.one_sided()
+        for filled in fill_groups(side, data)
+    )
+
+
+def bind_constraints(
+    constraints: Iterable[Constraint], data: Data, *, allow_empty: bool = False
+) -> BoundConstraints:
+    """Bind expanded constraints.
+
+    A group without rows is skipped with a warning; rows named by `where` must be there,
+    unless `allow_empty` (new data may lack what the training data had).
+    """
+    constraints = tuple(constraints)
+    nothing = Form(np.zeros(len(data)), 0.0)
+    pairs, n_rows = [], []
+    for constraint in constraints:
+        try:
+            above, below, behind = bind_rate(constraint.rate, data)
+        except EmptyRateError as error:
+            if not allow_empty:  # it is the group that is empty, or this raises again
+                bind_rate(constraint.rate.map_atoms(_whole), data)
+            warnings.warn(
+                f"{constraint.label} is not measured: {error}", UndefinedMetricWarning, stacklevel=2
+            )
+            above, below, behind = nothing, nothing, np.zeros(0, dtype=bool)
+        pairs.append((above, below))
+        n_rows.append(int(behind.sum()))
+    return BoundConstraints(
+        constraints,
+        Forms.stack(pairs, len(data)),
+        np.array([c.bound for c in constraints], dtype=float),
+        np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
+        np.array(n_rows, dtype=int),
+    )
+
+
+def _whole(atom: Atom) -> Atom:
+    """The atom on all groups."""
+    return replace(atom, group=None)
+
+
+def _rows(coefficients: list[np.ndarray], n_rows: int) -> csr_array:
+    columns = [np.flatnonzero(row) for row in coefficients]
+    data = [row[at] for row, at in zip(coefficients, columns, strict=True)]
+    indptr = np.cumsum([0, *map(len, columns)])
+    index = get_index_dtype(maxval=max(n_rows, indptr[-1]))
+    indices = np.concatenate([np.zeros(0, index), *columns]).astype(index)
+    stored = (np.concatenate([np.zeros(0), *data]), indices, indptr.astype(index))
+    return csr_array(stored, shape=(len(coefficients), n_rows))

@@ -1,0 +1,71 @@
+"""The datasets that expressions are bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._kinds import On
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One dataset, row by row.
+
+    Attributes
+    ----------
+    columns : Columns
+        What can be named.
+    label : ndarray of int8, shape (n,)
+        1 positive, 0 negative, -1 unlabelled.
+    weight : ndarray of shape (n,)
+        Nonnegative; a row of weight 0 is as good as absent.
+    """
+
+    columns: Columns
+    label: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of X and those of X_extra, stacked in this order.
+
+    `pos_label` and `labels` say how stored predictions (`churn`) are to be read.
+    """
+
+    train: Rows
+    extra: Rows | None = None
+    pos_label: Any = None
+    labels: Sequence[Any] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.train) + (0 if self.extra is None else len(self.extra))
+
+    def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
+        """The datasets that `on` names, each with its place in the stack."""
+        n = len(self.train)
+        if on in ("train", "all"):
+            yield self.train, slice(0, n)
+        if on in ("extra", "all") and self.extra is not None:
+            yield self.extra, slice(n, len(self))
+
+    def groups(self, column: str, ons: set[On], asked_by: str) -> list[Any]:
+        """The distinct values of a column over rows that count, sorted."""
+        parts = [part for on in sorted(ons) for part in self.parts(on)]
+        if not parts:
+            raise ValueError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
+        values = [rows.columns.get(column, asked_by)[rows.weight > 0].dropna() for rows, _ in parts]
+        found = list(pd.unique(pd.concat(values, ignore_index=True)))
+        try:
+            return sorted(found)
+        except TypeError:  # values of several types
+            return sorted(found, key=str)

@@ -1,0 +1,118 @@
+"""Rates as metrics of given predictions."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_consistent_length
+
+from skbandit.rates._binding._bind import EmptyRateError, UnlabelledRateError, answer_counts, fill
+from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
+from skbandit.rates._expression import Rate
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import check_row_weights
+
+
+def read_predictions(
+    y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
+) -> tuple[Data, np.ndarray]:
+    """One dataset and the positive answers (floats 0 and 1) on its rows."""
+    n = count_rows(y_pred)
+    check_consistent_length(y_pred, y_true)
+    seen = [] if y_true is None else distinct(y_true, "y_true")
+    labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
+    check_two_labels(labels, pos_label)
+    answers = encode(y_pred, pos_label, labels, "y_pred")
+    if (answers == MISSING).any():
+        raise ValueError("y_pred has missing values: every row needs a prediction.")
+    truth = (
+        np.full(n, MISSING, dtype=np.int8)
+        if y_true is None
+        else encode(y_true, pos_label, labels, "y_true")
+    )
+    rows = Rows(
+        Columns.read(attributes, X, n), truth, check_row_weights(sample_weight, n, "sample_weight")
+    )
+    return Data(rows, None, pos_label, labels), answers.astype(float)
+
+
+def measure(
+    rate: Rate, y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any
+) -> float:
+    """`Rate.value`: see there."""
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
+    return measure_on(rate, data, positive)
+
+
+def measure_on(rate: Rate, data: Data, positive: np.ndarray) -> float:
+    """The value of a rate on one dataset; group forms give their worst group or pair."""
+    here = on_given_rows(rate)
+    known = values_on(here, data, positive)
+    if not known:
+        return float("nan")
+    if here.grouped_by is None:
+        return known[0]
+    # what is worst is up to the groups' own terms, as in each(recall, by="g") - recall()
+    own = replace(here, terms=tuple((c, atom) for c, atom in here.terms if atom.group))
+    summary = here.summary or ("min" if own.greater_is_better else "max")
+    return min(known) if summary == "min" else max(known)
+
+
+def values_on(here: Rate, data: Data, positive: np.ndarray) -> list[float]:
+    """What is defined of a rate's one value, or of those of its groups or pairs."""
+    if here.grouped_by is None:
+        value = _single(here, data, positive)
+        return [] if np.isnan(value) else [value]
+    column, size = here.grouped_by
+    groups = data.groups(column, {"train"}, repr(here))
+    values = [
+        _single(fill(here, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
+        for chosen in itertools.permutations(groups, size)
+    ]
+    if not values:
+        warnings.warn(
+            f"{here} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
+            UndefinedMetricWarning,
+            stacklevel=4,
+        )
+    return [value for value in values if not np.isnan(value)]
+
+
+def on_given_rows(rate: Rate) -> Rate:
+    """The same expression on the one dataset that a metric sees, whatever `on` says."""
+    return rate.map_atoms(lambda atom: replace(atom, on="train"))
+
+
+def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
+    why = "no answer falls in its denominator"
+    try:
+        value = count(rate, data, positive)
+    except UnlabelledRateError:
+        raise  # nothing is empty: the call is wrong
+    except EmptyRateError as error:
+        value, why = float("nan"), str(error)
+    if np.isnan(value):
+        warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=5)
+    return value
+
+
+def count(rate: Rate, data: Data, positive: np.ndarray) -> float:
+    """The value of a rate without open group slots, nan where a denominator is empty.
+
+    By counting, divided once: k/n comes out as Python's k/n, to the last bit.
+    """
+    value, answers = rate.constant, positive.astype(int)
+    for coefficient, atom in rate.terms:
+        won, tried = answer_counts(atom, data, answers)
+        value += coefficient * (won.sum() / tried.sum() if tried.any() else np.nan)
+    if rate.denominator is None:
+        return float(value)
+    divisor = count(rate.denominator, data, positive)
+    return float(value / divisor) if divisor > 0 else float("nan")

@@ -1,0 +1,140 @@
+"""PopularitySetSelector: the same set for everyone, which other selectors should beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import indexable
+from sklearn.utils.validation import validate_data
+
+from skbandit.selection._cost_models import Asked
+from skbandit.selection._costs import Costs, check_every_ad_observed, check_n_select, read_costs
+from skbandit.selection._mixin import CostModelMixin
+from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._sklearn_compat import Interval, count_rows, fit_context
+from skbandit.utils._validation import check_row_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True)
+class Same(Asked):
+    """The same costs in every row."""
+
+    mean: np.ndarray
+
+    def costs(self, X: Any) -> np.ndarray:
+        """Costs of shape (n_rows, n_ads)."""
+        return np.tile(self.mean, (count_rows(X), 1))
+
+
+class PopularitySetSelector(CostModelMixin, BaseEstimator):
+    """Chooses the m available ads of lowest mean cost, without looking at X.
+
+    The baseline for every other selector.
+
+    Parameters
+    ----------
+    n_select : int, default=1
+        How many ads to choose.
+
+    Attributes
+    ----------
+    ads_ : ndarray of shape (n_ads,)
+        Labels of the ads: column names of y, else 0, 1, ...
+    mean_costs_ : ndarray of shape (n_ads,)
+        Mean observed costs.
+    n_features_in_ : int
+        Number of features, if X has any.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had any that are all strings.
+
+    See Also
+    --------
+    skbandit.RegressionSetSelector : Chooses by costs predicted from X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit.selection import PopularitySetSelector
+    >>> clicks = np.array([[0, 1, 1], [0, 1, 0], [1, 1, 0]])
+    >>> X = np.zeros((3, 1))
+    >>> selector = PopularitySetSelector(n_select=2).fit(X, -clicks)
+    >>> selector.predict(X[:1])
+    array([[1, 0]])
+    >>> selector.predict(X[:1], available=[[True, False, True]])
+    array([[0, 2]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_select": [Interval(Integral, 1, None, closed="left")]
+    }
+
+    def __init__(self, n_select: int = 1) -> None:
+        self.n_select = n_select
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> PopularitySetSelector:
+        """Find each ad's mean observed cost.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows, which are not looked at.
+        y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
+            Costs, lower is better; nan is not observed. The columns of a DataFrame name the
+            ads. Entries that a sparse matrix does not hold are costs of 0.
+        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
+            Which ads could be chosen. Costs of the others count as not observed.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+
+        Returns
+        -------
+        self : PopularitySetSelector
+        """
+        with all_or_nothing(self) as draft:
+            X = draft._read_X(X, reset=True)
+            costs = read_costs(y, available)
+            if count_rows(X) != costs.shape[0]:
+                raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
+            check_n_select(draft.n_select, costs.shape[1])
+            weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
+            used = np.flatnonzero(weight)
+            costs = costs.of_rows(used)
+            check_every_ad_observed(costs)
+            draft.ads_ = costs.ads
+            draft.mean_costs_ = _means(costs, weight[used])
+            draft._model = Same(draft.mean_costs_)
+        return self
+
+    def _read_X(self, X: Any, reset: bool) -> Any:
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return indexable(X)[0]
+
+
+def _means(costs: Costs, weight: np.ndarray) -> np.ndarray:
+    """Weighted mean of the observed costs of each ad."""
+    means = np.empty(costs.shape[1])
+    for j in range(costs.shape[1]):
+        rows, paid = costs.of_ad(j)
+        means[j] = np.average(paid, weights=weight[rows])
+    return means

@@ -1,0 +1,273 @@
+"""RegressionSetSelector: plumbing around regressions of costs, and the choice of the lowest."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.linear_model import Ridge
+from sklearn.utils import check_array, get_tags, indexable
+from sklearn.utils.validation import validate_data
+
+from skbandit.selection._ad_features import read_ad_features
+from skbandit.selection._bilinear import fit_bilinear
+from skbandit.selection._costs import (
+    Costs,
+    check_every_ad_observed,
+    check_n_select,
+    read_costs,
+)
+from skbandit.selection._learn_costs import learn_costs, ridge_of
+from skbandit.selection._mixin import CostModelMixin
+from skbandit.selection._pairs import fit_pairs
+from skbandit.selection._ridge import LARGEST, Linear, RidgeFactor
+from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
+from skbandit.utils._validation import check_row_weights, check_squares
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
+    """Chooses the m ads of lowest predicted cost: the reduction to regression.
+
+    Costs g(x, a) of all ads are learned by squared error; of the ads that are available in a
+    row, the m with the lowest are chosen [1]_.
+
+    Parameters
+    ----------
+    estimator : regressor or classifier, default=None
+        What learns costs; None is ``Ridge()``. A multi-output regressor is fitted once to all
+        ads if every cost was observed; otherwise, as for any other regressor, a clone is fitted
+        for each ad to the rows in which its cost was observed. A classifier with
+        `predict_proba` does for costs of a few values, such as 0 and -1: it learns which of
+        them is paid, and its expectation counts. With `ad_features`, see Notes.
+    n_select : int, default=1
+        How many ads to choose, m.
+    id_effect : float, default=1.0
+        With `ad_features`: how much an ad seen in training may differ from what its features
+        say, as the variance of its own weights beside those of its features. 0 is not at all.
+    n_jobs : int, default=None
+        Ads fitted at the same time, where each is fitted separately.
+
+    Attributes
+    ----------
+    ads_ : ndarray of shape (n_ads,)
+        Labels of the ads: column names of y, else 0, 1, ...
+    coef_ : ndarray of shape (n_ads, n_features)
+        Coefficients of the costs, if it was `Ridge` that learned them.
+    intercept_ : ndarray of shape (n_ads,)
+        Intercepts, likewise.
+    estimator_ : estimator
+        The fitted one, if there is one for all ads.
+    estimators_ : list
+        The fitted ones in the order of `ads_`, if each ad has its own.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had any that are all strings.
+
+    See Also
+    --------
+    skbandit.selection.PopularitySetSelector : The baseline that does not look at X.
+
+    Notes
+    -----
+    With f* the expected costs, the regret of the chosen sets is at most
+    sqrt(2 min(m, n_ads - m)) sqrt(n_ads) times the root of the mean squared error
+    (g - f*)^2, averaged over ads [1]_.
+
+    `Ridge` with its standard solver is solved by normal equations that all ads share, which on
+    sparse X and for many ads is much faster than its own `fit`; ads with unobserved costs cost
+    little more. The answers are the same. Its own `fit` is called where that is faster, and where
+    the rows as well as the features are more than 5000.
+
+    With `ad_features` z_a one model speaks for all ads, also for those never seen:
+
+    - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
+      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form where all
+      costs were observed. The scale of z matters: standardise it.
+    - Any other estimator is fitted to a long table of observed pairs, with the features of x
+      and, on their right, those of the ad (as a DataFrame if both are). Each ad's mean
+      residual, shrunk, is added; `n_jobs` has no effect.
+
+    References
+    ----------
+    .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.
+
+    Examples
+    --------
+    >>> from skbandit import RegressionSetSelector
+    >>> from skbandit.datasets import make_set_selection
+    >>> from skbandit.selection import PopularitySetSelector
+    >>> X, y, _ = make_set_selection(2000, n_ads=30, random_state=0)
+    >>> X_train, X_test, y_train, y_test = X[:1000], X[1000:], y[:1000], y[1000:]
+    >>> selector = RegressionSetSelector(n_select=3).fit(X_train, y_train)
+    >>> selector.predict(X_test[:2])
+    array([[...],
+           [...]])
+    >>> popularity = PopularitySetSelector(n_select=3).fit(X_train, y_train)
+    >>> selector.score(X_test, y_test) > popularity.score(X_test, y_test)
+    True
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_select": [Interval(Integral, 1, None, closed="left")],
+        "id_effect": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_select: int = 1,
+        *,
+        id_effect: float = 1.0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_select = n_select
+        self.id_effect = id_effect
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(Ridge() if self.estimator is None else self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        available: Any = None,
+        ad_features: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RegressionSetSelector:
+        """Learn the costs of all ads.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
+            Costs, lower is better (pass minus the values of ads); nan is not observed: each ad
+            learns from its own rows. The columns of a DataFrame name the ads. Entries that a
+            sparse matrix does not hold are costs of 0.
+        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
+            Which ads could be chosen, in the order of y or, a DataFrame, by column label. Costs
+            of the others count as not observed.
+        ad_features : DataFrame with a row for each ad, or array, default=None
+            What is known of the ads. The index of a DataFrame holds labels as in y, those of
+            more ads among them or not; rows of an array are the ads 0, 1, ... A tuple of one
+            table is never sliced by cross-validation, even if it has as many rows as X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+
+        Returns
+        -------
+        self : RegressionSetSelector
+        """
+        with all_or_nothing(self) as draft:
+            draft._fit(X, y, available, ad_features, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        ridge = ridge_of(self.estimator)
+        self._takes_numbers = ridge is not None
+        X = self._read_X(X, reset=True)
+        costs = read_costs(y, available)
+        if count_rows(X) != costs.shape[0]:
+            raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
+        check_n_select(self.n_select, costs.shape[1])
+        weight = None
+        if sample_weight is not None:
+            weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
+            used = np.flatnonzero(weight)  # rows of weight 0 are as if they were not there
+            X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
+        self.ads_ = costs.ads
+        self._shared: Any = None
+        self._described: Any = None
+        if ad_features is not None:
+            self._described = read_ad_features(ad_features).of_ads(costs.ads)
+            self._fit_shared(ridge, X, costs, weight)
+            return
+        check_every_ad_observed(costs)
+        self._model: Any = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
+        for name in ("estimator", "estimators"):
+            if hasattr(self._model, name):
+                setattr(self, f"{name}_", getattr(self._model, name))
+
+    def _fit_shared(
+        self, ridge: Ridge | None, X: Any, costs: Costs, weight: np.ndarray | None
+    ) -> None:
+        """Fit one model of rows and ad features."""
+        features = self._described
+        if ridge is None:
+            self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.id_effect)
+            self.estimator_ = self._shared.estimator
+        elif min(X.shape) <= LARGEST:
+            factor = RidgeFactor.of(X, ridge.alpha, weight)
+            self._shared = fit_bilinear(factor, costs, features.numbers(), self.id_effect)
+        else:
+            raise ValueError(
+                f"The bilinear model takes at most {LARGEST} rows or {LARGEST} features, X has "
+                f"shape {X.shape}: reduce its features, for example by TruncatedSVD."
+            )
+        self._model = self._shared.of_ads(features, np.arange(len(self.ads_)))
+
+    def _read_X(self, X: Any, reset: bool) -> Any:
+        """Rows, as numbers if it is we who calculate with them."""
+        if self._takes_numbers:
+            dtypes = [np.float64, np.float32]
+            X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+            if reset:
+                check_squares(X)
+            return X
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            check_array(X)  # says what is wrong with a single row; texts have no features
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return indexable(X)[0]
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of linear costs."""
+        return self._linear("coef_").coef
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of linear costs."""
+        return self._linear("intercept_").intercept
+
+    def _linear(self, name: str) -> Linear:
+        model = vars(self).get("_model")
+        if not isinstance(model, Linear):
+            raise AttributeError(f"{name} is there after a fit, if the costs are linear in X.")
+        return model
+
+    def _over(self, ad_features: Any) -> RegressionSetSelector:
+        """A selector that has other ads to choose from."""
+        if ad_features is None:
+            return self
+        if self._shared is None:
+            raise ValueError(
+                "ad_features at prediction need ad_features in fit: this selector knows the ads "
+                "by their labels only."
+            )
+        features = read_ad_features(ad_features)
+        self._described.check_same_columns(features)
+        other = copy.copy(self)
+        other.ads_ = features.ads
+        other._model = self._shared.of_ads(features, self._described.places_of(features.ads))
+        return other

@@ -1,0 +1,164 @@
+"""What selectors by cost-sensitive reductions share: what they read, and choosing in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils import gen_batches, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.selection._costs import (
+    check_every_ad_observed,
+    dense_rows,
+    read_available,
+    read_costs,
+)
+from skbandit.selection._m_lowest import UNCACHED
+from skbandit.selection._mixin import SetSelectorMixin
+from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
+from skbandit.selection.reductions._rule import Rule
+from skbandit.utils._validation import check_row_weights
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What there is to learn from.
+
+    Parameters
+    ----------
+    X : ndarray or csr matrix of shape (n, d)
+        Rows.
+    costs : ndarray of shape (n, K)
+        nan where not observed or not available.
+    available : ndarray of bool, shape (n, K)
+        Which ads could be chosen.
+    weight : ndarray of shape (n,)
+        Row weights, all above 0.
+    """
+
+    X: Any
+    costs: np.ndarray
+    available: np.ndarray
+    weight: np.ndarray
+
+
+def _has_costs(selector: ReducedMixin) -> bool:
+    if selector._predicts_costs:
+        return True
+    raise AttributeError(
+        f"{type(selector).__name__} predicts costs only if its reduction does and one fit serves "
+        f"all rounds; not with these parameters: {selector!r}."
+    )
+
+
+class ReducedMixin(SetSelectorMixin, MetaEstimatorMixin):
+    """Chooses by the reduction `_reduction` to learners like `estimator`.
+
+    Subclasses set `_rules` in `fit`, and define `_reduction` and `_ranked`.
+    """
+
+    estimator: Any
+    _rules: tuple[Rule, ...]
+
+    @property
+    def _reduction(self) -> str:
+        """Which reduction, by name."""
+        raise NotImplementedError
+
+    @property
+    def _predicts_costs(self) -> bool:
+        """Whether there is a model of costs."""
+        return self._reduction in WITH_COSTS
+
+    def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
+        """Positions of ads in some rows, (n_rows, n_select), best first; NOBODY once all are."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._own_or_default()).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
+    def _own_or_default(self) -> Any:
+        return default_learner(self._reduction) if self.estimator is None else self.estimator
+
+    def _read_X(self, X: Any, reset: bool) -> Any:
+        """Rows as arrays of numbers."""
+        finite = not get_tags(self._own_or_default()).input_tags.allow_nan
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+        )
+
+    def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
+        """Check training data, and name the ads."""
+        X = self._read_X(X, reset=True)
+        costs = read_costs(y, available)
+        n_rows = costs.shape[0]
+        if X.shape[0] != n_rows:
+            raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
+        allowed = read_available(available, costs.ads, n_rows)
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        used = np.flatnonzero(weight)  # rows of weight 0 are as if they were not there
+        costs = costs.of_rows(used)
+        check_every_ad_observed(costs)
+        self.ads_ = costs.ads
+        every = np.ones(costs.shape, dtype=bool)
+        mask = every if allowed is None else dense_rows(allowed, slice(None))[used]
+        return Examples(X[used], costs.dense(), mask, weight[used])
+
+    def _choose(
+        self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int
+    ) -> np.ndarray:
+        X = self._read_X(X, reset=False)
+        n_rows, n_ads = X.shape[0], len(self.ads_)
+        chosen = np.empty((n_rows, n_select), dtype=np.intp)
+        for rows in gen_batches(n_rows, max(1, UNCACHED // (8 * n_ads))):
+            part = X[rows]
+            every = np.ones((part.shape[0], n_ads), dtype=bool)
+            allowed = every if available is None else dense_rows(available, rows)
+            chosen[rows] = self._ranked(part, allowed, n_select)
+        return chosen
+
+    @available_if(_has_costs)
+    def predict_costs(self, X: Any) -> np.ndarray:
+        """Predict what each ad costs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`.
+        """
+        check_is_fitted(self)
+        return self._rules[0].respond(self._read_X(X, reset=False))
+
+    @available_if(_has_costs)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Predict minus the costs: higher is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`.
+        """
+        return -self.predict_costs(X)

@@ -1,0 +1,223 @@
+"""Algorithm 1: what a run of MM promises, on small problems."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skbandit.constrained.solvers import CvxpySolver, Solution, SolverError
+from skbandit.constrained.training._mm import (
+    FIRST_PRICE,
+    LAST_PRICE,
+    evaluate,
+    majorise_minimise,
+)
+from skbandit.constrained.training._problem import FEASIBLE, Point
+from skbandit.constrained.training._ramp import ramp
+from skbandit.rates import (
+    error_rate,
+    f1,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    recall,
+)
+from tests.problems import compiled, sample
+
+SOLVER = CvxpySolver({"solver": "CLARABEL"})
+ZERO = Point(np.zeros(3), 0.0)
+A, B = {"g": "a"}, {"g": "b"}
+
+
+def run(problem, start=ZERO, solver=SOLVER, max_iter=15, tol=1e-6):
+    steps = []
+    found = majorise_minimise(
+        problem, start, solver, max_iter=max_iter, tol=tol, report=steps.append
+    )
+    return found, steps
+
+
+class Scripted:
+    """Returns given solutions in turn; an exception is raised. Remembers the prices."""
+
+    name, rough, exact = "scripted", 1e-10, 1e-10
+
+    def __init__(self, *script):
+        self.script, self.prices = list(script), []
+
+    def solve(self, problem, penalty, tol, warm=None):
+        self.prices.append(penalty)
+        move = self.script.pop(0)
+        if isinstance(move, Exception):
+            raise move
+        coef, v = move
+        return Solution(np.asarray(coef, float), 0.0, np.asarray(v, float), 0.0, 0.0)
+
+
+GOALS = {
+    "false positives": (error_rate(), [false_positive_rate() <= 0.5]),
+    "parity": (error_rate(), [abs(positive_rate(A) - positive_rate(B)) <= 0.05]),
+    "f1": (f1(), [positive_rate() <= 0.5]),
+    "precision": (precision(), [recall() >= 0.5]),
+    "recall": (recall(), [precision() >= 0.2, false_positive_rate() <= 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", GOALS)
+@pytest.mark.parametrize("seed", range(3))
+def test_from_a_feasible_start_the_path_descends_and_stays_feasible(name, seed):
+    X, y, group = sample(seed, n=60)
+    problem = compiled(X, y, group, *GOALS[name])
+    before, violations = evaluate(problem, ZERO)
+    assert violations.max() <= 1e-12
+    found, steps = run(problem)
+    path = [before, *found.path]
+    assert (np.diff(path) <= 0).all()
+    assert path[-1] < before
+    assert all(step.violation <= FEASIBLE for step in steps)
+    assert [step.objective for step in steps] == list(found.path)
+    objective, violations = evaluate(problem, found.point)
+    assert (objective, violations.max()) == (found.path[-1], found.violation)
+    assert found.feasible and found.converged
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_infeasible_first_bound_does_not_make_the_problem_infeasible(seed):
+    """Recall >= .8 and FPR <= .2 with outliers: hinges pay for their distance, ramps do not."""
+    X, y, group = sample(seed, n=60, noise=0.2)
+    X[:3, 0], y[:3] = X[:3, 0] + 3, 0
+    X[3:6, 0], y[3:6] = X[3:6, 0] - 3, 1
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.2])
+    with pytest.raises(SolverError, match="infeasible"):
+        SOLVER.solve(problem.majorise_at(ZERO), np.inf, 1e-10)
+    found, steps = run(problem)
+    assert steps[0].violation > FEASIBLE
+    assert found.feasible
+    inside = [step.violation <= FEASIBLE for step in steps]
+    first = inside.index(True)
+    assert all(inside[first:])  # once inside it stays inside, and descends
+    assert (np.diff(found.path[first:]) <= 0).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_impossible_constraints_are_reported_as_missed(fit_intercept):
+    """Rows without features: recall and false positive rate are one number."""
+    _, y, _ = sample(0, n=60)
+    goals = [recall() >= 0.8, false_positive_rate() <= 0.2]
+    problem = compiled(np.zeros((60, 3)), y, None, error_rate(), goals, fit_intercept=fit_intercept)
+    found, steps = run(problem)
+    assert not found.feasible
+    assert found.converged  # no step is of any use
+    assert found.violation >= 0.3 - 1e-6  # in normalised rows: .8 and .2 are .6 apart
+    assert found.multipliers.max() <= LAST_PRICE * 5
+    assert len(steps) <= 10
+
+
+def test_the_price_rises_while_it_is_too_low():
+    """Recall costs more errors than the first price pays for."""
+    X, y, group = sample(0, n=60, noise=3.0)
+    problem = compiled(X, y, group, 20 * false_positive_rate(), [recall() >= 0.9])
+
+    class Recorder:
+        name, rough, exact, prices = "recorder", SOLVER.rough, SOLVER.exact, []
+
+        def solve(self, convex, penalty, tol, warm=None):
+            self.prices.append(penalty)
+            return SOLVER.solve(convex, penalty, tol)
+
+    found, _ = run(problem, solver=Recorder())
+    prices = np.array(Recorder.prices)
+    elastic = prices[np.isfinite(prices)]
+    assert elastic[0] == FIRST_PRICE
+    assert elastic[-1] > FIRST_PRICE
+    assert (np.diff(elastic) >= 0).all()
+    assert found.feasible
+    assert found.multipliers.max() > FIRST_PRICE
+
+
+def test_the_price_stays_while_violations_shrink():
+    """Multipliers are at the cap in every step; the miss is .4, .22, .07, .04, then little less."""
+    X, y, group = sample(0, n=60)
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.9])
+    script = [([c, 0, 0], [FIRST_PRICE]) for c in (0.2, 0.4, 0.5, 0.55, 0.7)]
+    solver = Scripted(*script)
+    run(problem, solver=solver, max_iter=5)
+    shrinking, slow = solver.prices[:4], solver.prices[4:]
+    assert shrinking == [FIRST_PRICE] * 4
+    assert slow == [FIRST_PRICE * 5]  # .5 to .55 brought little
+
+
+def test_an_optimum_is_a_fixed_point():
+    X, y, group = sample(1, n=60)
+    problem = compiled(X, y, group, error_rate(), [false_positive_rate() <= 0.1])
+    found, _ = run(problem, tol=0.0, max_iter=30)
+    again, steps = run(problem, found.point)
+    assert again.path[-1] == pytest.approx(found.path[-1], abs=1e-12)
+    np.testing.assert_allclose(again.point.coef, found.point.coef, atol=1e-6)
+    assert len(steps) == 1
+
+
+def test_first_step_from_zero_is_the_svm_and_two_rows_end_by_hand():
+    """x = +-1 with the right labels: w = 1/2 = min(1/2, 1/alpha), objective alpha/8."""
+    problem = compiled(np.array([[1.0, 0, 0], [-1.0, 0, 0]]), np.array([1, 0]), None, error_rate())
+    found, _ = run(problem)
+    np.testing.assert_allclose(found.point.coef, [0.5, 0, 0], atol=1e-9)
+    assert found.path[-1] == pytest.approx(0.05 / 8)
+
+
+def test_a_step_that_gains_nothing_or_leaves_the_bounds_is_not_taken():
+    X = np.eye(3)
+    problem = compiled(X, np.array([1, 0, 0]), None, error_rate(), [positive_rate() <= 0.6])
+    start = Point(np.array([0.2, -0.2, -0.2]), 0.0)
+    worse = Scripted(([-3.0, 1, 1], [0.0]))
+    found, steps = run(problem, start, worse, max_iter=1)
+    assert found.point is start
+    assert steps[0].objective == evaluate(problem, start)[0]
+    outside = Scripted(([0.6, 0.5, 0.5], [0.0]))
+    found, _ = run(replace(problem, objective=problem.objective.negated()), start, outside, 1)
+    assert found.point is start
+
+
+def test_a_failed_hard_solve_gives_the_constraints_a_hair():
+    problem = compiled(np.eye(3), np.array([1, 0, 0]), None, error_rate(), [positive_rate() <= 0.6])
+    start = Point(np.array([0.2, -0.2, -0.2]), 0.0)
+    solver = Scripted(SolverError("infeasible"), ([0.3, -0.3, -0.3], [0.7]))
+    found, _ = run(problem, start, solver, max_iter=1)
+    assert solver.prices == [np.inf, LAST_PRICE]
+    np.testing.assert_array_equal(found.multipliers, [0.7])
+    np.testing.assert_array_equal(found.point.coef, [0.3, -0.3, -0.3])
+    with pytest.raises(SolverError):  # an elastic problem is always feasible
+        outside = Point(np.array([1.0, 1.0, 1.0]), 0.0)
+        run(problem, outside, Scripted(SolverError("broken")), max_iter=1)
+
+
+def test_max_iter_ends_it_unconverged():
+    X, y, group = sample(2, n=60)
+    found, steps = run(compiled(X, y, group, error_rate()), max_iter=1, tol=0.0)
+    assert len(steps) == len(found.path) == 1
+    assert not found.converged
+
+
+def test_without_constraints_nothing_is_violated():
+    X, y, group = sample(3, n=60)
+    found, steps = run(compiled(X, y, group, error_rate()))
+    assert found.violation == -np.inf
+    assert found.feasible and found.multipliers.shape == (0,)
+    assert (np.diff(found.path) <= 0).all() and len(steps) > 1
+
+
+def test_evaluate_is_the_regularised_ramp_rate():
+    X, y, group = sample(4, n=60)
+    point = Point(np.array([0.3, -0.2, 0.1]), 0.1)
+    problem = compiled(X, y, group, error_rate(), [recall() >= 0.7])
+    objective, violations = evaluate(problem, point)
+    pi = ramp(X @ point.coef + 0.1)
+    wrong = np.where(y == 1, 1 - pi, pi).mean()
+    assert objective == pytest.approx(wrong + 0.025 * point.coef @ point.coef)
+    assert violations[0] == pytest.approx(0.7 - pi[y == 1].mean())
+
+
+def test_steps_print_in_one_line():
+    X, y, group = sample(0, n=60)
+    _, steps = run(compiled(X, y, group, error_rate()))
+    assert str(steps[0]).startswith("step  1  objective 0.") and "\n" not in str(steps[0])

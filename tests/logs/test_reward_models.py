@@ -1,0 +1,192 @@
+"""Cross-fitted reward models, against models fitted one by one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skbandit.logs._reward_models import cross_fitted_rewards
+
+
+def events(n=60, n_arms=3, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    action = rng.integers(n_arms, size=n)
+    return X, action, X[:, 0] * action + rng.normal(size=n)
+
+
+def ridge(X, y, x, alpha=1.0):
+    """Ridge regression with a free intercept, by its normal equations."""
+    centre = X.mean(axis=0)
+    Z = X - centre
+    w = np.linalg.solve(Z.T @ Z + alpha * np.eye(X.shape[1]), Z.T @ (y - y.mean()))
+    return y.mean() + (x - centre) @ w
+
+
+def test_every_prediction_is_that_of_a_ridge_fitted_without_the_row():
+    X, action, reward = events(n=40)
+    predicted = cross_fitted_rewards(None, X, action, reward, 3, cv=LeaveOneOut())
+    for row in range(40):
+        for arm in range(3):
+            own = (action == arm) & (np.arange(40) != row)
+            assert predicted[row, arm] == pytest.approx(ridge(X[own], reward[own], X[row]))
+
+
+def test_a_row_does_not_see_its_own_reward():
+    X, action, reward = events()
+    before = cross_fitted_rewards(None, X, action, reward, 3, random_state=0)
+    reward = reward.copy()
+    reward[7] += 100
+    after = cross_fitted_rewards(None, X, action, reward, 3, random_state=0)
+    np.testing.assert_array_equal(after[7], before[7])
+    others = (after != before)[:, action[7]]
+    assert others.sum() >= 40  # those that are tested in other folds
+    assert (after == before)[:, np.arange(3) != action[7]].all()
+
+
+def test_a_number_of_folds_is_a_shuffled_kfold():
+    X, action, reward = events()
+    folds = KFold(4, shuffle=True, random_state=3)
+    one = cross_fitted_rewards(None, X, action, reward, 3, cv=4, random_state=3)
+    np.testing.assert_array_equal(one, cross_fitted_rewards(None, X, action, reward, 3, cv=folds))
+    splits = list(folds.split(X))
+    np.testing.assert_array_equal(one, cross_fitted_rewards(None, X, action, reward, 3, cv=splits))
+
+
+def test_arms_without_events_get_the_mean_of_the_training_part():
+    X, action, reward = events()
+    weight = np.random.default_rng(1).uniform(size=60)
+    folds = KFold(5)
+    predicted = cross_fitted_rewards(None, X, action, reward, 5, cv=folds, sample_weight=weight)
+    for train, test in folds.split(X):
+        mean = weight[train] @ reward[train] / weight[train].sum()
+        np.testing.assert_allclose(predicted[test, 3:], mean)
+
+
+def test_an_arm_whose_only_event_is_tested_gets_the_mean_too():
+    X, action, reward = events()
+    action[:] = 0
+    action[11] = 1
+    predicted = cross_fitted_rewards(None, X, action, reward, 2, cv=LeaveOneOut())
+    assert predicted[11, 1] == pytest.approx(np.delete(reward, 11).mean())
+    assert predicted[12, 1] == pytest.approx(reward[11])  # ridge on a single event
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, csr_matrix], ids=["DataFrame", "sparse"])
+def test_contexts_of_any_kind(kind):
+    X, action, reward = events()
+    if kind is pd.DataFrame:
+        given = pd.DataFrame(X, columns=["a", "b"], index=np.arange(60)[::-1])
+    else:
+        given = kind(X)
+    expected = cross_fitted_rewards(LinearRegression(), X, action, reward, 3, random_state=0)
+    found = cross_fitted_rewards(LinearRegression(), given, action, reward, 3, random_state=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_strings_through_a_pipeline():
+    _, action, reward = events()
+    X = pd.DataFrame({"colour": np.where(np.arange(60) % 3 == 0, "red", "blue")})
+    model = make_pipeline(OneHotEncoder(), LinearRegression())
+    predicted = cross_fitted_rewards(model, X, action, reward, 3, cv=LeaveOneOut())
+    mates = (X["colour"] == "blue") & (action == 2) & (np.arange(60) != 1)
+    assert predicted[1, 2] == pytest.approx(reward[mates].mean())
+
+
+# --- classifiers ---------------------------------------------------------------------------
+
+
+def test_a_classifier_predicts_its_expected_class():
+    X, action, _ = events(n=200)
+    reward = np.where(np.random.default_rng(1).random(200) < 0.4, 3.0, -1.0)
+    folds = KFold(3)
+    predicted = cross_fitted_rewards(
+        LogisticRegression(solver="newton-cholesky"), X, action, reward, 3, cv=folds
+    )
+    train, test = next(folds.split(X))
+    own = train[action[train] == 1]
+    share = (
+        LogisticRegression(solver="newton-cholesky")
+        .fit(X[own], reward[own] > 0)
+        .predict_proba(X[test])[:, 1]
+    )
+    np.testing.assert_allclose(predicted[test, 1], 4 * share - 1)
+
+
+def test_a_classifiers_arm_with_rewards_of_one_value_predicts_it():
+    X, action, _ = events(n=90)
+    reward = (action == 0) * (X[:, 0] > 0) + 0.0
+    predicted = cross_fitted_rewards(
+        LogisticRegression(solver="newton-cholesky"), X, action, reward, 3, random_state=0
+    )
+    assert (predicted[:, 1:] == 0).all()
+    assert 0.2 < predicted[:, 0].mean() < 0.8
+
+
+# --- weights, slates -----------------------------------------------------------------------
+
+
+def test_weights():
+    X, action, reward = events()
+    folds = KFold(3)
+    weight = np.random.default_rng(1).integers(3, size=60).astype(float)
+    weighted = cross_fitted_rewards(Ridge(), X, action, reward, 3, cv=folds, sample_weight=weight)
+    row = np.repeat(np.arange(60), weight.astype(int))
+    repeated = cross_fitted_rewards(Ridge(), X, action[row], reward[row], 3, row=row, cv=folds)
+    np.testing.assert_allclose(weighted, repeated)
+    ones = cross_fitted_rewards(Ridge(), X, action, reward, 3, cv=folds, sample_weight=np.ones(60))
+    np.testing.assert_allclose(ones, cross_fitted_rewards(Ridge(), X, action, reward, 3, cv=folds))
+
+
+def test_several_events_a_row():
+    rng = np.random.default_rng(0)
+    X, values = rng.normal(size=(30, 2)), rng.normal(size=(30, 4))
+    row, action = np.nonzero(rng.random((30, 4)) < 0.5)
+    folds = KFold(3)
+    predicted = cross_fitted_rewards(
+        DummyRegressor(), X, action, values[row, action], 4, row=row, cv=folds
+    )
+    for train, test in folds.split(X):
+        for arm in range(4):
+            seen = row[(action == arm) & np.isin(row, train)]
+            np.testing.assert_allclose(predicted[test, arm], values[seen, arm].mean())
+
+
+# --- what cannot be ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (TimeSeriesSplit(3), "cv tests row 0 0 times"),
+        (ShuffleSplit(3, random_state=0), "times, and each needs one prediction"),
+        ([(np.arange(60), np.arange(60))], "cv trains on row 0 in the fold that tests it"),
+        ([(np.arange(1, 3), np.arange(60))], "cv trains on row 1"),
+        (61, "n_splits=61 greater than the number of samples"),
+        (1, "n_splits=1"),
+        ("five", "as an integer"),
+    ],
+)
+def test_folds_that_do_not_do(cv, message):
+    X, action, reward = events()
+    with pytest.raises(ValueError, match=message):
+        cross_fitted_rewards(None, X, action, reward, 3, cv=cv)
+
+
+def test_a_training_part_without_events():
+    X = np.zeros((4, 1))
+    row = action = np.zeros(1, dtype=int)
+    with pytest.raises(ValueError, match="no event: choose fewer folds"):
+        cross_fitted_rewards(None, X, action, np.ones(1), 1, row=row, cv=2, random_state=0)
+
+
+def test_a_model_without_weights():
+    X, action, reward = events()
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight"):
+        cross_fitted_rewards(KNeighborsRegressor(), X, action, reward, 3, sample_weight=np.ones(60))

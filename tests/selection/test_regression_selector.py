@@ -1,0 +1,479 @@
+"""RegressionSetSelector: what learns the costs, what is chosen by them, what is refused."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVR
+from sklearn.tree import DecisionTreeRegressor
+
+from skbandit import RegressionSetSelector
+from skbandit.datasets import make_set_selection
+from skbandit.selection import _regression_selector
+from skbandit.selection._ridge import RidgeFactor
+
+X, Y, EXPECTED, Z = make_set_selection(
+    300, 5, 8, n_ad_features=3, return_ad_features=True, random_state=0
+)
+RNG = np.random.default_rng(0)
+HOLES = np.where(RNG.random(Y.shape) < 0.4, np.nan, Y)
+AVAILABLE = RNG.random(Y.shape) < 0.7
+AVAILABLE[AVAILABLE.sum(axis=1) < 3, :3] = True
+WEIGHT = RNG.integers(0, 4, len(X)).astype(float)
+NAMES = [f"ad {j}" for j in range(8)]
+NAMED = pd.DataFrame(Y, columns=NAMES)
+
+
+def brute_force(costs, m, available=None):
+    """All sets of m available ads: the cheapest, cheapest first."""
+    costs = costs if available is None else np.where(available, costs, np.inf)
+    return np.argsort(costs, axis=1, kind="stable")[:, :m]
+
+
+# --- which learner -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_matrix, sp.csr_array, pd.DataFrame])
+def test_the_default_is_ridge(form):
+    selector = RegressionSetSelector(n_select=3).fit(form(X), Y)
+    ridge = Ridge().fit(X, Y)
+    np.testing.assert_allclose(selector.coef_, ridge.coef_, atol=1e-10)
+    np.testing.assert_allclose(selector.intercept_, ridge.intercept_, atol=1e-10)
+    np.testing.assert_allclose(selector.predict_costs(form(X)), ridge.predict(X))
+    np.testing.assert_allclose(selector.decision_function(form(X)), -ridge.predict(X))
+    np.testing.assert_array_equal(selector.predict(form(X)), brute_force(ridge.predict(X), 3))
+    assert not hasattr(selector, "estimator_")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(3.0), Ridge(3.0, fit_intercept=False), Ridge(3.0, solver="lsqr", tol=1e-12)],
+    ids=repr,
+)
+def test_ridge_by_any_way_is_ridge(estimator):
+    selector = RegressionSetSelector(estimator).fit(X, HOLES, sample_weight=WEIGHT)
+    for j in range(8):
+        rows = ~np.isnan(HOLES[:, j])
+        one = clone(estimator).fit(X[rows], HOLES[rows, j], WEIGHT[rows])
+        np.testing.assert_allclose(selector.predict_costs(X)[:, j], one.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ExtraTreesRegressor(3, random_state=0),
+        MultiOutputRegressor(DecisionTreeRegressor(max_depth=3, random_state=0)),
+        make_pipeline(StandardScaler(), KNeighborsRegressor()),
+        LinearRegression(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_multi_output_regressors_are_fitted_once(estimator):
+    selector = RegressionSetSelector(estimator, 2).fit(X, Y)
+    alone = clone(estimator).fit(X, Y).predict(X)
+    assert type(selector.estimator_) is type(estimator)
+    np.testing.assert_allclose(selector.predict_costs(X), alone)
+    np.testing.assert_array_equal(selector.predict(X), brute_force(alone, 2))
+    assert not hasattr(selector, "coef_")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearSVR(random_state=0),
+        DecisionTreeRegressor(max_depth=3, random_state=0),
+        MultiOutputRegressor(DecisionTreeRegressor(max_depth=3, random_state=0)),
+        make_pipeline(StandardScaler(), Ridge()),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_each_ad_learns_from_its_own_rows(estimator):
+    selector = RegressionSetSelector(estimator, 2).fit(X, HOLES)
+    assert len(selector.estimators_) == 8
+    for j in range(8):
+        rows = ~np.isnan(HOLES[:, j])
+        target = HOLES[rows, j]
+        two_d = isinstance(estimator, MultiOutputRegressor)
+        one = clone(estimator).fit(X[rows], target[:, None] if two_d else target)
+        np.testing.assert_allclose(selector.predict_costs(X)[:, j], one.predict(X).ravel())
+
+
+def test_ads_are_fitted_at_the_same_time():
+    tree = DecisionTreeRegressor(random_state=0)
+    with joblib.parallel_config(backend="threading"):
+        one, two = (
+            RegressionSetSelector(tree, n_jobs=n_jobs).fit(X, HOLES).predict_costs(X)
+            for n_jobs in (None, 2)
+        )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_classifier_learns_which_cost_is_paid():
+    costs = 2.5 * Y - 0.5
+    costs[:, 7] = -1.0  # a single one
+    costs[:30, 0] = 4.0  # a third one
+    selector = RegressionSetSelector(LogisticRegression()).fit(X, costs, sample_weight=WEIGHT + 1)
+    found = selector.predict_costs(X)
+    for j in range(7):
+        values, label = np.unique(costs[:, j], return_inverse=True)
+        assert len(values) == (3 if j == 0 else 2)
+        one = LogisticRegression().fit(X, label, WEIGHT + 1)
+        np.testing.assert_allclose(found[:, j], one.predict_proba(X) @ values)
+    np.testing.assert_array_equal(found[:, 7], -1.0)
+
+
+class Unsteady(RegressorMixin, BaseEstimator):
+    """Predicts what is no number."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.full((len(X), 8), np.nan)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y", "message"),
+    [
+        (RidgeClassifier(), Y, "Ad 0, observed in 300 rows: RidgeClassifier has no predict_proba"),
+        (LogisticRegression(), Y + EXPECTED, "costs take 300 different values"),
+    ],
+)
+def test_learners_refused(estimator, y, message):
+    with pytest.raises(ValueError, match=message):
+        RegressionSetSelector(estimator).fit(X, y)
+
+
+def test_predictions_must_be_numbers():
+    selector = RegressionSetSelector(Unsteady()).fit(X, Y)
+    with pytest.raises(ValueError, match=r"Unsteady predicts .*nan.* in row 0"):
+        selector.predict(X)
+    overflow = RegressionSetSelector(n_select=8).fit(X, 1000 * Y)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 1 are not finite"):
+        overflow.predict(np.vstack([X[:1], np.full((1, 5), 1e308)]))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("y", [Y, HOLES], ids=["whole", "holes"])
+def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
+    ridge = Ridge(2.0, fit_intercept=fit_intercept)
+    expected = RegressionSetSelector(ridge).fit(X, y)
+    monkeypatch.setattr("skbandit.selection._ridge.LARGEST", 4)
+    monkeypatch.setattr(RidgeFactor, "of", None)
+    selector = RegressionSetSelector(ridge).fit(X, y)
+    np.testing.assert_allclose(selector.coef_, expected.coef_, atol=1e-12)
+    np.testing.assert_allclose(selector.intercept_, expected.intercept_, atol=1e-12)
+
+
+def test_a_bilinear_model_that_is_too_large(monkeypatch):
+    monkeypatch.setattr(_regression_selector, "LARGEST", 4)
+    with pytest.raises(ValueError, match=r"at most 4 rows or 4 features, X has shape \(300, 5\)"):
+        RegressionSetSelector().fit(X, Y, ad_features=Z)
+
+
+# --- costs, weights, availability ----------------------------------------------------------
+
+
+def test_sparse_costs():
+    dense = RegressionSetSelector(n_select=2).fit(X, Y)
+    sparse = RegressionSetSelector(n_select=2).fit(X, sp.csr_array(Y))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-12)
+    assert sparse.score(X, sp.csr_array(Y)) == pytest.approx(dense.score(X, Y))
+
+
+@pytest.mark.parametrize("estimator", [None, LinearRegression()], ids=["ridge", "other"])
+def test_a_weight_of_two_is_the_row_twice(estimator):
+    rows = np.repeat(np.arange(len(X)), WEIGHT.astype(int))
+    weighted = RegressionSetSelector(estimator).fit(X, HOLES, sample_weight=WEIGHT)
+    repeated = RegressionSetSelector(estimator).fit(X[rows], HOLES[rows])
+    np.testing.assert_allclose(weighted.predict_costs(X), repeated.predict_costs(X), atol=1e-9)
+    costs = np.nan_to_num(HOLES)
+    assert weighted.score(X, costs, sample_weight=WEIGHT) == pytest.approx(
+        weighted.score(X[rows], costs[rows])
+    )
+
+
+def test_availability_at_fit_hides_costs():
+    hidden = RegressionSetSelector(n_select=3).fit(X, np.where(AVAILABLE, Y, np.nan))
+    filler = np.where(AVAILABLE, Y, 1e9)
+    found = RegressionSetSelector(n_select=3).fit(X, filler, available=AVAILABLE)
+    np.testing.assert_allclose(found.coef_, hidden.coef_)
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array, sp.coo_matrix, np.ndarray.tolist])
+def test_only_available_ads_are_chosen(form):
+    selector = RegressionSetSelector(n_select=3).fit(X, Y)
+    found = selector.predict(X, available=form(AVAILABLE))
+    np.testing.assert_array_equal(found, brute_force(selector.predict_costs(X), 3, AVAILABLE))
+    costs = np.where(AVAILABLE, Y, np.nan)
+    value = np.take_along_axis(Y, found, axis=1).sum(axis=1).mean()
+    assert selector.score(X, costs, available=form(AVAILABLE)) == pytest.approx(-value)
+
+
+def test_rows_with_too_few_ads():
+    selector = RegressionSetSelector(n_select=3).fit(X, NAMED)
+    few = np.ones((4, 8), dtype=bool)
+    few[1, :6] = False
+    few[2] = False
+    with pytest.raises(ValueError, match=r"Row 1 has 2 available ads, n_select is 3.*fill="):
+        selector.predict(X[:4], available=few)
+    found = selector.predict(X[:4], available=few, fill="none")
+    assert (found == "none").sum(axis=1).tolist() == [0, 1, 3, 0]
+    assert found[1, 2] == "none"
+    assert set(found[1, :2]) == {"ad 6", "ad 7"}
+    marked = selector.predict_indicator(X[:4], available=few)
+    assert marked.sum(axis=1).tolist() == [3, 2, 0, 3]
+    with pytest.raises(ValueError, match="fill='ad 1' is the label of an ad"):
+        selector.predict(X[:4], available=few, fill="ad 1")
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"), [(-1, np.int64), (np.nan, np.float64), ("none", object)]
+)
+def test_markers_keep_labels_as_they_are(fill, dtype):
+    few = np.eye(8, dtype=bool)[:2]
+    found = RegressionSetSelector(n_select=2).fit(X, Y).predict(X[:2], available=few, fill=fill)
+    assert found.dtype == dtype
+    assert found[:, 0].tolist() == [0, 1]
+    np.testing.assert_array_equal(found[:, 1], np.array([fill, fill], dtype))
+
+
+def test_sets_of_another_size():
+    selector = RegressionSetSelector(n_select=3).fit(X, Y)
+    for m in (1, 5, 8):
+        found = selector.predict(X, n_select=m)
+        np.testing.assert_array_equal(found, brute_force(selector.predict_costs(X), m))
+        marked = selector.predict_indicator(X, n_select=m)
+        assert (np.sort(found, axis=1) == np.nonzero(marked)[1].reshape(-1, m)).all()
+
+
+# --- labels --------------------------------------------------------------------------------
+
+
+def test_columns_are_labels():
+    by_name = RegressionSetSelector(n_select=3).fit(X, NAMED)
+    by_place = RegressionSetSelector(n_select=3).fit(X, Y)
+    assert by_name.ads_.tolist() == NAMES
+    np.testing.assert_array_equal(by_name.predict(X), np.array(NAMES)[by_place.predict(X)])
+    for frame in (pd.DataFrame, pl.DataFrame):
+        columns = {NAMES[j]: AVAILABLE[:, j] for j in reversed(range(8))}
+        found = by_name.predict(X, available=frame(columns))
+        expected = by_place.predict(X, available=AVAILABLE)
+        np.testing.assert_array_equal(found, np.array(NAMES)[expected])
+    assert by_name.score(X, NAMED[NAMES[::-1]]) == by_name.score(X, Y) == by_place.score(X, Y)
+    polars = RegressionSetSelector(n_select=3).fit(pl.DataFrame(X), pl.DataFrame(NAMED))
+    assert polars.ads_.tolist() == NAMES
+    np.testing.assert_array_equal(polars.predict(pl.DataFrame(X)), by_name.predict(X))
+
+
+# --- ad features ---------------------------------------------------------------------------
+
+
+PAIRS = ExtraTreesRegressor(20, min_samples_leaf=5, random_state=0)
+
+
+@pytest.mark.parametrize("estimator", [None, Ridge(5.0), PAIRS], ids=["none", "ridge", "pairs"])
+def test_new_ads_are_ranked_by_their_features(estimator):
+    """Ads 5, 6 and 7 were never seen. Of ten random sets, none is expected to do as well."""
+    catalogue = Z.rename(index=dict(enumerate(NAMES)))
+    selector = RegressionSetSelector(estimator, 2).fit(X, NAMED[NAMES[:5]], ad_features=catalogue)
+    assert selector.ads_.tolist() == NAMES[:5]
+    new = catalogue.iloc[5:]
+    found = selector.predict(X, ad_features=new, n_select=1)[:, 0]
+    assert set(found) <= set(NAMES[5:])
+    value = EXPECTED[np.arange(len(X)), [NAMES.index(ad) for ad in found]].mean()
+    rng = np.random.default_rng(1)
+    guesses = [EXPECTED[np.arange(len(X)), rng.integers(5, 8, len(X))].mean() for _ in range(10)]
+    assert value < min(guesses)
+
+    costs = selector.predict_costs(X, ad_features=catalogue)
+    np.testing.assert_allclose(costs[:, :5], selector.predict_costs(X), atol=1e-10)
+    np.testing.assert_array_equal(-costs, selector.decision_function(X, ad_features=catalogue))
+    assert selector.predict_indicator(X, ad_features=new).shape == (300, 3)
+    shuffled = selector.predict_costs(X, ad_features=new.iloc[::-1])
+    np.testing.assert_allclose(shuffled[:, ::-1], costs[:, 5:], atol=1e-12)
+    available = pd.DataFrame(AVAILABLE, columns=NAMES)
+    chosen = selector.predict(X, ad_features=catalogue, available=available)
+    expected = brute_force(costs, 2, AVAILABLE)
+    np.testing.assert_array_equal(chosen, np.array(NAMES)[expected])
+    score = selector.score(X, NAMED, ad_features=catalogue, available=available)
+    assert score == pytest.approx(-np.take_along_axis(Y, expected, axis=1).sum(axis=1).mean())
+    assert selector.ads_.tolist() == NAMES[:5]  # as before
+
+
+def test_pairs_are_a_long_table():
+    """By hand, with the ads' own effects shrunk: sum of residuals / (their number + 1/2)."""
+    rows, names = pd.DataFrame(X, columns=list("abcde")), Z
+    tree = DecisionTreeRegressor(max_depth=4, random_state=0)
+    selector = RegressionSetSelector(tree, id_effect=2.0).fit(rows, HOLES, ad_features=names)
+    which, ads = np.nonzero(~np.isnan(HOLES).T)[::-1]
+    pairs = pd.concat(
+        [rows.iloc[which].reset_index(drop=True), Z.iloc[ads].reset_index(drop=True)], axis=1
+    )
+    alone = clone(tree).fit(pairs, HOLES[which, ads])
+    residual = HOLES[which, ads] - alone.predict(pairs)
+    for j in range(8):
+        table = rows.assign(**Z.iloc[j])
+        own = residual[ads == j].sum() / ((ads == j).sum() + 0.5)
+        np.testing.assert_allclose(
+            selector.predict_costs(rows)[:, j], alone.predict(table) + own, atol=1e-12
+        )
+    assert selector.estimator_.feature_names_in_.tolist() == [*"abcde", "z0", "z1", "z2"]
+    none = RegressionSetSelector(tree, id_effect=0).fit(rows, HOLES, ad_features=names)
+    np.testing.assert_allclose(
+        none.predict_costs(rows)[:, 0], alone.predict(rows.assign(**Z.iloc[0]))
+    )
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, np.array])
+def test_pairs_of_rows_without_names(form, monkeypatch):
+    whole = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z).predict_costs(X)
+    monkeypatch.setattr("skbandit.selection._pairs.PAIRS", 20)  # two rows at a time
+    selector = RegressionSetSelector(PAIRS).fit(form(X), Y, ad_features=Z.to_numpy())
+    np.testing.assert_allclose(selector.predict_costs(form(X)), whole)
+
+
+def test_a_classifier_over_pairs():
+    selector = RegressionSetSelector(LogisticRegression(), 3).fit(X, Y, ad_features=Z)
+    costs = selector.predict_costs(X)
+    assert selector.score(X, Y) > -3 * Y.mean()
+    assert costs.shape == Y.shape
+
+
+# --- errors leave everything as it was -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y": Y[:-1]}, "X has 300 rows, y has 299"),
+        ({"y": Y[:, 0]}, "Reshape it"),
+        ({"y": np.where(np.arange(8) == 3, np.nan, Y)}, "No cost of ad 3 was observed"),
+        ({"available": AVAILABLE[1:]}, "available has 299 rows"),
+        ({"sample_weight": -WEIGHT}, "sample_weight must not be negative"),
+        ({"ad_features": Z.iloc[:5]}, "ad_features has no row for ad 5, 6, 7: the index"),
+        ({"ad_features": Z.assign(z2="red")}, "could not convert"),
+        ({"ad_features": Z.assign(z0=np.nan)}, "contains NaN"),
+        ({"X": np.full_like(X, np.nan)}, "contains NaN"),
+    ],
+)
+def test_bad_input_to_fit(options, message):
+    selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
+    before = pickle.dumps(selector)
+    with pytest.raises(ValueError, match=message):
+        selector.fit(**({"X": X, "y": Y} | options))
+    assert pickle.dumps(selector) == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_select": 0}, "n_select"),
+        ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
+        ({"n_select": 1.5}, "n_select"),
+        ({"id_effect": -1}, "id_effect"),
+        ({"estimator": "ridge"}, "estimator"),
+        ({"estimator": Ridge(-1.0)}, "alpha"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RegressionSetSelector(**parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
+        ({"n_select": 0}, "n_select=0"),
+        ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
+        ({"available": pd.DataFrame(AVAILABLE)}, "not known: 0, 1, 2, 3, 4 and 3 more"),
+        ({"ad_features": Z}, "need ad_features in fit"),
+    ],
+)
+def test_bad_input_to_predict(options, message):
+    selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
+    with pytest.raises(ValueError, match=message):
+        selector.predict(X, **options)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (Z.iloc[:, :2], "ad_features has 2 columns, in fit it had 3"),
+        (Z.rename(columns={"z1": "w"}), "columns unseen in fit: 'w'"),
+        (Z[["z1", "z0", "z2"]], "in another order than in fit"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [None, PAIRS], ids=["ridge", "pairs"])
+def test_new_ads_have_the_same_features(estimator, table, message):
+    selector = RegressionSetSelector(estimator).fit(X, Y, ad_features=Z)
+    with pytest.raises(ValueError, match=message):
+        selector.predict(X, ad_features=table)
+
+
+def test_rows_and_ads_must_not_share_a_column():
+    rows = pd.DataFrame(X, columns=["z0", *"abcd"])
+    with pytest.raises(ValueError, match="X and ad_features both have a column 'z0'"):
+        RegressionSetSelector(PAIRS).fit(rows, Y, ad_features=Z)
+
+
+def test_a_set_with_an_unobserved_cost_has_no_score():
+    selector = RegressionSetSelector(n_select=3).fit(X, NAMED)
+    with pytest.raises(ValueError, match=r"for row \d+, \['ad .*skbandit.selection.logged_costs"):
+        selector.score(X, HOLES)
+    with pytest.raises(ValueError, match=r"y has shape \(300, 5\)"):
+        selector.score(X, Y[:, :5])
+    with pytest.raises(ValueError, match="y says nothing about ad 'ad 7'"):
+        selector.score(X, NAMED[NAMES[:7]])
+
+
+def test_learners_that_take_no_weights():
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight"):
+        RegressionSetSelector(KNeighborsRegressor()).fit(X, Y, sample_weight=WEIGHT)
+
+
+# --- copies --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [None, LinearSVR(random_state=0), PAIRS], ids=repr)
+def test_copies_choose_the_same(estimator):
+    features = Z if estimator is PAIRS else None
+    selector = RegressionSetSelector(estimator, 3).fit(X, Y, ad_features=features)
+    for other in (pickle.loads(pickle.dumps(selector)), copy.deepcopy(selector)):
+        np.testing.assert_array_equal(other.predict(X), selector.predict(X))
+    assert clone(selector).get_params().keys() == selector.get_params().keys()
+    assert "n_select=3" in repr(selector)
+    assert not hasattr(clone(selector), "ads_")
+
+
+def test_fitting_again_starts_afresh():
+    selector = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z)
+    selector.set_params(estimator=None).fit(pd.DataFrame(X, columns=list("abcde")), NAMED)
+    fresh = RegressionSetSelector().fit(pd.DataFrame(X, columns=list("abcde")), NAMED)
+    assert vars(selector).keys() == vars(fresh).keys()
+    with pytest.raises(ValueError, match="need ad_features in fit"):
+        selector.predict(X, ad_features=Z)
+
+
+def test_float32_stays():
+    selector = RegressionSetSelector(n_select=2).fit(X.astype(np.float32), Y)
+    assert selector.predict_costs(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(selector.coef_, Ridge().fit(X, Y).coef_, atol=1e-5)

@@ -1,0 +1,31 @@
+"""Fitting on a draft: all of it becomes the estimator's state, or nothing."""
+
+import pytest
+
+from skbandit.utils._atomic_fit import all_or_nothing
+
+
+class Thing:
+    def __init__(self, **held):
+        vars(self).update(held)
+
+
+def test_success_replaces_the_state():
+    thing = Thing(kept=1, stale=2)
+    with all_or_nothing(thing) as draft:
+        assert draft is not thing
+        draft.new = 3
+        del draft.stale
+    assert vars(thing) == {"kept": 1, "new": 3}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_failure_leaves_it(error):
+    held = [1]
+    thing = Thing(held=held)
+    with pytest.raises(error), all_or_nothing(thing) as draft:
+        draft.held = [2]
+        draft.new = 3
+        raise error
+    assert vars(thing) == {"held": held}
+    assert thing.held is held
