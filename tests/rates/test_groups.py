@@ -252,9 +252,9 @@ def test_new_data_may_lack_what_the_training_data_had():
         (lambda: each(recall, by="g") - each(recall, by="h"), ValueError, "mixes two group forms"),
         (lambda: each(recall, by="g") - difference(recall, by="g"), ValueError, "mixes two group"),
         (lambda: each(recall, by="g") / each(recall, by="h"), ValueError, "mixes two group forms"),
-        (lambda: difference(recall, by="g") / recall(), ValueError, "combines with numbers only"),
-        (lambda: ratio(recall, by="g") / recall(), ValueError, "ratio of a ratio"),
-        (lambda: ratio(f1, by="g"), ValueError, r"f1\(\) / f1\(\) is a ratio of a ratio"),
+        (lambda: difference(recall, by="g") / recall(), ValueError, "can only be combined with numbers"),
+        (lambda: ratio(recall, by="g") / recall(), ValueError, "divides a ratio"),
+        (lambda: ratio(f1, by="g"), ValueError, r"f1\(\) / f1\(\) divides a ratio"),
     ],
 )
 def test_refused(make, error, message):
