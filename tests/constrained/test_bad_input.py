@@ -135,12 +135,12 @@ def test_labels_are_needed(rate, y_extra):
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        (recall, "is no rate: give one such as skbandit.rates.recall.., called"),
-        ("recall", "objective='recall' is no rate"),
-        (recall() >= 0.5, "objective=recall.. >= 0.5 is no rate"),
+        (recall, "is not a rate: pass one such as skbandit.rates.recall.., with paren"),
+        ("recall", "objective='recall' is not a rate"),
+        (recall() >= 0.5, "objective=recall.. >= 0.5 is not a rate"),
         (abs(recall() - 0.5), "several rules at once"),
         (each(recall, by="sex"), "several rules at once"),
-        (recall() + error_rate(), "no direction as a goal"),
+        (recall() + error_rate(), "no direction as an objective"),
         (recall("nobody"), "'nobody' is not defined"),
     ],
     ids=unaddressed,

@@ -247,9 +247,9 @@ def test_objective_over_groups_of_which_none_is_left():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"objective": "recall"}, TypeError, "is no rate"),
+        ({"objective": "recall"}, TypeError, "is not a rate"),
         ({"objective": recall}, TypeError, "called"),
-        ({"objective": recall() >= 0.9}, TypeError, "is no rate"),
+        ({"objective": recall() >= 0.9}, TypeError, "is not a rate"),
         ({"objective": recall() + error_rate()}, ValueError, "no direction"),
         ({"objective": positive_rate() / recall()}, ValueError, "arbitrarily bad"),
         ({"constraints": recall()}, TypeError, "compare it with a bound"),

@@ -189,7 +189,11 @@ def test_slack_is_the_distance_inside():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: bool(recall() >= 0.9), TypeError, r"recall\(\) >= 0\.9 is a constraint and has no truth"),
+        (
+            lambda: bool(recall() >= 0.9),
+            TypeError,
+            r"recall\(\) >= 0\.9 is a constraint and has no truth",
+        ),
         (
             lambda: 0.1 <= women <= 0.3,
             TypeError,
@@ -246,7 +250,10 @@ def test_lists_flatten():
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ([recall() == 0.9], r"Found False among the constraints: == compares.*abs\(rate - c\)"),
+        (
+            [recall() == 0.9],
+            r"Found False among the constraints: == does not.*abs\(rate - c\)",
+        ),
         (recall() != 0.9, "Found True among the constraints"),
         ([recall() >= 0.9, [recall()]], r"recall\(\) is a rate, not a constraint"),
         (abs(recall()), r"abs\(recall\(\)\) is a rate, not a constraint"),
