@@ -106,9 +106,9 @@ def test_stored_predictions_are_labels_or_ones(stored):
 
 def test_stored_predictions_of_other_labels():
     message = r"churn\('d'\): column 'd' has \['maybe'\], not among the labels \['no', 'yes'\]"
-    with pytest.raises(ValueError, match=message + "; positive is 'yes'"):
+    with pytest.raises(ValueError, match=message + "; the positive label is 'yes'"):
         churn("d").value(["no", "yes"], ["no", "yes"], {"d": ["yes", "maybe"]}, pos_label="yes")
-    with pytest.raises(ValueError, match=r"column 'd' has labels \['a', 'b'\]: say which"):
+    with pytest.raises(ValueError, match=r"column 'd' has labels \['a', 'b'\]: choose the pos"):
         churn("d").value([0, 1], [0, 1], {"d": ["a", "b"]})
 
 

@@ -127,7 +127,10 @@ def test_array_X_names_nothing():
     [
         ("sx == 'F'", "here: name 'sx' is not defined; known columns are 'sex', 'age', 'old'"),
         ({"sx": "F"}, "here: unknown column 'sx'; known columns are 'sex', 'age', 'old'"),
-        ("sex == @value", r"here: a query cannot refer to Python variables with @.*write the value"),
+        (
+            "sex == @value",
+            r"here: a query cannot refer to Python variables with @.*write the value",
+        ),
         ("mail == 'x@y' and sex == @value", "cannot refer to Python variables with @"),
         ("age + 1", "here must be boolean, got Int64 such as 21"),
         ("sex", r"column 'sex' must be boolean, got (str|object).*'F'; write {'sex': value}"),
