@@ -25,6 +25,9 @@ SETTINGS = {
     "U3": {"ucb": "U3", "alpha": 0.01},
     "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
     "thompson": {"exploration": "thompson", "covariance": "full"},
+    "squarecb": {"exploration": "squarecb"},
+    "squarecb full linear": {"exploration": "squarecb", "link": "linear", "covariance": "full"},
+    "squarecb waiting": {"exploration": "squarecb", "link": "probit", "update_every": 500.0},
     "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
     "adaptive full": {
         "prior_mean": "adaptive", "prior_variance": "adaptive", "covariance": "full"

@@ -16,6 +16,7 @@ SETTINGS = {
     "linear": {"link": "linear", "noise_variance": 0.3},
     "probit": {"link": "probit", "prior_mean": [0.1, 0.2, 0.3]},
     "thompson": {"exploration": "thompson"},
+    "squarecb": {"exploration": "squarecb"},
     "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
     "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
     "growing": {"alpha": np.log1p, "ucb": "U2"},
@@ -67,7 +68,7 @@ def test_a_batch_of_choices_is_one_by_one(policy):
     assert together.tolist() == alone
     assert all(arm in pool for arm, pool in zip(together, available, strict=True))
     # counted: other draws, for what is drawn
-    if policy.exploration in ("thompson", "epsilon_greedy"):
+    if policy.exploration in ("thompson", "epsilon_greedy", "squarecb"):
         assert (policy.select(X) != policy.select(X)).any()
     else:
         assert (policy.select(X) == policy.select(X)).all()
@@ -78,7 +79,7 @@ def test_choosing_and_scores_agree(policy):
     policy.fit(X, y)
     scores = policy.decision_function(X)
     np.testing.assert_array_equal(policy.predict(X), policy.arms_[scores.argmax(axis=1)])
-    if policy.exploration != "epsilon_greedy":
+    if policy.exploration not in ("epsilon_greedy", "squarecb"):
         expected = policy.arms_[policy.select_scores(X).argmax(axis=1)]
         np.testing.assert_array_equal(policy.select(X), expected)
     reward = policy.predict_reward(X)
