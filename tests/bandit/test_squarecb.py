@@ -128,7 +128,7 @@ def regret_of_halves(alpha, n, seed=0):
 def test_regret_is_sublinear():
     """Exploring costs at most (K - 1)/γ per round, 2 α (K - 1) √(n/K) in all; errors come on top.
 
-    So the second half should cost about √2 - 1 of the first, and did cost 0.4 to 0.6 of it with five seeds.
+    So the second half should cost about √2 - 1 of the first: it was 0.4 to 0.6 with five seeds.
     """
     first, second = regret_of_halves(0.5, 3000)
     assert second < 0.8 * first
