@@ -20,6 +20,7 @@ from skbandit.evaluation._replay._result import FEW, ReplayResult, Terms, Walk, 
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs._log import Log, read_log
+from skbandit.logs._replay_request import ReplayRequest
 from skbandit.utils._sklearn_compat import count_rows
 
 
@@ -354,8 +355,8 @@ def walk_part(
     arguments = (X, log, draws.rows, draws.keep, draws.deployment)
     options: dict[str, Any]
     options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": max_accepted}
-    compiled = getattr(policy, "_walk_log", lambda *_, **__: None)
-    walked = compiled(*arguments, **options)
+    own_replay = getattr(policy, "_replay_log", lambda request: None)
+    walked = own_replay(ReplayRequest(*arguments, **options))
     accepted, n_seen = walked or walk_log(policy, *arguments, **options, tell=tell)
     event = draws.rows[accepted]
     return Walk(

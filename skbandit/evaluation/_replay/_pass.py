@@ -90,8 +90,7 @@ def walk_log(
 ) -> tuple[np.ndarray, int]:
     """Show a policy one event after the other, and find those that it would have caused.
 
-    A policy may do this itself, and faster, in a method `_walk_log` that takes the same but for
-    `policy` and `tell`; or answer None there.
+    A policy may do this itself, and faster: see `skbandit.logs._replay_request.ReplaysLogs`.
 
     Parameters
     ----------

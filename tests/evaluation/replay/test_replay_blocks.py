@@ -252,7 +252,7 @@ def test_time_goes_back_between_blocks():
     X, y = changing_log()
     parts = cut(X, y, 450)[::-1]
     policy = GLMUCBPolicy(update_every=5000.0, random_state=0)
-    with pytest.raises(ValueError, match="earlier than events that were learned before"):
+    with pytest.raises(ValueError, match="earlier than events already learned"):
         replay_blocks(policy, parts, acceptance=0.2)
 
 
