@@ -1,4 +1,4 @@
-"""Fitting on a draft: all of it becomes the estimator's state, or nothing."""
+"""Fitting a copy: its whole state is committed, or none of it."""
 
 import pytest
 
