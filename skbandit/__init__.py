@@ -1,9 +1,9 @@
-"""Estimators in scikit-learn's manner for decisions that must meet real-world goals.
+"""Scikit-learn-compatible estimators for decisions under real-world goals.
 
-`rates` declares what a classifier must do; `ConstrainedRampClassifier` is trained to do it.
-`RegressionSetSelector` and `SetSelectClassifier` choose the best m of n ads for each row.
-`GLMUCBPolicy` chooses one arm at a time and learns from what came of it; `ReplayScorer` tells a
-search what such a policy would have earned on a log.
+`rates` declares goals of a classifier, and `ConstrainedRampClassifier` is trained to meet them.
+`RegressionSetSelector` and `SetSelectClassifier` choose the best m of n ads per row.
+`GLMUCBPolicy` chooses one arm at a time and learns from its rewards; `ReplayScorer` lets
+`GridSearchCV` tune such a policy by the reward that it would have earned on a log.
 """
 
 from skbandit import rates

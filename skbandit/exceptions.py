@@ -1,21 +1,48 @@
-"""Errors and warnings of the library."""
+"""Errors and warnings raised by skbandit."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["InfeasibleConstraintsError", "ReplayCoverageWarning", "SolverError"]
+__all__ = [
+    "EmptyRateError",
+    "InfeasibleConstraintsError",
+    "ReplayCoverageWarning",
+    "SolverError",
+]
+
+
+class EmptyRateError(ValueError):
+    """The denominator of a rate is empty: no row, or no prediction, falls in it.
+
+    Raised for the rows that a rate names itself. A group of `each`, `ratio` or `difference`
+    without rows is skipped with a warning, and `Rate.value` returns nan with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.exceptions import EmptyRateError
+    >>> from skbandit.rates import recall
+    >>> X, y = np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]
+    >>> clf = ConstrainedRampClassifier(constraints=recall("age > 90") >= 0.9)
+    >>> try:
+    ...     clf.fit(X, y, attributes={"age": [20, 30, 40, 50, 60, 70]})
+    ... except EmptyRateError as error:
+    ...     print(error)
+    recall('age > 90'): where='age > 90' selects no rows.
+    """
 
 
 class InfeasibleConstraintsError(ValueError):
-    """No rule was found that meets the declared constraints together.
+    """No rule was found that meets all declared constraints.
 
     Parameters
     ----------
     message : str
-        Which constraints are missed, and by how much.
+        The violated constraints, and by how much each is violated.
     closest : estimator, default=None
-        The fitted estimator that comes closest, kept as `closest_`.
+        The fitted estimator with the smallest violation; the attribute `closest_`.
 
     Examples
     --------
@@ -37,12 +64,12 @@ class InfeasibleConstraintsError(ValueError):
         self.closest_ = closest
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # by default pickling keeps only what went to Exception.__init__
+        # by default, pickling keeps only the arguments of Exception.__init__
         return type(self), (*self.args, self.closest_)
 
 
 class ReplayCoverageWarning(UserWarning):
-    """A log says too little of the policy that is judged on it.
+    """A log holds too little evidence on the policy that is evaluated.
 
     Examples
     --------
@@ -58,7 +85,7 @@ class ReplayCoverageWarning(UserWarning):
 
 
 class SolverError(RuntimeError):
-    """A solver is not installed, or ended without a solution.
+    """A solver is not installed, or stopped without a solution.
 
     Examples
     --------

@@ -78,8 +78,25 @@ def test_what_the_wheel_says_of_itself(wheel):
     assert said["Description-Content-Type"] == "text/markdown"
     assert said.get_payload() == (ROOT / "README.md").read_text()
     assert set(said.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    assert said.get_all("Classifier") == PROJECT["classifiers"]
+    assert said.get_all("Project-URL") == [f"{k}, {v}" for k, v in PROJECT["urls"].items()]
     needed = {one for one in said.get_all("Requires-Dist") if "extra ==" not in one}
     assert needed == set(PROJECT["dependencies"])
+
+
+def test_the_oldest_python_is_classified():
+    prefix = "Programming Language :: Python :: "
+    pythons = [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
+    assert pythons[1] == PROJECT["requires-python"].removeprefix(">=")
+
+
+@pytest.mark.skipif(not (ROOT / "CITATION.cff").exists(), reason="an sdist has no CITATION.cff")
+def test_the_citation_names_the_project_as_it_is():
+    yaml = pytest.importorskip("yaml", reason="PyYAML, which comes with dask, is not installed")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["title"].startswith(PROJECT["name"])
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == PROJECT["urls"]["Source"]
 
 
 def test_the_wheel_works_by_itself(wheel, tmp_path):

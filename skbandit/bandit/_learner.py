@@ -15,7 +15,7 @@ from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, 
 from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs
 from skbandit.logs._arms import Codes, code_labels, label_array
 from skbandit.logs._log import as_actions, column_names, read_log, read_times
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import check_row_weights, check_squares
 
@@ -120,7 +120,7 @@ class ArmLearner(BaseEstimator):
         self
             Fitted policy.
         """
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             draft._begin(X)
             draft._learn(X, y, reward, available, sample_weight)
         return self
@@ -158,7 +158,7 @@ class ArmLearner(BaseEstimator):
         self
             Fitted policy.
         """
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
             draft._learn(X, y, reward, available, sample_weight)
@@ -185,7 +185,7 @@ class ArmLearner(BaseEstimator):
                 now = windows_of(read_times([timestamp], 1), every)[0]
                 passed = now > self._waiting[0].window[0]
             if passed:
-                with all_or_nothing(self) as draft:
+                with atomic_fit(self) as draft:
                     draft._learn_waiting()
         return self
 

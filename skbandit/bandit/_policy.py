@@ -18,7 +18,7 @@ from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
 from skbandit.logs._arms import label_array, read_pools
 from skbandit.logs._replay_request import ReplayRequest
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ class GLMUCBPolicy(ArmLearner):
                     f"This {type(self).__name__} knows no arms: fit it, or pass arms= or "
                     "available= to act by the prior."
                 )
-            with all_or_nothing(self) as draft:
+            with atomic_fit(self) as draft:
                 draft._validate_params()
                 draft._begin(X)
         return self._rows(X)

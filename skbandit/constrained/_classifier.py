@@ -31,7 +31,7 @@ from skbandit.constrained.training._train import Trained, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._progress import fit_task
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
@@ -289,7 +289,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             `closest_`, and this estimator is left as it was.
         """
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        with fit_task(self, X, y, sample_weight) as step_done, all_or_nothing(self) as draft:
+        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
             draft._fit(X, y, sample_weight, attributes, extra, step_done)
         return self
 

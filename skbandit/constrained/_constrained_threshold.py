@@ -34,7 +34,7 @@ from skbandit.constrained.training._problem import what_counts
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data, encode
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -286,7 +286,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             this estimator is left as it was.
         """
         extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             draft._fit(X, y, sample_weight, attributes, extra, fit_params)
         return self
 

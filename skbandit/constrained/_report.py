@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding import (
     MET,
     Atom,
     BoundConstraints,
     ConfidenceLimit,
     Data,
-    EmptyRateError,
     count,
     effective_rows,
     interval,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skbandit.selection._cost_models import Asked
 from skbandit.selection._costs import Costs, check_every_ad_observed, check_n_select, read_costs
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, count_rows, fit_context
 from skbandit.utils._validation import check_row_weights
 
@@ -111,7 +111,7 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         -------
         self : PopularitySetSelector
         """
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             X = draft._read_X(X, reset=True)
             costs = read_costs(y, available)
             if count_rows(X) != costs.shape[0]:

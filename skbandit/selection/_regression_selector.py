@@ -24,7 +24,7 @@ from skbandit.selection._learn_costs import learn_costs, ridge_of
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
 from skbandit.selection._ridge import LARGEST, Linear, RidgeFactor
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
 from skbandit.utils._validation import check_row_weights, check_squares
 
@@ -177,7 +177,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self : RegressionSetSelector
         """
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             draft._fit(X, y, available, ad_features, sample_weight)
         return self
 

@@ -29,7 +29,7 @@ from skbandit.selection.reductions._registry import (
     reduction,
 )
 from skbandit.selection.reductions._rule import Rule
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._progress import fit_task
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
@@ -233,7 +233,7 @@ default="filter_tree"
             If there are fewer than n_select ads, an ad was never observed, the learner takes no
             sample weights though rows differ in what is at stake, or it is of the wrong kind.
         """
-        with fit_task(self, X, y, sample_weight) as step_done, all_or_nothing(self) as draft:
+        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
             draft._fit(X, y, available, sample_weight, step_done)
         return self
 

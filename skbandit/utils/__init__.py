@@ -1,3 +1,3 @@
-"""Plumbing shared by the rooms; nothing here is public."""
+"""Code without a subject of its own, shared by all rooms; private."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Fitting that leaves the estimator as it was unless it ends well."""
+"""Fitting that changes an estimator only if it succeeds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 @contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[Any]:
-    """Hand out a shallow copy to fit, and make it the estimator's state on success only.
+def atomic_fit(estimator: Any) -> Iterator[Any]:
+    """Yield a shallow copy to fit, and commit its state to the estimator on success.
 
-    An error, or an interrupt in the middle of a long fit, then costs nothing; and the change is one
-    step, between which and the next neither an interrupt nor another thread finds half a state.
+    After an error, or an interrupt of a long fit, the estimator is unchanged. The commit is a
+    single assignment, so no interrupt and no other thread ever sees a half-fitted estimator.
     """
     draft = copy.copy(estimator)
     yield draft

@@ -1,4 +1,4 @@
-"""Packages that the library does without until a function needs one."""
+"""Optional packages, imported when a function needs them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import importlib
 from typing import Any
 
 
-def import_optional(module: str, asked_by: str) -> Any:
-    """Import a module; where its package is not installed, say who needs it and the cure."""
+def import_optional(module: str, needed_by: str) -> Any:
+    """Import a module, or raise an error that names who needs its package and how to install it."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != package:  # installed, but something that it needs is not
+        if error.name != package:  # the package is installed, but one of its dependencies is not
             raise
-        raise ImportError(f"{asked_by} needs {package}: pip install {package}") from error
+        raise ImportError(f"{needed_by} needs {package}: pip install {package}") from error

@@ -1,4 +1,4 @@
-"""Pipelines taken apart: the transformers, the last step, and rows as it sees them."""
+"""Taking pipelines apart: transformers, last step, and the rows that the last step receives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 
 
 def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any]:
-    """The transformers, None if there are none, and the last step, or what is no Pipeline."""
+    """Split an estimator into transformers (None if there are none) and final estimator."""
     if not isinstance(estimator, Pipeline):
         return None, estimator
     transformers = estimator[:-1] if len(estimator.steps) > 1 else None
@@ -16,7 +16,7 @@ def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any]:
 
 
 def transformed(transformers: Pipeline | None, rows: Any) -> Any:
-    """Rows as the last step sees them; parts of a tuple, a Pipeline's way to pass rows whole."""
+    """Transform rows for the last step; the items of a tuple are transformed one by one."""
     if transformers is None or rows is None:
         return rows
     if isinstance(rows, tuple):

@@ -1,4 +1,4 @@
-"""Progress: told to scikit-learn's callbacks (1.9 and newer, experimental there), or by time."""
+"""Progress of long runs, reported to scikit-learn's callbacks or at intervals of time."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from contextlib import contextmanager
 from typing import Any
 
 from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.utils._sklearn_compat import begin_callbacks, forget_callbacks
 
 
 @contextmanager
 def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Callable[[str], None]]:
-    """A fit as a task; calling what is handed out tells of a finished step, by name.
+    """Report a fit to scikit-learn's callbacks; call what is yielded with each step's name.
 
-    How many steps there will be is not known in advance. Callbacks are set up and torn down
-    on `estimator` itself, by `fit_context`, so it must not be a draft that an error discards.
+    The number of steps is not known in advance. `fit_context` sets callbacks up and tears them
+    down on `estimator` itself, so pass the estimator, not the copy that `atomic_fit` yields.
     """
-    if not hasattr(estimator, "_init_callback_context"):
+    task = begin_callbacks(estimator)
+    if task is None:
         yield lambda name: None
         return
-    task = estimator._init_callback_context(max_subtasks=None)
     metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-    told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-    task.call_on_fit_task_begin(**told)
+    fit = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+    task.call_on_fit_task_begin(**fit)
 
-    def done(name: str) -> None:
+    def step_done(name: str) -> None:
         step = task.subcontext(task_name=name)
-        step.call_on_fit_task_begin(**told)
-        step.call_on_fit_task_end(**told)
+        step.call_on_fit_task_begin(**fit)
+        step.call_on_fit_task_end(**fit)
 
     try:
-        yield done
+        yield step_done
     except InfeasibleConstraintsError as error:
-        # a copy from the middle of the fit, which may be fitted again outside of it
-        for name in ("_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
-            vars(error.closest_).pop(name, None)
+        # this model was copied in the middle of the fit, and may be fitted again on its own
+        forget_callbacks(error.closest_)
         raise
-    task.call_on_fit_task_end(**told, reconstruction_attributes={})
+    task.call_on_fit_task_end(**fit, reconstruction_attributes={})
 
 
 def told_along(

@@ -1,4 +1,8 @@
-"""The only imports of scikit-learn's private modules, and of what its older versions lack."""
+"""Private parts of scikit-learn, and public ones that older versions lack, used only from here."""
+
+from __future__ import annotations
+
+from typing import Any
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as rows_of
@@ -12,7 +16,20 @@ try:
 except ImportError:  # before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Placeholder for scikit-learn's mixin."""
+
+
+def begin_callbacks(estimator: Any) -> Any:
+    """Return the callback context of a fit (experimental in scikit-learn 1.9), None before 1.9."""
+    if not hasattr(estimator, "_init_callback_context"):
+        return None
+    return estimator._init_callback_context(max_subtasks=None)
+
+
+def forget_callbacks(estimator: Any) -> None:
+    """Drop what a running fit leaves on its estimator for callbacks."""
+    for name in ("_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"):
+        vars(estimator).pop(name, None)
 
 
 __all__ = [
@@ -20,9 +37,11 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "begin_callbacks",
     "count_rows",
     "feature_names",
     "fit_context",
+    "forget_callbacks",
     "params_of_rows",
     "rows_of",
 ]

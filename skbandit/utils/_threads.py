@@ -1,4 +1,4 @@
-"""How many threads BLAS uses."""
+"""Number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Let BLAS work in one thread for a while.
+    """Limit BLAS to one thread within a ``with`` block.
 
-    Systems of a hundred unknowns, one after the other, take several times longer when threads
-    have to be woken and waited for each time.
+    Solving many small systems (about 100 unknowns) in sequence is several times slower with
+    several threads, which must be woken and synchronised for each.
     """
     return _controller().limit(limits=1, user_api="blas")
 

@@ -1,4 +1,4 @@
-"""Checks of input that several rooms share."""
+"""Input checks shared by several rooms."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sklearn.utils import check_array
 
 
 def check_squares(X: Any, name: str = "X") -> None:
-    """Require that the squares of all entries, an array or a sparse matrix, have a finite sum."""
+    """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
     if not np.isfinite(np.linalg.norm(entries)):
         raise ValueError(
-            f"{name} has numbers as large as {np.abs(entries).max():g}, whose squares overflow: "
-            "scale them."
+            f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
+            "rescale them."
         )
 
 
 def as_labels(values: Any, name: str) -> list[Any]:
-    """Labels in a list; a text, which is one label, is no list of its letters."""
+    """Return a list of hashable labels; a string is a single label and is refused."""
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
     flat = hasattr(values, "columns") or getattr(values, "ndim", 1) == 1
     if not (several and flat):
@@ -37,21 +37,21 @@ def as_labels(values: Any, name: str) -> list[Any]:
 
 
 def check_level(level: Any) -> None:
-    """Require a confidence level."""
+    """Require a confidence level strictly between 0 and 1."""
     is_number = isinstance(level, Real)
     if not (is_number and 0 < level < 1):
         raise ValueError(f"confidence_level={level!r} must lie between 0 and 1.")
 
 
 def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
-    """Nonnegative finite weights of shape (n_rows,); None means ones."""
+    """Return nonnegative finite weights of shape (n_rows,), ones for None."""
     if values is None:
         return np.ones(n_rows)
     weights = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )
     if weights.ndim != 1:
-        raise ValueError(f"{name} must be 1D with one weight a row, got shape {weights.shape}.")
+        raise ValueError(f"{name} must be 1D with one weight per row, got shape {weights.shape}.")
     if len(weights) != n_rows:
         raise ValueError(f"{name} has {len(weights)} entries for {n_rows} rows.")
     if (weights < 0).any():

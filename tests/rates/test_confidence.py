@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
+from skbandit.exceptions import EmptyRateError
 from skbandit.rates import (
     churn,
     difference,
@@ -23,7 +24,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, EmptyRateError, Rows, bind_rate, interval
+from skbandit.rates._binding import Columns, Data, Rows, bind_rate, interval
 from skbandit.rates._binding._bind import fill
 from skbandit.rates._binding._confidence import clopper_pearson
 

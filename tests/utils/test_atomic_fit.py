@@ -1,8 +1,8 @@
-"""Fitting on a draft: all of it becomes the estimator's state, or nothing."""
+"""Fitting a copy: its whole state is committed, or none of it."""
 
 import pytest
 
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 
 
 class Thing:
@@ -12,7 +12,7 @@ class Thing:
 
 def test_success_replaces_the_state():
     thing = Thing(kept=1, stale=2)
-    with all_or_nothing(thing) as draft:
+    with atomic_fit(thing) as draft:
         assert draft is not thing
         draft.new = 3
         del draft.stale
@@ -23,7 +23,7 @@ def test_success_replaces_the_state():
 def test_failure_leaves_it(error):
     held = [1]
     thing = Thing(held=held)
-    with pytest.raises(error), all_or_nothing(thing) as draft:
+    with pytest.raises(error), atomic_fit(thing) as draft:
         draft.held = [2]
         draft.new = 3
         raise error

@@ -11,7 +11,6 @@ Describing data
     `encode`, `MISSING`: labels as 1, 0 and -1.
 Binding
     `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
-    `EmptyRateError`: no row, or no prediction, in a denominator.
 Forms
     `LinearFractionalForms`, `BoundConstraints`: all that a solver sees; `MET`: their tolerance.
     `weight_rows`, `nonnegative_rows`: constraints as rows of Problem 1 of Goh et al. (2016).
@@ -22,7 +21,7 @@ Confidence
     `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits, for training.
 """
 
-from skbandit.rates._binding._bind import EmptyRateError, bind_constraints, bind_rate, expand
+from skbandit.rates._binding._bind import bind_constraints, bind_rate, expand
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._confidence import (
     ConfidenceLimit,
@@ -54,7 +53,6 @@ __all__ = [
     "Columns",
     "ConfidenceLimit",
     "Data",
-    "EmptyRateError",
     "LinearFractionalForms",
     "Rows",
     "as_rate",

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Member, Slot
-
-
-class EmptyRateError(ValueError):
-    """The denominator of a rate has no rows."""
 
 
 class UnlabelledRateError(EmptyRateError):

@@ -21,7 +21,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.special import betaincinv
 
-from skbandit.rates._binding._bind import EmptyRateError, atom_counts
+from skbandit.exceptions import EmptyRateError
+from skbandit.rates._binding._bind import atom_counts
 from skbandit.rates._binding._data import Data
 from skbandit.rates._binding._forms import BoundConstraints
 from skbandit.rates._expression import Rate

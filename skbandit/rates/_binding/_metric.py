@@ -11,12 +11,8 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
-from skbandit.rates._binding._bind import (
-    EmptyRateError,
-    UnlabelledRateError,
-    fill,
-    prediction_counts,
-)
+from skbandit.exceptions import EmptyRateError
+from skbandit.rates._binding._bind import UnlabelledRateError, fill, prediction_counts
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skbandit.selection.reductions._mixin import ReducedMixin
 from skbandit.selection.reductions._registry import reduction
-from skbandit.utils._atomic_fit import all_or_nothing
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, fit_context
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class CostSensitiveClassifier(ReducedMixin, BaseEstimator):
         -------
         self : CostSensitiveClassifier
         """
-        with all_or_nothing(self) as draft:
+        with atomic_fit(self) as draft:
             read = draft._read_examples(X, y, available, sample_weight)
             learn = reduction(draft._reduction, draft.estimator, draft.n_jobs)
             draft._rules = (learn(read.X, read.costs, read.available, read.weight),)

@@ -1,0 +1,1 @@
+"""Timings followed over commits by asv: ``asv run``, ``asv compare``, ``asv publish``."""
