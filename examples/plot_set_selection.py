@@ -42,9 +42,11 @@ SELECTORS = {
     "popularity": PopularitySetSelector(),
     "regression": RegressionSetSelector(),
     "filter tree, masked rounds": SetSelectClassifier(random_state=0),
-    "filter tree, as published": SetSelectClassifier(method="post", dedup="random", random_state=0),
+    "filter tree, as published": SetSelectClassifier(
+        method="published", dedup="random", random_state=0
+    ),
     "Ridge, as published": SetSelectClassifier(
-        Ridge(), reduction="regression", method="post", dedup="random", random_state=0
+        Ridge(), reduction="regression", method="published", dedup="random", random_state=0
     ),
 }
 SPLITS = list(ShuffleSplit(3, test_size=0.3, random_state=0).split(X))

@@ -59,7 +59,7 @@ ESTIMATORS = [
     WidenedFilterTree(),
     WidenedSetSelect(n_select=2, cross_fit=2),
     WidenedSetSelect(n_select=3, cross_fit=None, holes=True),
-    WidenedSetSelect(n_select=2, method="post", dedup="random", random_state=0),
+    WidenedSetSelect(n_select=2, method="published", dedup="random", random_state=0),
     WidenedSetSelect(n_select=2, reduction="weighted_all_pairs"),
     # labels are arms, each played with reward 1
     GLMUCBPolicy(),

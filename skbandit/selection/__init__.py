@@ -1,4 +1,4 @@
-"""Choosing m of n: the set of ads that costs least, for each row."""
+"""Choosing m of n ads: selectors of the set of lowest cost per row."""
 
 from skbandit.selection._logged_costs import logged_costs
 from skbandit.selection._popularity_selector import PopularitySetSelector

@@ -1,4 +1,4 @@
-"""Bilinear ridge regression: costs x'Wz of ads with features z, and what each ad adds to that."""
+"""Bilinear ridge regression: costs x'Wz of ads with features z, plus an effect per ad."""
 
 from __future__ import annotations
 
@@ -11,74 +11,77 @@ from scipy.linalg import eigh, svd
 from sklearn.exceptions import ConvergenceWarning
 
 from skbandit.selection._ad_features import AdFeatures
-from skbandit.selection._costs import Costs
+from skbandit.selection._costs import CostMatrix
 from skbandit.selection._ridge import Linear, RidgeFactor
 
-BLOCK = 2**25
-"""Bytes of costs looked at in one go where some are not observed."""
+BLOCK_BYTES = 2**25
+"""Bytes of costs per block, if some are unobserved."""
 
-ENOUGH = 1e-8
-"""Conjugate gradients stop when the residual, preconditioned, is so small beside the first one."""
+CG_TOL = 1e-8
+"""Norm of the preconditioned residual, relative to the first, at which conjugate gradients stop."""
 
-MAX_STEPS = 500
+CG_MAX_ITER = 500
+"""Largest number of steps of conjugate gradients; beyond it, a ConvergenceWarning is raised."""
 
 
 @dataclass(frozen=True)
 class Bilinear:
-    """Costs ``[x, 1]' (W [1, z - centre] + u_a)``, with u_a = 0 for an ad that was not seen.
+    """Costs ``[x, 1]' (W [1, z - centre] + u_a)``, with u_a = 0 for ads unseen in training.
 
     Parameters
     ----------
     W : ndarray of shape (n_features + 1, n_ad_features + 1)
-        What is shared by all ads, mean cost included.
-    own : ndarray of shape (n_features + 1, n_ads)
+        Weights shared by all ads, including the mean cost.
+    id_effects : ndarray of shape (n_features + 1, n_ads)
         u of the ads seen in training.
     centre : ndarray of shape (n_ad_features,)
         Mean of z over these ads.
     """
 
     W: np.ndarray
-    own: np.ndarray
+    id_effects: np.ndarray
     centre: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> Linear:
-        """The costs of given ads, which are linear in x.
+        """The costs of given ads, as a model linear in x.
 
         Parameters
         ----------
         features : AdFeatures
-            Of n_new_ads ads.
+            Features of n_new_ads ads.
         seen : ndarray of intp, shape (n_new_ads,)
-            Which ad of the training each of them is, -1 if none.
+            Position of each ad in training, -1 if unseen.
         """
         weights = self.W @ _with_one(features.numbers() - self.centre).T
-        weights[:, seen >= 0] += self.own[:, seen[seen >= 0]]
+        weights[:, seen >= 0] += self.id_effects[:, seen[seen >= 0]]
         return Linear(np.ascontiguousarray(weights))
 
 
-def fit_bilinear(factor: RidgeFactor, costs: Costs, Z: np.ndarray, id_effect: float) -> Bilinear:
-    """Fit the bilinear model with an effect for each ad.
+def fit_bilinear(
+    factor: RidgeFactor, costs: CostMatrix, Z: np.ndarray, id_effect: float
+) -> Bilinear:
+    """Fit the bilinear model with an effect per ad.
 
-    With A = [X - shift, 1], z~ = [1, z - centre] and the mean cost c, minimised is
+    With A = [X - shift, 1], z~ = [1, z - centre] and the mean cost c, the objective is
 
         sum_ia s_i (f_ia - c - A_i'(W z~_a + u_a))^2 + alpha (||W||^2 + ||U||^2 / id_effect).
 
-    The weights B = W Z~' + U of the ads then minimise the same with penalty alpha tr(B K^-1 B'),
-    K = Z~Z~' + id_effect I, and W = B K^-1 Z~. Where all costs are observed, the eigenvectors V,
-    values mu of K and Q, d of A'SA separate the problem into one division an entry: Q'BV is
-    Q'A'S(F - c)V / (d + alpha / mu). Conjugate gradients that are preconditioned by this solution
-    do the rest where some are not.
+    The weights B = W Z~' + U of the ads then minimise the same loss with the penalty
+    alpha tr(B K^-1 B'), K = Z~Z~' + id_effect I, and W = B K^-1 Z~. If all costs are observed, the
+    eigenvectors and eigenvalues V, mu of K and Q, d of A'SA separate the problem into one division
+    per entry: Q'BV is Q'A'S(F - c)V / (d + alpha / mu). Otherwise conjugate gradients are
+    preconditioned by this solution.
 
     Parameters
     ----------
     factor : RidgeFactor
-        Of the rows; its alpha, and its A and S.
-    costs : Costs
-        Of the same rows.
+        A, S and alpha.
+    costs : CostMatrix
+        Costs of the same rows.
     Z : ndarray of shape (n_ads, n_ad_features)
         Features of the ads, in the order of `costs`.
     id_effect : float
-        Variance of an ad's own weights beside those of its features; 0 is none.
+        Variance of the weights u of an ad relative to that of W; at 0, u is 0.
 
     Returns
     -------
@@ -86,9 +89,9 @@ def fit_bilinear(factor: RidgeFactor, costs: Costs, Z: np.ndarray, id_effect: fl
     """
     centre = Z.mean(axis=0)
     kernel = _Kernel.of(_with_one(Z - centre), id_effect)
-    whole = bool((costs.n_observed() == costs.shape[0]).all())
+    complete = bool((costs.n_observed() == costs.shape[0]).all())
     sums = np.broadcast_to(factor.gram[:, -1:], (len(factor.gram), len(Z)))
-    if not whole:
+    if not complete:
         sums = _over_blocks(factor, costs, lambda rows, seen: seen)
     right = factor.right_hand_sides(costs)
     mean = right[-1].sum() / sums[-1].sum()
@@ -97,37 +100,37 @@ def fit_bilinear(factor: RidgeFactor, costs: Costs, Z: np.ndarray, id_effect: fl
     d, Q = eigh(factor.gram)
     observed = sums[-1].mean() / factor.gram[-1, -1]
 
-    def as_if_complete(R: np.ndarray) -> np.ndarray:
+    def solve_complete(R: np.ndarray) -> np.ndarray:
         return Q @ kernel.divide(Q.T @ R, observed * d, factor.alpha)
 
     def normal(B: np.ndarray) -> np.ndarray:
         predicted = _over_blocks(factor, costs, lambda rows, seen: seen * (factor.design[rows] @ B))
         return predicted + factor.alpha * kernel.solve(B)
 
-    B = as_if_complete(right) if whole else _conjugate_gradients(normal, right, as_if_complete)
+    B = solve_complete(right) if complete else _conjugate_gradients(normal, right, solve_complete)
     W = kernel.shared(B)
-    own = B - W @ kernel.features.T
-    W, own = factor.for_X(W).weights, factor.for_X(own).weights
+    U = B - W @ kernel.features.T
+    W, U = factor.for_X(W).weights, factor.for_X(U).weights
     W[-1, 0] += mean
-    return Bilinear(W, own, centre)
+    return Bilinear(W, U, centre)
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """K = Z~Z~' + id_effect I, by way of the singular values of Z~ = V diag(size) R.
+    """K = Z~Z~' + id_effect I, in terms of the singular values of Z~ = V diag(size) R.
 
     Parameters
     ----------
     features : ndarray of shape (n_ads, n_ad_features + 1)
         Z~.
     V : ndarray of shape (n_ads, rank)
-        Eigenvectors of K in the span of Z~; on what is orthogonal to them K is id_effect.
+        Eigenvectors of K in the span of Z~; on their orthogonal complement, K is id_effect I.
     size : ndarray of shape (rank,)
         Singular values.
     R : ndarray of shape (rank, n_ad_features + 1)
-        The other side.
+        Right singular vectors.
     id_effect : float
-        0 confines solutions to the span.
+        At 0, solutions are confined to the span.
     """
 
     features: np.ndarray
@@ -138,17 +141,18 @@ class _Kernel:
 
     @classmethod
     def of(cls, features: np.ndarray, id_effect: float) -> _Kernel:
+        """Decompose Z~."""
         V, size, R = svd(features, full_matrices=False)
         kept = size > max(features.shape) * np.finfo(float).eps * size[0]
         return cls(features, V[:, kept], size[kept], R[kept], id_effect)
 
     @property
     def mu(self) -> np.ndarray:
-        """Eigenvalues in the span."""
+        """Eigenvalues of K in the span of Z~."""
         return self.size**2 + self.id_effect
 
     def divide(self, R: np.ndarray, d: np.ndarray, alpha: float) -> np.ndarray:
-        """B with d_j B_jk + alpha B_jk / mu_k = R_jk, k in the eigenbasis of K."""
+        """B with d_j B_jk + alpha B_jk / mu_k = R_jk, where k indexes the eigenbasis of K."""
         inside = R @ self.V
         found = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
         if self.id_effect > 0:
@@ -157,7 +161,7 @@ class _Kernel:
         return found
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """B K^-1, in the span only if there is no id effect."""
+        """B K^-1; restricted to the span if id_effect is 0."""
         inside = B @ self.V
         found = (inside / self.mu) @ self.V.T
         if self.id_effect > 0:
@@ -170,11 +174,11 @@ class _Kernel:
 
 
 def _over_blocks(
-    factor: RidgeFactor, costs: Costs, of_block: Callable[[slice, np.ndarray], np.ndarray]
+    factor: RidgeFactor, costs: CostMatrix, of_block: Callable[[slice, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """A'S T, T of shape (n_samples, n_ads) made block by block of what was observed there."""
+    """A'S T, where `of_block` maps the rows and observed entries of a block to rows of T."""
     total = np.zeros((len(factor.gram), costs.shape[1]))
-    for rows, block in costs.blocks(BLOCK):
+    for rows, block in costs.blocks(BLOCK_BYTES):
         total += factor.weighted[rows].T @ of_block(rows, ~np.isnan(block))
     return total
 
@@ -184,36 +188,44 @@ def _conjugate_gradients(
     right: np.ndarray,
     precondition: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Solve normal(B) = right for B, a matrix."""
+    """Solve normal(B) = right for a matrix B.
+
+    Unlike `scipy.sparse.linalg.cg`, this takes matrices and stops by the norm of the
+    preconditioned residual, which approximates the error of the objective.
+    """
     B, residual = np.zeros_like(right), right.copy()
-    ahead = precondition(residual)
-    direction, size = ahead, np.vdot(residual, ahead)
-    enough = ENOUGH**2 * size
-    for _ in range(MAX_STEPS):
-        if size <= enough:
+    descent = precondition(residual)
+    direction, size = descent, np.vdot(residual, descent)
+    target = CG_TOL**2 * size
+    for _ in range(CG_MAX_ITER):
+        if size <= target:
             return B
         image = normal(direction)
         step = size / np.vdot(direction, image)
         B += step * direction
         residual -= step * image
-        ahead = precondition(residual)
-        size, before = np.vdot(residual, ahead), size
-        direction = ahead + (size / before) * direction
+        descent = precondition(residual)
+        size, previous = np.vdot(residual, descent), size
+        direction = descent + (size / previous) * direction
     warnings.warn(
-        f"The bilinear model did not converge in {MAX_STEPS} steps: a larger alpha helps.",
+        f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
         ConvergenceWarning,
         stacklevel=2,
     )
     return B
 
 
-def _quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Entry by entry, 0 where nothing stands below."""
-    tiny = below.max(initial=0.0) * np.finfo(float).eps
+def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Entrywise quotient; 0 where the denominator is 0 up to rounding."""
+    tiny = denominator.max(initial=0.0) * np.finfo(float).eps
     return np.divide(
-        above, below, out=np.zeros_like(above), where=np.broadcast_to(below > tiny, above.shape)
+        numerator,
+        denominator,
+        out=np.zeros_like(numerator),
+        where=np.broadcast_to(denominator > tiny, numerator.shape),
     )
 
 
 def _with_one(Z: np.ndarray) -> np.ndarray:
+    """Z with a first column of ones."""
     return np.concatenate([np.ones((len(Z), 1)), Z], axis=1)

@@ -1,63 +1,68 @@
-"""Fitted regressors and classifiers as models of costs: rows in, a column of costs an ad out."""
+"""Models that predict costs: fitted regressors and classifiers behind one interface."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection._costs import Costs, quoted
-from skbandit.selection._m_lowest import UNCACHED
-from skbandit.selection._weights import weight_params
+from skbandit.selection._costs import CostMatrix, quoted
+from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
+from skbandit.selection._ridge import Linear, RidgeFactor, normal_equations_pay
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 
-class Asked:
-    """Models of costs that are asked for whole rows as the user gave them."""
+class PredictsFromRows:
+    """Base of cost models that predict from rows in the form the user passed."""
 
-    block_bytes: ClassVar[int] = UNCACHED
+    block_bytes: ClassVar[int] = REGRESSOR_BLOCK_BYTES
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
         raise NotImplementedError
 
     def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """A function of a slice of rows that gives their costs."""
+        """A function that maps a slice of rows to their costs."""
         return lambda rows: self.costs(rows_of(X, rows))
 
 
 @dataclass(frozen=True)
-class Joint(Asked):
-    """One regressor that answers with the costs of all ads."""
+class MultiOutputModel(PredictsFromRows):
+    """One regressor that predicts the costs of all ads."""
 
     estimator: Any
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        answers = answers_of(self.estimator, X)
-        return answers.reshape(len(answers), -1)
+        predicted = predict_finite(self.estimator, X)
+        return predicted.reshape(len(predicted), -1)
 
 
 @dataclass(frozen=True)
-class Separate(Asked):
-    """A regressor an ad, or an `ExpectedCost`."""
+class PerAdModels(PredictsFromRows):
+    """One regressor or `ExpectedCost` per ad."""
 
     estimators: list[Any]
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        return np.stack([answers_of(one, X) for one in self.estimators], axis=1)
+        return np.stack([predict_finite(model, X) for model in self.estimators], axis=1)
 
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """A classifier of costs that take a few values, as a regressor: sum_k p(k | x) value_k.
+    """A classifier over the values of a cost, used as a regressor: sum_k p(k | x) value_k.
 
     Parameters
     ----------
@@ -75,8 +80,37 @@ class ExpectedCost:
         return self.classifier.predict_proba(X) @ self.values[self.classifier.classes_]
 
 
-def learns_jointly(estimator: Any, costs: Costs) -> bool:
-    """Whether one fit can learn all ads: a multi-output regressor, and nothing unobserved."""
+def learn_costs(
+    estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
+) -> Linear | MultiOutputModel | PerAdModels:
+    """Fit an estimator to observed costs; `Ridge` by normal equations where that is faster."""
+    ridge = ridge_of(estimator)
+    if ridge is not None and normal_equations_pay(X, costs):
+        linear = RidgeFactor.of(X, ridge.alpha, weight, ridge.fit_intercept).solve(costs)
+        return linear.astype(X.dtype)
+    learner = ridge or estimator
+    if learns_all_at_once(learner, costs):
+        model = fit_multi_output(learner, X, costs, weight)
+        return model if ridge is None else Linear.of([model.estimator])
+    models = fit_per_ad(learner, X, costs, weight, n_jobs)
+    return models if ridge is None else Linear.of(models.estimators)
+
+
+def ridge_of(estimator: Any) -> Ridge | None:
+    """The `Ridge` that normal equations can replace: the default, or one with plain settings."""
+    ridge = Ridge() if estimator is None else estimator
+    plain = (
+        type(ridge) is Ridge
+        and ridge.solver in ("auto", "cholesky")
+        and not ridge.positive
+        and isinstance(ridge.alpha, Real)
+        and float(ridge.alpha) >= 0
+    )
+    return ridge if plain else None
+
+
+def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
+    """Whether one fit can learn all ads: a multi-output regressor and no unobserved cost."""
     n_rows, n_ads = costs.shape
     return (
         n_ads > 1
@@ -86,16 +120,19 @@ def learns_jointly(estimator: Any, costs: Costs) -> bool:
     )
 
 
-def fit_joint(estimator: Any, X: Any, costs: Costs, weight: np.ndarray | None) -> Joint:
-    """Fit a clone to all costs at once."""
-    return Joint(clone(estimator).fit(X, costs.dense(), **weight_params(estimator, weight)))
+def fit_multi_output(
+    estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None
+) -> MultiOutputModel:
+    """Fit one clone to the costs of all ads."""
+    fitted = clone(estimator).fit(X, costs.dense(), **weight_params(estimator, weight))
+    return MultiOutputModel(fitted)
 
 
-def fit_separate(
-    estimator: Any, X: Any, costs: Costs, weight: np.ndarray | None, n_jobs: int | None
-) -> Separate:
-    """Fit a clone for each ad to the rows in which its cost was observed."""
-    return Separate(
+def fit_per_ad(
+    estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
+) -> PerAdModels:
+    """Fit one clone per ad, to the rows in which its cost was observed."""
+    return PerAdModels(
         Parallel(n_jobs=n_jobs)(
             delayed(_fit_ad)(estimator, X, *costs.of_ad(j), weight, costs.ads[j])
             for j in range(costs.shape[1])
@@ -111,6 +148,7 @@ def _fit_ad(
     weight: np.ndarray | None,
     ad: Any,
 ) -> Any:
+    """Fit a clone to one ad; errors name the ad."""
     try:
         if len(rows) < count_rows(X):
             X = rows_of(X, rows)
@@ -121,16 +159,16 @@ def _fit_ad(
 
 
 def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray | None) -> Any:
-    """Fit a clone to one cost a row; what `predict` answers are costs.
+    """Fit a clone to one cost per row, so that `predict` returns costs.
 
     Parameters
     ----------
     estimator : regressor, or classifier with predict_proba
-        A classifier learns which of the costs that occur is paid.
+        A classifier learns which of the distinct costs is paid.
     X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
         Rows.
     costs : ndarray of shape (n_rows,)
-        None is nan.
+        Costs without nan.
     weight : ndarray of shape (n_rows,) or None
         Row weights.
 
@@ -140,32 +178,56 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
     """
     fit_params = weight_params(estimator, weight)
     if not is_classifier(estimator):
-        alone = get_tags(estimator).target_tags.single_output
-        return clone(estimator).fit(X, costs if alone else costs[:, None], **fit_params)
+        takes_1d = get_tags(estimator).target_tags.single_output
+        return clone(estimator).fit(X, costs if takes_1d else costs[:, None], **fit_params)
     values, label = np.unique(costs, return_inverse=True)
     if len(values) == 1:
         return DummyRegressor(strategy="constant", constant=values[0]).fit(X, costs)
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"{type(estimator).__name__} has no predict_proba, which makes expected costs of "
-            "classes. Take a classifier that has it, or a regressor."
+            f"{type(estimator).__name__} has no predict_proba, which is needed to compute expected "
+            "costs. Pass a classifier that has it, or a regressor."
         )
     if 2 * len(values) > max(len(costs), 20):
         raise ValueError(
-            f"{len(costs)} costs take {len(values)} different values: a classifier is for costs "
-            "of a few values, such as 0 and -1. Take a regressor."
+            f"{len(costs)} costs take {len(values)} different values: a classifier needs costs "
+            "with few distinct values, such as 0 and -1. Pass a regressor."
         )
     return ExpectedCost(clone(estimator).fit(X, label, **fit_params), values)
 
 
-def answers_of(estimator: Any, X: Any) -> np.ndarray:
-    """Predicted costs, all of them finite, in an array of their own; flat if there is one a row."""
-    answers = np.array(estimator.predict(X), dtype=float)
-    answers = answers.ravel() if answers.shape[1:] == (1,) else answers
-    if not np.isfinite(answers).all():
-        row = np.argwhere(~np.isfinite(answers))[0][0]
+def predict_finite(estimator: Any, X: Any) -> np.ndarray:
+    """A new array of predicted costs, all finite; 1-D if there is one cost per row."""
+    predicted = np.array(estimator.predict(X), dtype=float)
+    predicted = predicted.ravel() if predicted.shape[1:] == (1,) else predicted
+    if not np.isfinite(predicted).all():
+        row = np.argwhere(~np.isfinite(predicted))[0][0]
         raise ValueError(
-            f"{type(estimator).__name__} predicts {answers[row]} in row {row}: ads are chosen by "
-            "finite costs."
+            f"{type(estimator).__name__} predicts {predicted[row]} in row {row}: predicted costs "
+            "must be finite."
         )
-    return answers
+    return predicted
+
+
+def weight_params(learner: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Keyword arguments of `fit` that pass the weights; none if all weights are 1.
+
+    In a Pipeline the last step receives them or, with metadata routing, every step that requests
+    them.
+    """
+    if weight is None or (weight == 1.0).all():
+        return {}
+    last, prefix = learner, ""
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        prefix += f"{step}__"
+    parameters = inspect.signature(last.fit).parameters
+    # searches and other meta-estimators pass on their keyword arguments
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    if "sample_weight" not in parameters and not passes_on:
+        raise ValueError(
+            f"{type(last).__name__}.fit takes no sample_weight, but rows have different weights: "
+            "choose a learner that takes weights, such as LogisticRegression, Ridge or gradient "
+            "boosting."
+        )
+    return {("" if get_config()["enable_metadata_routing"] else prefix) + "sample_weight": weight}

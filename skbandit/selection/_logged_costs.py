@@ -1,4 +1,4 @@
-"""Costs of all ads, from logs that show only what the chosen ones cost."""
+"""Estimated costs of all ads, from logs that hold only the costs of the ads shown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from scipy.sparse import issparse
 
 from skbandit.logs._arms import Codes, code_labels, label_array
 from skbandit.logs._reward_models import cross_fitted_rewards
-from skbandit.selection._costs import HUGE
-from skbandit.selection.reductions._offset_tree import offset_costs
+from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
 
 if TYPE_CHECKING:
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The ads that a log shows, one entry each.
+class LoggedSlates:
+    """The ads shown in a log, one entry per row and ad.
 
     Parameters
     ----------
     row, ad : ndarray of int, shape (n_shown,)
-        In which row, and the number of the ad; no ad twice in a row.
+        Row and position of the ad; no ad occurs twice in a row.
     cost, propensity : ndarray of shape (n_shown,)
-        f, and the probability pi_a(x) with which the ad was to be shown there.
+        f, and the probability pi_a(x) of showing the ad in that row.
     n_rows, n_ads : int
-        How many rows and ads there are.
+        Numbers of rows and ads.
     """
 
     row: np.ndarray
@@ -42,31 +41,48 @@ class Shown:
     n_ads: int
 
     def in_matrix(self, values: np.ndarray) -> np.ndarray:
-        """Values of the entries, each in its place of a matrix (n_rows, n_ads) of zeros."""
+        """A matrix (n_rows, n_ads) with the values of the entries, and 0 elsewhere."""
         matrix = np.zeros((self.n_rows, self.n_ads))
         matrix[self.row, self.ad] = values
         return matrix
 
 
-def ips(shown: Shown) -> np.ndarray:
+def ips(slates: LoggedSlates) -> np.ndarray:
     """1[a shown] f_a / pi_a: inverse propensity scoring."""
-    return shown.in_matrix(shown.cost / shown.propensity)
+    return slates.in_matrix(slates.cost / slates.propensity)
 
 
-def snips(shown: Shown) -> np.ndarray:
-    """The same, with the weights 1 / pi of each ad divided by their mean over all rows.
+def snips(slates: LoggedSlates) -> np.ndarray:
+    """As `ips`, with the weights 1 / pi of each ad divided by their mean over all rows.
 
-    So the mean of a column is a weighted mean of the ad's own costs.
+    The mean of a column is then a weighted mean of the ad's observed costs.
     """
-    weight = 1 / shown.propensity
-    mean = np.bincount(shown.ad, weight, minlength=shown.n_ads) / shown.n_rows
-    return shown.in_matrix(shown.cost * weight / mean[shown.ad])
+    weight = 1 / slates.propensity
+    mean = np.bincount(slates.ad, weight, minlength=slates.n_ads) / slates.n_rows
+    return slates.in_matrix(slates.cost * weight / mean[slates.ad])
 
 
-def doubly_robust(shown: Shown, mu: np.ndarray) -> np.ndarray:
-    """mu_a + 1[a shown] (f_a - mu_a) / pi_a, with mu (n_rows, n_ads) predicted out of fold."""
-    surprise = shown.cost - mu[shown.row, shown.ad]
-    return mu + shown.in_matrix(surprise / shown.propensity)
+def doubly_robust(slates: LoggedSlates, mu: np.ndarray) -> np.ndarray:
+    """mu_a + 1[a shown] (f_a - mu_a) / pi_a, with out-of-fold predictions mu (n_rows, n_ads)."""
+    residual = slates.cost - mu[slates.row, slates.ad]
+    return mu + slates.in_matrix(residual / slates.propensity)
+
+
+def offset(slates: LoggedSlates) -> np.ndarray:
+    """1[a shown] (f_a - offset) / pi_a, where the offset is the midrange of the costs.
+
+    On these costs, the filter tree is the offset tree of Beygelzimer & Langford (2009), "The offset
+    tree for learning with partial labels". There, a logged event (x, a, f, p) is an example for the
+    match between ads l and r only if it shows one of them. The example has the weight
+    |f - offset| / p; its label is a if f is below the offset, and the opponent otherwise. (For
+    rewards in [0, 1] the offset is 1/2, with the least variance in the worst case.) In the filter
+    tree, |c_l - c_r| is 0 in matches without a. In rounds, an event whose ad has been chosen is
+    ignored, as that ad no longer competes.
+
+    The expected costs are f* - offset for every ad: the true costs, shifted by a constant.
+    """
+    midrange = (slates.cost.min() + slates.cost.max()) / 2
+    return slates.in_matrix((slates.cost - midrange) / slates.propensity)
 
 
 def logged_costs(
@@ -76,48 +92,48 @@ def logged_costs(
     *,
     method: str = "ips",
     X: Any = None,
-    model: Any = None,
+    reward_model: Any = None,
     cv: Any = 5,
     ads: Sequence[Any] | None = None,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    """Estimate the costs of all ads from a log that shows those of the chosen ones.
+    """Estimate the costs of all ads from a log of the ads shown.
 
-    The estimates are right on average over the random choices of the logging policy, so every
-    set selector can learn from them in the place of costs observed in full.
+    The estimates are unbiased over the random choices of the logging policy, so every set selector
+    can learn from them in place of fully observed costs.
 
     Parameters
     ----------
     action : array-like of shape (n_samples,) or (n_samples, n_slots)
-        Labels of the ads that were shown, one or a slate; in empty slots None or nan.
+        Labels of the ads shown, a single ad or a slate per row; None or nan in empty slots.
     cost : array-like of the shape of `action`
-        What each of them cost; lower is better, so pass ``-reward``.
+        Cost of each of these ads; lower is better, so pass ``-reward``.
     propensity : array-like of the shape of `action`
-        Probability in (0, 1], given the row, with which the ad was to be shown. For slates,
-        that of being in the slate at all (the marginal inclusion probability), in whatever slot.
+        Probability in (0, 1] of showing the ad, given the row. For slates, the marginal inclusion
+        probability: that of showing the ad in any slot.
     method : {"ips", "snips", "dr", "offset"}, default="ips"
         See Notes.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features), default=None
-        What `model` predicts from; for "dr" only, where it is needed.
-    model : regressor or classifier with predict_proba, default=None
-        For "dr": cloned for every ad and fold, it predicts costs; None is `Ridge`.
+        Rows from which `reward_model` predicts; required for "dr".
+    reward_model : regressor or classifier with predict_proba, default=None
+        For "dr": predicts costs, in one clone per ad and fold; None means `Ridge`.
     cv : int, cross-validation generator or iterable, default=5
-        For "dr": the folds; rows are predicted by models that have not seen them.
+        For "dr": folds; each row is predicted by models that have not seen it.
     ads : sequence of labels, default=None
-        All ads, in the order of columns wanted. None is those of the log, sorted.
+        All ads, in the order of the columns to return. None means those of the log, sorted.
     random_state : int, RandomState or None, default=None
-        For "dr": shuffles rows into folds, if `cv` is a number.
+        For "dr": assigns rows to folds, if `cv` is a number.
 
     Returns
     -------
     DataFrame of shape (n_samples, n_ads)
-        Costs, a column an ad.
+        Costs, one column per ad.
 
     Raises
     ------
     ValueError
-        If shapes differ, a propensity is not in (0, 1], a cost is missing, or an ad comes twice
-        in a row or is not among `ads`.
+        If shapes differ, a propensity is not in (0, 1], a cost is missing, or an ad occurs twice
+        in a row or is not in `ads`.
 
     See Also
     --------
@@ -125,25 +141,25 @@ def logged_costs(
 
     Notes
     -----
-    With f the cost, p the propensity, f* the expected cost given the row:
+    With f the cost, p the propensity and f* the expected cost given the row:
 
-    - "ips", f / p for what was shown and 0 elsewhere: unbiased if every ad has a positive
-      probability wherever it may be chosen; the variance grows with 1 / p.
-    - "snips": the weights 1 / p of each ad are divided by their mean. Less variance where
+    - "ips": f / p for ads shown and 0 elsewhere. Unbiased if every ad that may be chosen has a
+      positive probability; the variance grows with 1 / p.
+    - "snips": as "ips", with the weights 1 / p of each ad divided by their mean. Less variance if
       costs are far from 0; the bias vanishes as the number of rows grows.
-    - "dr", doubly robust: predictions mu, corrected by (f - mu) / p for what was shown.
-      Unbiased as "ips" is, with the less variance the better mu is.
-    - "offset", (f - midrange) / p for what was shown and 0 elsewhere: f* less a constant which
-      is the same for all ads, and so as good to choose by. With `FilterTreeClassifier` this is
-      the offset tree of Beygelzimer & Langford (2009).
+    - "dr", doubly robust: predictions mu, corrected by (f - mu) / p for ads shown. Unbiased under
+      the conditions of "ips"; the better mu, the lower the variance.
+    - "offset": (f - midrange) / p for ads shown and 0 elsewhere. Its expectation is f* minus a
+      constant common to all ads, which does not affect choices. With `FilterTreeClassifier` this
+      is the offset tree of Beygelzimer & Langford (2009).
 
-    Such costs are noisy, whichever way: a single one may lie far outside the range of costs. So
-    they must not be shifted below 0 by their maximum, as ``SetSelectClassifier(method="post")``
-    would; its masked rounds, and regression, need no shift.
+    All these estimates are noisy: a single one may lie far outside the range of costs. So they must
+    not be shifted by their maximum, as in ``SetSelectClassifier(method="published")``. Masked
+    rounds and regression need no shift.
 
-    Pass `available` to the selector, if not every ad could be shown in every row. A mean of
-    the returned costs of chosen ads, as in ``score(X, logged_costs(...))``, is the usual
-    estimate of what the chosen sets cost.
+    If not every ad could be shown in every row, pass `available` to the selector. The mean of the
+    returned costs of the chosen ads, as in ``score(X, logged_costs(...))``, is the usual estimate
+    of the cost of the chosen sets.
 
     Examples
     --------
@@ -154,50 +170,52 @@ def logged_costs(
     1  0.0  0.0
     2 -2.0  0.0
 
-    Slates of two ads out of three, each ad in two slates of three:
+    Slates of two of three ads, where each ad is in two of three slates:
 
     >>> logged_costs([["a", "b"], ["c", "a"]], [[-1, 0], [-3, -1]], [[2 / 3, 2 / 3]] * 2)
          a    b    c
     0 -1.5  0.0  0.0
     1 -1.5  0.0 -4.5
     """
-    shown, labels = _read_shown(action, cost, propensity, ads)
+    slates, labels = _read_slates(action, cost, propensity, ads)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
-        costs = ips(shown)
+        costs = ips(slates)
     elif method == "snips":
-        costs = snips(shown)
+        costs = snips(slates)
     elif method == "offset":
-        costs = shown.in_matrix(offset_costs(shown.cost, shown.propensity))
+        costs = offset(slates)
     elif method == "dr":
-        costs = doubly_robust(shown, _predicted(shown, X, model, cv, random_state))
+        costs = doubly_robust(slates, _predict_costs(slates, X, reward_model, cv, random_state))
     else:
         raise ValueError(f'method={method!r} must be one of "ips", "snips", "dr", "offset".')
     return pd.DataFrame(costs, columns=labels, index=index)
 
 
-def _predicted(shown: Shown, X: Any, model: Any, cv: Any, random_state: Any) -> np.ndarray:
-    """Costs of all ads, by models an ad that have not seen the row."""
+def _predict_costs(
+    slates: LoggedSlates, X: Any, reward_model: Any, cv: Any, random_state: Any
+) -> np.ndarray:
+    """Costs of all ads, predicted by models that have not seen the row."""
     if X is None:
         raise ValueError('method="dr" predicts costs from X: pass X=, or choose method="ips".')
-    if count_rows(X) != shown.n_rows:
-        raise ValueError(f"X has {count_rows(X)} rows, action has {shown.n_rows}.")
+    if count_rows(X) != slates.n_rows:
+        raise ValueError(f"X has {count_rows(X)} rows, action has {slates.n_rows}.")
     return cross_fitted_rewards(
-        model,
+        reward_model,
         X,
-        shown.ad,
-        shown.cost,
-        shown.n_ads,
-        row=shown.row,
+        slates.ad,
+        slates.cost,
+        slates.n_ads,
+        row=slates.row,
         cv=cv,
         random_state=random_state,
     )
 
 
-def _read_shown(
+def _read_slates(
     action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None
-) -> tuple[Shown, np.ndarray]:
-    """Check a log; its entries, and the labels of the ads."""
+) -> tuple[LoggedSlates, np.ndarray]:
+    """Check a log; return its entries and the labels of the ads."""
     names = _table(action, "action")
     if not names.size:
         raise ValueError("The log is empty: action has no entries.")
@@ -207,13 +225,15 @@ def _read_shown(
     if not len(row):
         raise ValueError("The log is empty: action is missing everywhere.")
     f, p = (table[filled] for table in numbers)
-    bad = ~(np.abs(f) <= HUGE)
+    bad = ~(np.abs(f) <= MAX_COST)
     if bad.any():
-        raise ValueError(f"cost is {f[bad][0]} in row {row[bad][0]} for an ad that was shown.")
+        raise ValueError(
+            f"cost is {f[bad][0]} in row {row[bad][0]}: every ad shown needs a finite cost."
+        )
     bad = ~((p > 0) & (p <= 1))
     if bad.any():
         raise ValueError(
-            f"propensity must be in (0, 1], the probability that the ad was to be shown: row "
+            f"propensity must be in (0, 1], the probability of showing the ad: row "
             f"{row[bad][0]} has {p[bad][0]:g}."
         )
     codes: Codes = {} if ads is None else {label: k for k, label in enumerate(ads)}
@@ -224,22 +244,26 @@ def _read_shown(
         labels, ad = _sorted(labels, ad)
     elif len(codes) > n_known:
         where = row[np.flatnonzero(ad >= n_known)[0]]
-        raise ValueError(f"Row {where} shows {labels[n_known]!r}, which is not among ads.")
-    first = np.unique(row * len(labels) + ad, return_index=True)[1]
-    if len(first) < len(row):
-        again = np.setdiff1d(np.arange(len(row)), first)[0]
-        raise ValueError(f"Row {row[again]} shows ad {labels[ad[again]]!r} twice.")
-    return Shown(row, ad, f, p, len(names), len(labels)), labels
+        raise ValueError(
+            f"Row {where} shows {labels[n_known]!r}, which is not in ads: add it, or drop the row."
+        )
+    first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
+    if len(first_seen) < len(row):
+        repeat = np.setdiff1d(np.arange(len(row)), first_seen)[0]
+        raise ValueError(f"Row {row[repeat]} shows ad {labels[ad[repeat]]!r} twice.")
+    return LoggedSlates(row, ad, f, p, len(names), len(labels)), labels
 
 
 def _table(values: Any, name: str) -> pd.DataFrame:
-    """A column, or one a slot."""
+    """Values as a table with one column, or one per slot."""
     if not isinstance(values, pd.Series | pd.DataFrame):
         if not isinstance(values, Iterable) or isinstance(values, type) or issparse(values):
-            raise TypeError(f"{name} must be an array with one row a sample, got {values!r}.")
+            raise TypeError(f"{name} must be an array with one row per sample, got {values!r}.")
         values = np.asarray(values) if hasattr(values, "__array__") else list(values)
     if np.ndim(values) not in (1, 2):
-        raise ValueError(f"{name} must have one row a sample, and one column a slot at most.")
+        raise ValueError(
+            f"{name} must have one row per sample, and either one column or one per slot."
+        )
     return pd.DataFrame(values)
 
 
@@ -247,7 +271,7 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
     """Numbers of the shape of `names`."""
     table = _table(values, name)
     if table.shape != names.shape:
-        raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: one for each ad.")
+        raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: they must match.")
     try:
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
@@ -255,11 +279,11 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def _sorted(labels: np.ndarray, ad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels in ascending order, if they have one, and the numbers that go with it."""
+    """Labels in ascending order, if they can be compared, and ads numbered accordingly."""
     try:
         order = np.argsort(labels, kind="stable")
-    except TypeError:  # of different kinds
+    except TypeError:  # labels of different types
         return labels, ad
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    return labels[order], place[ad]
+    position = np.empty(len(order), dtype=np.intp)
+    position[order] = np.arange(len(order))
+    return labels[order], position[ad]

@@ -1,4 +1,4 @@
-"""The m ads of lowest cost: the choice that makes a set selector of any table of costs."""
+"""Choosing the m ads of lowest cost per row."""
 
 from __future__ import annotations
 
@@ -9,43 +9,47 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
-from skbandit.selection._costs import Costs, dense_rows
+from skbandit.selection._costs import CostMatrix, dense_rows
 
-CACHED = 2**25
-"""Bytes of a block of linear costs: about a cache, and for 10,000 ads still hundreds of rows, or
-reading the weights again for each block would cost more than choosing."""
+LINEAR_BLOCK_BYTES = 2**25
+"""Bytes per block of linear costs. Larger blocks leave the cache; in smaller ones, rereading the
+weights for each block costs more than choosing (10,000 ads still make hundreds of rows)."""
 
-UNCACHED = 2**26
-"""Bytes of a block of costs that come from regressors: few calls, some memory."""
+REGRESSOR_BLOCK_BYTES = 2**26
+"""Bytes per block of costs predicted by regressors; larger blocks save calls but take memory."""
 
-MANY, FEW = 256, 100
-"""Choosing at most FEW of at least MANY ads, a compiled scan is faster than a partition, measured
-for 256 to 10,000 ads: 15 times for 10 of 10,000. Fewer are not worth loading the compiler."""
+SCAN_MIN_ADS = 256
+"""Number of ads from which on a compiled scan may be used; with fewer, loading the compiler does
+not pay."""
+
+SCAN_MAX_SELECT = 100
+"""Largest set chosen by the scan; larger ones are chosen by a partition. Measured for 256 to 10,000
+ads; the scan is 15 times as fast for 10 of 10,000."""
 
 
-def choose(
+def choose_in_blocks(
     costs_of: Callable[[slice], np.ndarray],
     shape: tuple[int, int],
     m: int,
     available: Any = None,
-    block_bytes: int = CACHED,
+    block_bytes: int = LINEAR_BLOCK_BYTES,
 ) -> np.ndarray:
-    """Choose in each row the m available ads of lowest cost, a block of rows at a time.
+    """Choose the m available ads of lowest cost per row, one block of rows at a time.
 
-    Ties go to the ad that comes first.
+    Ties go to the first ad.
 
     Parameters
     ----------
     costs_of : callable
-        ``costs_of(rows)`` gives the costs of some rows, an array that may be overwritten.
+        Maps a slice of rows to their costs, an array that may be overwritten.
     shape : tuple of int
         (n_rows, n_ads).
     m : int
-        How many, at most n_ads.
+        Number of ads to choose, at most n_ads.
     available : ndarray or csr_array of bool of that shape, default=None
-        Which ads may be chosen; None is all.
-    block_bytes : int, default=CACHED
-        Size of a block of float64 costs.
+        Which ads may be chosen; None means all.
+    block_bytes : int, default=LINEAR_BLOCK_BYTES
+        Size of a block, in bytes of float64 costs.
 
     Returns
     -------
@@ -68,29 +72,29 @@ def lowest(costs: np.ndarray, m: int, allowed: np.ndarray | None = None) -> np.n
     costs : ndarray of shape (n_rows, n_ads)
         May be overwritten.
     m : int
-        How many, at most n_ads.
+        Number of ads to choose, at most n_ads.
     allowed : ndarray of bool, shape (n_rows, n_ads), default=None
-        Which may be taken; None is all. Those that are inf or nan may not.
+        Which entries may be taken; None means all. Those that are inf or nan never are.
 
     Returns
     -------
     ndarray of intp, shape (n_rows, m)
-        -1 after the last entry that may be taken.
+        Columns; -1 where fewer than m entries may be taken.
     """
-    if m <= FEW and costs.shape[1] >= MANY:
+    if m <= SCAN_MAX_SELECT and costs.shape[1] >= SCAN_MIN_ADS:
         return _by_scan(costs, m, allowed)
     return _by_partition(costs, m, allowed)
 
 
-def set_costs(costs: Costs, chosen: np.ndarray) -> np.ndarray:
-    """The sum of the chosen ads' costs in each row, nan where one was not observed.
+def set_costs(costs: CostMatrix, chosen: np.ndarray) -> np.ndarray:
+    """Sum of the costs of the chosen ads per row, nan if any was not observed.
 
     Parameters
     ----------
-    costs : Costs
-        With the ads in the order that `chosen` counts in.
+    costs : CostMatrix
+        Costs, with the ads in the order to which `chosen` refers.
     chosen : ndarray of intp, shape (n_rows, m)
-        Columns, none of them -1.
+        Columns, without -1.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def set_costs(costs: Costs, chosen: np.ndarray) -> np.ndarray:
 
 
 def _by_scan(costs: np.ndarray, m: int, allowed: np.ndarray | None) -> np.ndarray:
-    """The m lowest so far, kept in order."""
+    """Scan each row, keeping the m lowest so far in order (compiled)."""
     from skbandit.selection._m_lowest_kernel import scan
 
     chosen = np.empty((len(costs), m), dtype=np.intp)
@@ -113,13 +117,13 @@ def _by_scan(costs: np.ndarray, m: int, allowed: np.ndarray | None) -> np.ndarra
 
 
 def _by_partition(costs: np.ndarray, m: int, allowed: np.ndarray | None) -> np.ndarray:
-    """All below the m-th lowest, and of those equal to it the first; then in order."""
+    """Take all entries below the m-th lowest and the first of those equal to it; then sort."""
     usable = costs < np.inf
     costs[~usable if allowed is None else ~(usable & allowed)] = np.inf
     last = np.partition(costs, m - 1, axis=1)[:, m - 1 : m]
     below, equal = costs < last, costs == last
-    wanted = m - below.sum(axis=1, keepdims=True)
-    taken = below | (equal & (equal.cumsum(axis=1) <= wanted))
+    n_ties = m - below.sum(axis=1, keepdims=True)
+    taken = below | (equal & (equal.cumsum(axis=1) <= n_ties))
     columns = np.nonzero(taken)[1].reshape(len(costs), m)
     values = np.take_along_axis(costs, columns, axis=1)
     order = np.argsort(values, axis=1, kind="stable")

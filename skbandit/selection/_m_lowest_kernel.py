@@ -1,4 +1,4 @@
-"""A compiled scan for the lowest costs of each row. Importing this imports numba."""
+"""Compiled scan for the lowest costs per row. Importing this module imports numba."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 LANES = 16
-"""Comparisons side by side, of vector instructions; four of them go by at a time."""
+"""Number of comparisons that vectorise together; four such groups are tested at a time."""
 
 
 @compiled
 def scan(costs: np.ndarray, allowed: np.ndarray, chosen: np.ndarray) -> None:
     """Fill each row of `chosen` with the columns of its lowest allowed costs, lowest first.
 
-    Ties go to the first column; -1 where no more is allowed and below infinity. `allowed` without
-    columns allows everything.
+    Ties go to the first column; -1 where no other allowed cost is below infinity. An `allowed`
+    without columns allows everything.
 
-    The m lowest so far are kept in order. After some hundred columns few others enter, and most
-    are passed over by comparisons with the highest of these, 64 at a time.
+    The m lowest so far are kept in order. After a few hundred columns, most others are rejected by
+    comparison with the highest of these, 64 at a time.
     """
     m = chosen.shape[1]
     best = np.empty(m, costs.dtype)

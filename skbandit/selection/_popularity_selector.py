@@ -1,4 +1,4 @@
-"""PopularitySetSelector: the same set for everyone, which other selectors should beat."""
+"""PopularitySetSelector: one set for all rows, the baseline of other selectors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.selection._cost_models import Asked
-from skbandit.selection._costs import Costs, check_every_ad_observed, check_n_select, read_costs
+from skbandit.selection._cost_models import PredictsFromRows
+from skbandit.selection._costs import (
+    CostMatrix,
+    check_every_ad_observed,
+    check_n_select,
+    read_costs,
+)
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, count_rows, fit_context
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Same(Asked):
+class ConstantCosts(PredictsFromRows):
     """The same costs in every row."""
 
     mean: np.ndarray
@@ -34,25 +39,25 @@ class Same(Asked):
 
 
 class PopularitySetSelector(CostModelMixin, BaseEstimator):
-    """Chooses the m available ads of lowest mean cost, without looking at X.
+    """Chooses the m available ads of lowest mean cost, ignoring X.
 
     The baseline for every other selector.
 
     Parameters
     ----------
     n_select : int, default=1
-        How many ads to choose.
+        Number of ads to choose, m.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     mean_costs_ : ndarray of shape (n_ads,)
-        Mean observed costs.
+        Mean observed cost of each ad.
     n_features_in_ : int
         Number of features, if X has any.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
@@ -93,17 +98,17 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         available: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> PopularitySetSelector:
-        """Find each ad's mean observed cost.
+        """Compute the mean observed cost of each ad.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, which are not looked at.
+            Training rows; only their number matters.
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs, lower is better; nan is not observed. The columns of a DataFrame name the
-            ads. Entries that a sparse matrix does not hold are costs of 0.
+            ads. Implicit zeros of a sparse matrix are costs of 0.
         available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen. Costs of the others count as not observed.
+            Which ads could be chosen. Costs of the other ads count as not observed.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -123,7 +128,7 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
             check_every_ad_observed(costs)
             draft.ads_ = costs.ads
             draft.mean_costs_ = _means(costs, weight[used])
-            draft._model = Same(draft.mean_costs_)
+            draft._model = ConstantCosts(draft.mean_costs_)
         return self
 
     def _read_X(self, X: Any, reset: bool) -> Any:
@@ -131,8 +136,8 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         return indexable(X)[0]
 
 
-def _means(costs: Costs, weight: np.ndarray) -> np.ndarray:
-    """Weighted mean of the observed costs of each ad."""
+def _means(costs: CostMatrix, weight: np.ndarray) -> np.ndarray:
+    """Weighted mean of the observed costs per ad."""
     means = np.empty(costs.shape[1])
     for j in range(costs.shape[1]):
         rows, paid = costs.of_ad(j)

@@ -1,4 +1,4 @@
-"""RegressionSetSelector: plumbing around regressions of costs, and the choice of the lowest."""
+"""RegressionSetSelector: regression of costs and choice of the lowest."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sklearn.utils.validation import validate_data
 
 from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear
+from skbandit.selection._cost_models import learn_costs, ridge_of
 from skbandit.selection._costs import (
-    Costs,
+    CostMatrix,
     check_every_ad_observed,
     check_n_select,
     read_costs,
 )
-from skbandit.selection._learn_costs import learn_costs, ridge_of
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
-from skbandit.selection._ridge import LARGEST, Linear, RidgeFactor
+from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
 from skbandit.utils._validation import check_row_weights, check_squares
@@ -35,65 +35,66 @@ if TYPE_CHECKING:
 class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     """Chooses the m ads of lowest predicted cost: the reduction to regression.
 
-    Costs g(x, a) of all ads are learned by squared error; of the ads that are available in a
-    row, the m with the lowest are chosen [1]_.
+    The costs g(x, a) of all ads are learned with squared error; of the ads available in a row, the
+    m with the lowest predictions are chosen [1]_.
 
     Parameters
     ----------
     estimator : regressor or classifier, default=None
-        What learns costs; None is ``Ridge()``. A multi-output regressor is fitted once to all
-        ads if every cost was observed; otherwise, as for any other regressor, a clone is fitted
-        for each ad to the rows in which its cost was observed. A classifier with
-        `predict_proba` does for costs of a few values, such as 0 and -1: it learns which of
-        them is paid, and its expectation counts. With `ad_features`, see Notes.
+        Learns costs; None means ``Ridge()``. A multi-output regressor is fitted once to all ads
+        if every cost was observed; otherwise, and for any other regressor, one clone per ad is
+        fitted to the rows in which its cost was observed. A classifier with `predict_proba` can
+        be used for costs with few distinct values, such as 0 and -1: it learns which of them is
+        paid, and ads are chosen by expected cost. With `ad_features`, see Notes.
     n_select : int, default=1
-        How many ads to choose, m.
+        Number of ads to choose, m.
     id_effect : float, default=1.0
-        With `ad_features`: how much an ad seen in training may differ from what its features
-        say, as the variance of its own weights beside those of its features. 0 is not at all.
+        With `ad_features`: how far an ad seen in training may deviate from the prediction by its
+        features, as the variance of its own weights relative to those of its features. With 0,
+        ads do not deviate.
     n_jobs : int, default=None
-        Ads fitted at the same time, where each is fitted separately.
+        Number of ads fitted in parallel, if each is fitted separately.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     coef_ : ndarray of shape (n_ads, n_features)
-        Coefficients of the costs, if it was `Ridge` that learned them.
+        Coefficients of the costs, if learned by `Ridge`.
     intercept_ : ndarray of shape (n_ads,)
-        Intercepts, likewise.
+        Intercepts of the costs, if learned by `Ridge`.
     estimator_ : estimator
-        The fitted one, if there is one for all ads.
+        The fitted estimator, if one serves all ads.
     estimators_ : list
-        The fitted ones in the order of `ads_`, if each ad has its own.
+        The fitted estimators in the order of `ads_`, if each ad has its own.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    skbandit.selection.PopularitySetSelector : The baseline that does not look at X.
+    skbandit.selection.PopularitySetSelector : The baseline that ignores X.
 
     Notes
     -----
-    With f* the expected costs, the regret of the chosen sets is at most
+    With expected costs f*, the regret of the chosen sets is at most
     sqrt(2 min(m, n_ads - m)) sqrt(n_ads) times the root of the mean squared error
     (g - f*)^2, averaged over ads [1]_.
 
-    `Ridge` with its standard solver is solved by normal equations that all ads share, which on
-    sparse X and for many ads is much faster than its own `fit`; ads with unobserved costs cost
-    little more. The answers are the same. Its own `fit` is called where that is faster, and where
-    the rows as well as the features are more than 5000.
+    `Ridge` with its default solver is solved by normal equations shared by all ads. For sparse X
+    and many ads this is much faster than its own `fit`, and ads with unobserved costs take little
+    longer. The predictions are the same. Its own `fit` is called where that is faster, and if both
+    rows and features number more than 5000.
 
-    With `ad_features` z_a one model speaks for all ads, also for those never seen:
+    With `ad_features` z_a, one model predicts the costs of all ads, including unseen ones:
 
     - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
-      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form where all
+      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form if all
       costs were observed. The scale of z matters: standardise it.
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
-      and, on their right, those of the ad (as a DataFrame if both are). Each ad's mean
-      residual, shrunk, is added; `n_jobs` has no effect.
+      followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
+      ad is added; `n_jobs` has no effect.
 
     References
     ----------
@@ -160,16 +161,15 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Training rows.
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
-            Costs, lower is better (pass minus the values of ads); nan is not observed: each ad
-            learns from its own rows. The columns of a DataFrame name the ads. Entries that a
-            sparse matrix does not hold are costs of 0.
+            Costs, lower is better (pass minus the values of ads); nan is not observed. The columns
+            of a DataFrame name the ads. Implicit zeros of a sparse matrix are costs of 0.
         available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen, in the order of y or, a DataFrame, by column label. Costs
-            of the others count as not observed.
+            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
+            label. Costs of the other ads count as not observed.
         ad_features : DataFrame with a row for each ad, or array, default=None
-            What is known of the ads. The index of a DataFrame holds labels as in y, those of
-            more ads among them or not; rows of an array are the ads 0, 1, ... A tuple of one
-            table is never sliced by cross-validation, even if it has as many rows as X.
+            Features of the ads. The index of a DataFrame holds the labels of y, and possibly of
+            other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
+            keep cross-validation from slicing it when it has as many rows as X.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -185,7 +185,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         ridge = ridge_of(self.estimator)
-        self._takes_numbers = ridge is not None
+        self._needs_numbers = ridge is not None
         X = self._read_X(X, reset=True)
         costs = read_costs(y, available)
         if count_rows(X) != costs.shape[0]:
@@ -194,7 +194,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
-            used = np.flatnonzero(weight)  # rows of weight 0 are as if they were not there
+            used = np.flatnonzero(weight)  # rows of weight 0 count as absent
             X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
         self.ads_ = costs.ads
         self._shared: Any = None
@@ -210,33 +210,33 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, f"{name}_", getattr(self._model, name))
 
     def _fit_shared(
-        self, ridge: Ridge | None, X: Any, costs: Costs, weight: np.ndarray | None
+        self, ridge: Ridge | None, X: Any, costs: CostMatrix, weight: np.ndarray | None
     ) -> None:
-        """Fit one model of rows and ad features."""
+        """Fit one model to rows and ad features."""
         features = self._described
         if ridge is None:
             self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.id_effect)
             self.estimator_ = self._shared.estimator
-        elif min(X.shape) <= LARGEST:
+        elif min(X.shape) <= MAX_GRAM:
             factor = RidgeFactor.of(X, ridge.alpha, weight)
             self._shared = fit_bilinear(factor, costs, features.numbers(), self.id_effect)
         else:
             raise ValueError(
-                f"The bilinear model takes at most {LARGEST} rows or {LARGEST} features, X has "
-                f"shape {X.shape}: reduce its features, for example by TruncatedSVD."
+                f"The bilinear model takes at most {MAX_GRAM} rows or {MAX_GRAM} features, but X "
+                f"has shape {X.shape}: reduce its features, for example by TruncatedSVD."
             )
         self._model = self._shared.of_ads(features, np.arange(len(self.ads_)))
 
     def _read_X(self, X: Any, reset: bool) -> Any:
-        """Rows, as numbers if it is we who calculate with them."""
-        if self._takes_numbers:
+        """Check rows, as numbers if `Ridge` is replaced by normal equations."""
+        if self._needs_numbers:
             dtypes = [np.float64, np.float32]
             X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
             if reset:
                 check_squares(X)
             return X
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
-            check_array(X)  # says what is wrong with a single row; texts have no features
+            check_array(X)  # raises for a single row; 1-D texts have no features
         validate_data(self, X, skip_check_array=True, reset=reset)
         return indexable(X)[0]
 
@@ -251,23 +251,26 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self._linear("intercept_").intercept
 
     def _linear(self, name: str) -> Linear:
+        """The linear model of costs; raise AttributeError for `name` if there is none."""
         model = vars(self).get("_model")
         if not isinstance(model, Linear):
-            raise AttributeError(f"{name} is there after a fit, if the costs are linear in X.")
+            raise AttributeError(
+                f"{name} exists only after fit, and only if the costs are linear in X."
+            )
         return model
 
-    def _over(self, ad_features: Any) -> RegressionSetSelector:
-        """A selector that has other ads to choose from."""
+    def _with_ads(self, ad_features: Any) -> RegressionSetSelector:
+        """A selector that chooses from the described ads; this one if None."""
         if ad_features is None:
             return self
         if self._shared is None:
             raise ValueError(
-                "ad_features at prediction need ad_features in fit: this selector knows the ads "
-                "by their labels only."
+                "ad_features at prediction need ad_features in fit: this selector knows ads by "
+                "label only."
             )
         features = read_ad_features(ad_features)
         self._described.check_same_columns(features)
         other = copy.copy(self)
         other.ads_ = features.ads
-        other._model = self._shared.of_ads(features, self._described.places_of(features.ads))
+        other._model = self._shared.of_ads(features, self._described.positions_of(features.ads))
         return other

@@ -1,4 +1,4 @@
-"""Ridge regression of many ads at once: one Gram matrix, one factor, dense or sparse rows."""
+"""Ridge regression of many ads at once, with one Gram matrix and factor; dense or sparse rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skbandit.selection._costs import Costs
-from skbandit.selection._m_lowest import CACHED
+from skbandit.selection._costs import CostMatrix
+from skbandit.selection._m_lowest import LINEAR_BLOCK_BYTES
 
-LARGEST = 5000
-"""Gram matrices have at most so many columns: 200 MB, and two seconds to factor."""
+MAX_GRAM = 5000
+"""Largest number of columns of a Gram matrix: 200 MB, and two seconds to factor. Beyond it,
+`Ridge.fit` is called."""
 
-SPARSE = 1000
-"""An ad takes conjugate gradients as long, for each nonzero entry of the rows, as it takes normal
-equations for so much of p^3: right within a factor of 4, mostly of 2, for p from 500 to 3000."""
+CG_COST = 1000
+"""Time of conjugate gradients per ad and nonzero entry of the rows, in units in which normal
+equations take p^3. Right within a factor of 4, mostly 2, for p from 500 to 3000."""
 
 SINGULAR = 1e-13
-"""A column whose squared distance from the span of others, relative to its own, is no larger says
-nothing that they do not say."""
+"""Squared distance of a column from the span of the others, relative to its squared norm, up to
+which it counts as linearly dependent on them."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +34,23 @@ class Linear:
     Parameters
     ----------
     weights : ndarray of shape (n_features + 1, n_ads), C-contiguous
-        The last row is the intercepts: as part of the matrix product they cost nothing.
+        The last row holds the intercepts: they cost nothing as part of the matrix product.
     """
 
     weights: np.ndarray
-    block_bytes: ClassVar[int] = CACHED
+    block_bytes: ClassVar[int] = LINEAR_BLOCK_BYTES
 
     @classmethod
     def of(cls, fitted: Sequence[Any]) -> Linear:
-        """What fitted linear regressors predict, side by side."""
+        """The predictions of fitted linear regressors, side by side."""
         parts = []
-        for one in fitted:
-            coef = np.atleast_2d(one.coef_).T
-            parts.append(np.vstack([coef, np.broadcast_to(one.intercept_, coef.shape[1])]))
+        for model in fitted:
+            coef = np.atleast_2d(model.coef_).T
+            parts.append(np.vstack([coef, np.broadcast_to(model.intercept_, coef.shape[1])]))
         return cls(np.ascontiguousarray(np.hstack(parts)))
 
     def astype(self, dtype: Any) -> Linear:
-        """The same in another precision."""
+        """The same model in another precision."""
         return Linear(self.weights.astype(dtype, copy=False))
 
     @property
@@ -67,44 +68,44 @@ class Linear:
         return with_ones(X) @ self.weights
 
     def by_rows(self, X: Any) -> Callable[[slice], np.ndarray]:
-        """A function of a slice of rows that gives their costs, in memory that it uses again."""
+        """A function that maps a slice of rows to their costs; each call reuses the same memory."""
         if sp.issparse(X):
             return lambda rows: self.costs(X[rows])
-        room = np.empty((0, self.weights.shape[1]), np.result_type(X, self.weights))
+        buffer = np.empty((0, self.weights.shape[1]), np.result_type(X, self.weights))
 
         def costs_of(rows: slice) -> np.ndarray:
-            nonlocal room
+            nonlocal buffer
             part = with_ones(X[rows])
-            if len(part) > len(room):
-                room = np.empty((len(part), room.shape[1]), room.dtype)
-            return np.matmul(part, self.weights, out=room[: len(part)])
+            if len(part) > len(buffer):
+                buffer = np.empty((len(part), buffer.shape[1]), buffer.dtype)
+            return np.matmul(part, self.weights, out=buffer[: len(part)])
 
         return costs_of
 
 
 @dataclass(frozen=True)
 class RidgeFactor:
-    """What ridge regressions of any costs on the same weighted rows have in common.
+    """The parts shared by ridge regressions of any costs on the same weighted rows.
 
-    Minimised is, for each ad, sum_i s_i (f_i - x_i'w - b)^2 + alpha ||w||^2 over the rows i in
-    which its cost was observed. With A = [X - shift, 1], S = diag(s) and D = diag(alpha, ...,
-    alpha, 0) the solution is (A'SA + D)^-1 A'Sf, so that all ads that are observed in every row
-    share one Cholesky factor. An ad that is not has a Gram matrix of its own: the shared one minus
-    that of the rows that it lacks, or that of its rows, whichever are fewer.
+    Each ad minimises sum_i s_i (f_i - x_i'w - b)^2 + alpha ||w||^2 over the rows i in which its
+    cost was observed. With A = [X - shift, 1], S = diag(s) and D = diag(alpha, ..., alpha, 0) the
+    solution is (A'SA + D)^-1 A'Sf, so all ads observed in every row share one Cholesky factor. Any
+    other ad has its own Gram matrix: the shared one minus that of its unobserved rows, or that of
+    its observed rows, whichever are fewer.
 
-    Wide rows (more features than rows) are first rotated: with L L' = (X - shift)(X - shift)',
-    ridge regression on the columns of L gives the same answers.
+    Wide X (more features than rows) is first rotated: with L L' = (X - shift)(X - shift)', ridge
+    regression on the columns of L has the same predictions.
 
     Parameters
     ----------
     alpha : float
         Penalty on squared coefficients.
     fit_intercept : bool
-        Whether A has its last column.
+        Whether A has the last column, of ones.
     shift : ndarray of shape (n_features,)
-        Subtracted from rows against loss of precision; 0 where they stay sparse.
+        Subtracted from rows, to avoid loss of precision; 0 if they stay sparse.
     unrotate : callable
-        From coefficients of the columns of A, without the last, to those of X.
+        Maps coefficients of the columns of A, without the last, to those of X.
     design : ndarray or csr_array of shape (n_samples, p)
         A.
     weighted : ndarray or csr_array of shape (n_samples, p)
@@ -128,18 +129,18 @@ class RidgeFactor:
     def of(
         cls, X: Any, alpha: float, weight: np.ndarray | None = None, fit_intercept: bool = True
     ) -> RidgeFactor:
-        """Factor the normal equations of these rows.
+        """Factor the normal equations of X.
 
         Parameters
         ----------
         X : ndarray or sparse matrix of shape (n_samples, n_features)
             Rows.
         alpha : float
-            Penalty on squared coefficients, not divided by the number of rows.
+            Penalty on squared coefficients, not scaled by the number of rows.
         weight : ndarray of shape (n_samples,), default=None
-            Positive row weights; None is ones.
+            Positive row weights; None means ones.
         fit_intercept : bool, default=True
-            Whether there is an intercept, without a penalty.
+            Whether to fit an intercept, which is not penalised.
 
         Returns
         -------
@@ -154,7 +155,8 @@ class RidgeFactor:
         unrotate: Callable[[np.ndarray], np.ndarray] = _unchanged
         if d > n:
             rows, unrotate = _rotated(rows, shift if sp.issparse(X) else np.zeros(d))
-        elif fit_intercept and not sp.issparse(X):  # a constant column is 0 up to rounding errors
+        elif fit_intercept and not sp.issparse(X):
+            # constant columns are 0 only up to rounding errors
             rows[:, np.ptp(rows, axis=0) == 0] = 0.0
         design = with_ones(rows) if fit_intercept else rows
         weighted = design if weight is None else _times_rows(design, s)
@@ -162,18 +164,18 @@ class RidgeFactor:
         solve = _inverse(_penalised(gram, alpha, fit_intercept))
         return cls(alpha, fit_intercept, shift, unrotate, design, weighted, gram, solve)
 
-    def solve(self, costs: Costs) -> Linear:
+    def solve(self, costs: CostMatrix) -> Linear:
         """Fit each ad to its observed costs.
 
         Parameters
         ----------
-        costs : Costs
-            Of the same rows.
+        costs : CostMatrix
+            Costs of the same rows.
 
         Returns
         -------
         Linear
-            An ad never observed has an intercept of inf.
+            An ad that was never observed has an intercept of inf.
         """
         n_observed = costs.n_observed()
         n_rows = costs.shape[0]
@@ -188,24 +190,24 @@ class RidgeFactor:
         found.intercept[n_observed == 0] = np.inf
         return found
 
-    def right_hand_sides(self, costs: Costs) -> np.ndarray:
-        """A'Sf of all ads, shape (p, n_ads); costs that were not observed count as 0."""
+    def right_hand_sides(self, costs: CostMatrix) -> np.ndarray:
+        """A'Sf of all ads, shape (p, n_ads); unobserved costs count as 0."""
         values = costs.with_zeros()
         if sp.issparse(values):
             return _toarray(values.T @ self.weighted).T
         return self.weighted.T @ values
 
     def _gram_of(self, rows: np.ndarray) -> np.ndarray:
-        """A'SA of some rows, by way of those rows or of the others."""
+        """A'SA of selected rows, computed from these or from the others, whichever are fewer."""
         n = self.design.shape[0]
         few = 2 * len(rows) <= n
         used = rows if few else np.setdiff1d(np.arange(n), rows, assume_unique=True)
-        part = self.design[used]  # one array twice, where there are no weights, takes half the time
+        part = self.design[used]  # without weights, X'X of one array takes half the time
         gram = _toarray(part.T @ (part if self.weighted is self.design else self.weighted[used]))
         return gram if few else self.gram - gram
 
     def for_X(self, solution: np.ndarray) -> Linear:
-        """Weights of the columns of X, and the intercepts, from those of A."""
+        """The model in terms of the columns of X, given the weights of the columns of A."""
         if not self.fit_intercept:
             coef = self.unrotate(solution)
             return Linear(np.ascontiguousarray(np.vstack([coef, np.zeros(coef.shape[1])])))
@@ -213,27 +215,27 @@ class RidgeFactor:
         return Linear(np.ascontiguousarray(np.vstack([coef, solution[-1] - self.shift @ coef])))
 
 
-def normal_equations_pay(X: Any, costs: Costs) -> bool:
-    """Whether `RidgeFactor` is faster than `Ridge`, which on sparse rows iterates, ad by ad."""
+def normal_equations_pay(X: Any, costs: CostMatrix) -> bool:
+    """Whether `RidgeFactor` is faster than `Ridge`, which iterates per ad if rows are sparse."""
     p = min(X.shape)
-    if p > LARGEST or not sp.issparse(X):
-        return p <= LARGEST
+    if p > MAX_GRAM or not sp.issparse(X):
+        return p <= MAX_GRAM
     grams = 1 + int((costs.n_observed() < costs.shape[0]).sum())
-    return grams * p**3 <= SPARSE * X.nnz * costs.shape[1]
+    return grams * p**3 <= CG_COST * X.nnz * costs.shape[1]
 
 
 def with_ones(X: Any) -> Any:
-    """Rows with a column of ones at the end."""
+    """X with a last column of ones."""
     if sp.issparse(X):
         return sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
     return np.concatenate([X, np.ones((len(X), 1), dtype=X.dtype)], axis=1)
 
 
 def _rotated(X: Any, shift: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """At most n columns with the inner products of the rows of X - shift, and the way back.
+    """At most n columns whose rows have the inner products of X - shift, and the map back.
 
-    By a Cholesky decomposition that starts with the rows that are most their own, and ends where
-    all others are combinations of these.
+    The columns are a Cholesky factor, pivoted so that it ends once the remaining rows are linear
+    combinations of the pivots.
     """
     inner, across = _toarray(X @ X.T), X @ shift
     inner += shift @ shift - across - across[:, None]
@@ -250,6 +252,7 @@ def _rotated(X: Any, shift: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarra
 
 
 def _unchanged(solution: np.ndarray) -> np.ndarray:
+    """The identity, where X was not rotated."""
     return solution
 
 
@@ -262,9 +265,9 @@ def _penalised(gram: np.ndarray, alpha: float, fit_intercept: bool) -> np.ndarra
 
 
 def _inverse(gram: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """What multiplies by the inverse, or by a generalised one of what is singular."""
+    """A function that multiplies by the inverse, or by the pseudo-inverse if `gram` is singular."""
     diagonal = np.diag(gram)
-    size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # features have any units
+    size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # features may differ in units
     scaled = gram / size / size[:, None]
     try:
         factor = cho_factor(scaled)
@@ -283,4 +286,5 @@ def _times_rows(matrix: Any, s: np.ndarray) -> Any:
 
 
 def _toarray(matrix: Any) -> np.ndarray:
+    """The matrix as an array, whether sparse or dense."""
     return matrix.toarray() if sp.issparse(matrix) else matrix

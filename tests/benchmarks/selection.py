@@ -126,7 +126,7 @@ FITS: dict[str, Callable[[float], Task]] = {
 
 ROUNDS: dict[str, tuple[int, dict[str, str]]] = {
     "1,000 ads, masked, over Ridge": (1000, {"reduction": "regression"}),
-    "1,000 ads, published, over Ridge": (1000, {"reduction": "regression", "method": "post"}),
+    "1,000 ads, published, over Ridge": (1000, {"reduction": "regression", "method": "published"}),
     "20 ads, masked filter tree": (20, {}),
 }
 

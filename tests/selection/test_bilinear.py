@@ -93,7 +93,7 @@ def test_an_ad_without_costs_is_known_by_its_features():
 
 
 def test_too_few_steps_are_told(monkeypatch):
-    monkeypatch.setattr(_bilinear, "MAX_STEPS", 1)
+    monkeypatch.setattr(_bilinear, "CG_MAX_ITER", 1)
     rng = np.random.default_rng(0)
     y = rng.normal(size=(20, 4))
     y[rng.random(y.shape) < 0.5] = np.nan
@@ -106,14 +106,14 @@ def test_features_are_read_by_label():
     table = pd.DataFrame({"u": [1.0, 2, 3], "v": [4.0, 5, 6]}, index=["c", "a", "b"])
     features = read_ad_features((table,)).of_ads(np.array(["a", "b"]))
     np.testing.assert_array_equal(features.numbers(), [[2, 5], [3, 6]])
-    assert features.places_of(np.array(["b", "z"])).tolist() == [1, -1]
+    assert features.positions_of(np.array(["b", "z"])).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         (pd.DataFrame({"u": [1.0, 2.0]}, index=["a", "a"]), "describes ad 'a' more than once"),
-        (np.zeros(3), "must be a table with a row for each ad, got 1 dimensions"),
+        (np.zeros(3), "must be a table with one row per ad, got 1 dimensions"),
     ],
 )
 def test_features_refused(table, message):

@@ -119,8 +119,11 @@ def test_nullable_availability():
         (np.zeros((2, 2, 2)), "Found array with dim 3|its shape is"),
         (np.zeros((0, 3)), "0 sample"),
         (np.zeros((3, 0)), "0 feature"),
-        ([[0, 1], [2, np.inf]], "inf in row 1: a cost must be finite"),
-        (sp.csr_matrix([[0, 1], [2, -np.inf]]), "-inf in row 1: a cost must be finite"),
+        ([[0, 1], [2, np.inf]], "inf in row 1: a cost and its square must be finite"),
+        (
+            sp.csr_matrix([[0, 1], [2, -np.inf]]),
+            "-inf in row 1: a cost and its square must",
+        ),
         ([["x", "y"]], "could not convert string"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names|called 'a'"),
         (np.array([[1 + 2j]]), "Complex"),
@@ -140,9 +143,9 @@ def test_costs_refused(y, message):
         (AVAILABLE + 0.5, "got 1.5 in row 0"),
         (sp.csr_array(2.0 * AVAILABLE), "got 2.0"),
         (np.where(AVAILABLE, "yes", "no"), "got yes in row 0"),
-        (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "not known: 'z'"),
-        (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "says nothing about ad 'c'"),
-        (pd.DataFrame(AVAILABLE), "not known: 0, 1, 2"),
+        (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "columns for unknown ads: 'z'"),
+        (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "has no column for ad 'c'"),
+        (pd.DataFrame(AVAILABLE), "columns for unknown ads: 0, 1, 2"),
     ],
 )
 def test_availability_refused(available, message):
@@ -167,7 +170,7 @@ def test_a_row_with_too_few_ads_is_named(form):
     mask = np.ones((4, 50), dtype=bool)
     mask[2, :48] = False
     check_enough_available(form(mask), 2)
-    with pytest.raises(ValueError, match="Row 2 has 2 available ads, n_select is 3"):
+    with pytest.raises(ValueError, match="Row 2 has 2 available ads, but n_select is 3"):
         check_enough_available(form(mask), 3)
 
 

@@ -46,7 +46,7 @@ def test_dr_corrects_predictions_by_what_was_seen():
     cost = X @ [1.0, -1.0] + 3 * action
     # predictions of linear costs without noise are all but right, so nothing is left to correct
     costs = logged_costs(
-        action, cost, p, method="dr", X=X, model=Ridge(alpha=1e-10), random_state=0
+        action, cost, p, method="dr", X=X, reward_model=Ridge(alpha=1e-10), random_state=0
     )
     expected = (X @ [1.0, -1.0])[:, None] + [0, 3]
     np.testing.assert_allclose(costs, expected, atol=1e-6)
@@ -80,7 +80,7 @@ def test_slates_in_the_doubly_robust_way():
     f = X @ rng.normal(size=(2, 3))
     cost = np.take_along_axis(f, action, axis=1)
     p = np.full((60, 2), 2 / 3)
-    costs = logged_costs(action, cost, p, method="dr", X=X, model=Ridge(alpha=1e-10))
+    costs = logged_costs(action, cost, p, method="dr", X=X, reward_model=Ridge(alpha=1e-10))
     np.testing.assert_allclose(costs, f, atol=1e-6)
 
 
@@ -112,7 +112,7 @@ def test_index_labels_and_order():
         ({"cost": ["x", 1, 2]}, "cost must hold numbers"),
         ({"action": []}, "log is empty"),
         ({"action": [None, None, None]}, "log is empty"),
-        ({"ads": ["a"]}, "Row 0 shows 'b', which is not among ads"),
+        ({"ads": ["a"]}, "Row 0 shows 'b', which is not in ads"),
         ({"method": "mips"}, "method='mips' must be one of"),
         ({"method": "dr"}, "pass X="),
         ({"method": "dr", "X": np.zeros((2, 1))}, "X has 2 rows, action has 3"),

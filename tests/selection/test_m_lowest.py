@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skbandit.selection._costs import read_costs
-from skbandit.selection._m_lowest import _by_partition, _by_scan, choose, lowest, set_costs
+from skbandit.selection._m_lowest import (
+    _by_partition,
+    _by_scan,
+    choose_in_blocks,
+    lowest,
+    set_costs,
+)
 
 WAYS = {"scan": _by_scan, "partition": _by_partition}
 
@@ -83,7 +89,7 @@ def test_blocks_of_rows_change_nothing(form, block_bytes):
         np.copyto(room[: len(costs[rows])], costs[rows])
         return room[: len(costs[rows])]
 
-    found = choose(costs_of, costs.shape, 3, available, block_bytes)
+    found = choose_in_blocks(costs_of, costs.shape, 3, available, block_bytes)
     np.testing.assert_array_equal(found, sorted_columns(costs, 3, form and mask))
 
 

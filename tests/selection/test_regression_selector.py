@@ -175,7 +175,7 @@ def test_predictions_must_be_numbers():
 def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
     ridge = Ridge(2.0, fit_intercept=fit_intercept)
     expected = RegressionSetSelector(ridge).fit(X, y)
-    monkeypatch.setattr("skbandit.selection._ridge.LARGEST", 4)
+    monkeypatch.setattr("skbandit.selection._ridge.MAX_GRAM", 4)
     monkeypatch.setattr(RidgeFactor, "of", None)
     selector = RegressionSetSelector(ridge).fit(X, y)
     np.testing.assert_allclose(selector.coef_, expected.coef_, atol=1e-12)
@@ -183,8 +183,8 @@ def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
 
 
 def test_a_bilinear_model_that_is_too_large(monkeypatch):
-    monkeypatch.setattr(_regression_selector, "LARGEST", 4)
-    with pytest.raises(ValueError, match=r"at most 4 rows or 4 features, X has shape \(300, 5\)"):
+    monkeypatch.setattr(_regression_selector, "MAX_GRAM", 4)
+    with pytest.raises(ValueError, match=r"4 rows or 4 features, but X has shape \(300, 5\)"):
         RegressionSetSelector().fit(X, Y, ad_features=Z)
 
 
@@ -232,7 +232,7 @@ def test_rows_with_too_few_ads():
     few = np.ones((4, 8), dtype=bool)
     few[1, :6] = False
     few[2] = False
-    with pytest.raises(ValueError, match=r"Row 1 has 2 available ads, n_select is 3.*fill="):
+    with pytest.raises(ValueError, match=r"Row 1 has 2 available ads, but n_select is 3.*fill="):
         selector.predict(X[:4], available=few)
     found = selector.predict(X[:4], available=few, fill="none")
     assert (found == "none").sum(axis=1).tolist() == [0, 1, 3, 0]
@@ -345,7 +345,7 @@ def test_pairs_are_a_long_table():
 @pytest.mark.parametrize("form", [sp.csr_array, np.array])
 def test_pairs_of_rows_without_names(form, monkeypatch):
     whole = RegressionSetSelector(PAIRS).fit(X, Y, ad_features=Z).predict_costs(X)
-    monkeypatch.setattr("skbandit.selection._pairs.PAIRS", 20)  # two rows at a time
+    monkeypatch.setattr("skbandit.selection._pairs.PAIRS_PER_CALL", 20)  # two rows at a time
     selector = RegressionSetSelector(PAIRS).fit(form(X), Y, ad_features=Z.to_numpy())
     np.testing.assert_allclose(selector.predict_costs(form(X)), whole)
 
@@ -404,7 +404,7 @@ def test_bad_parameters(parameters, message):
         ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
         ({"n_select": 0}, "n_select=0"),
         ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
-        ({"available": pd.DataFrame(AVAILABLE)}, "not known: 0, 1, 2, 3, 4 and 3 more"),
+        ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4 and 3 more"),
         ({"ad_features": Z}, "need ad_features in fit"),
     ],
 )
@@ -417,9 +417,9 @@ def test_bad_input_to_predict(options, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (Z.iloc[:, :2], "ad_features has 2 columns, in fit it had 3"),
+        (Z.iloc[:, :2], "ad_features has 2 columns, but 3 in fit"),
         (Z.rename(columns={"z1": "w"}), "columns unseen in fit: 'w'"),
-        (Z[["z1", "z0", "z2"]], "in another order than in fit"),
+        (Z[["z1", "z0", "z2"]], "in a different order than in fit"),
     ],
 )
 @pytest.mark.parametrize("estimator", [None, PAIRS], ids=["ridge", "pairs"])
@@ -441,7 +441,7 @@ def test_a_set_with_an_unobserved_cost_has_no_score():
         selector.score(X, HOLES)
     with pytest.raises(ValueError, match=r"y has shape \(300, 5\)"):
         selector.score(X, Y[:, :5])
-    with pytest.raises(ValueError, match="y says nothing about ad 'ad 7'"):
+    with pytest.raises(ValueError, match="y has no column for ad 'ad 7'"):
         selector.score(X, NAMED[NAMES[:7]])
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from skbandit.selection._costs import Costs, read_costs
+from skbandit.selection._costs import CostMatrix, read_costs
 from skbandit.selection._ridge import Linear, RidgeFactor, normal_equations_pay
 
 
@@ -64,7 +64,7 @@ def test_one_factor_serves_many_masks():
     factor = RidgeFactor.of(X, 1.0)
     for _ in range(3):
         y[np.arange(80), rng.integers(0, 5, 80)] = np.nan
-        found = factor.solve(Costs(y, None, np.arange(5)))
+        found = factor.solve(CostMatrix(y, None, np.arange(5)))
         for j in range(5):
             rows = ~np.isnan(y[:, j])
             np.testing.assert_allclose(found.coef[j], Ridge().fit(X[rows], y[rows, j]).coef_)

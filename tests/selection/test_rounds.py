@@ -1,4 +1,4 @@
-"""Rounds as functions of arrays: what each one is trained on, asked, and adds."""
+"""Rounds as functions of arrays: the problem, the input and the picks of each."""
 
 from dataclasses import dataclass
 from itertools import permutations
@@ -10,14 +10,14 @@ from scipy.stats import chi2
 
 from skbandit.selection._rounds import (
     MASKED,
-    POST_NEXT_BEST,
-    POST_RANDOM,
+    PUBLISHED_NEXT_BEST,
+    PUBLISHED_RANDOM,
     last_to_first,
     replace_at_random,
     run_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._rule import NOBODY
+from skbandit.selection.reductions._rule import NO_AD
 
 ALARM = 1e-4
 """Probability, for another seed, that a correct implementation fails a comparison by chance."""
@@ -35,7 +35,7 @@ class Ranking:
 
     def choose(self, answers, allowed):
         lowest = np.where(allowed, self.scores, np.inf).argmin(axis=1)
-        return np.where(allowed.any(axis=1), lowest, NOBODY)
+        return np.where(allowed.any(axis=1), lowest, NO_AD)
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Learner:
 
 def train(learner, costs, scheme, **options):
     n, n_ads = costs.shape
-    options = {"n_rounds": 3, "told_from": None, "folds": None} | options
+    options = {"n_rounds": 3, "mask_features_from": None, "folds": None} | options
     rows = options.pop("X", np.arange(n, dtype=float)[:, None])
     available = options.pop("available", np.ones((n, n_ads), dtype=bool))
     n_choices = options.pop("n_choices", np.full(n, options["n_rounds"]))
@@ -84,16 +84,16 @@ def test_masked_rounds_stay_within_what_is_available():
     assert last.tolist() == [[False] * 4, [False, False, True, True], [False] * 4]
 
 
-def test_rows_leave_after_as_many_rounds_as_they_are_asked_for():
+def test_rows_leave_after_the_number_of_rounds_they_need():
     learner = Learner([[0, 1, 2, 3]] * 3)
     train(learner, COSTS, MASKED, n_choices=np.array([1, 3, 2]))
     taking_part = [allowed.any(axis=1).tolist() for _, _, allowed, _ in learner.given]
     assert taking_part == [[True, True, True], [False, True, True], [False, True, False]]
 
 
-def test_the_post_makes_duplicates_worthless_and_the_rest_worth_something():
+def test_published_rounds_make_duplicates_worthless_and_the_rest_worth_something():
     learner = Learner([[3, 2, 1, 0], [3, 2, 1, 0], [0, 1, 1, 1]])
-    train(learner, COSTS, POST_RANDOM)
+    train(learner, COSTS, PUBLISHED_RANDOM)
     shifted = COSTS - [[3.0], [7.0], [0.0]]  # the least shift that leaves nothing positive
     for (_, costs, allowed, _), chosen in zip(learner.given, ([], [3], [3]), strict=True):
         expected = shifted.copy()
@@ -104,7 +104,7 @@ def test_the_post_makes_duplicates_worthless_and_the_rest_worth_something():
 
 def test_next_best_replaces_within_the_round():
     learner = Learner([[3, 2, 1, 0], [3, 2, 1, 0], [0, 1, 1, 1]])
-    train(learner, COSTS, POST_NEXT_BEST)
+    train(learner, COSTS, PUBLISHED_NEXT_BEST)
     zero = [np.flatnonzero((costs == 0).all(axis=0)).tolist() for _, costs, _, _ in learner.given]
     assert zero == [[], [3], [2, 3]]
 
@@ -112,32 +112,32 @@ def test_next_best_replaces_within_the_round():
 def test_an_unobserved_cost_stays_so():
     costs = np.array([[np.nan, 2.0, 1.0], [np.nan, -1.0, 0.0]])
     learner = Learner([[0, 1, 2]])
-    train(learner, costs, POST_RANDOM, n_rounds=1)
+    train(learner, costs, PUBLISHED_RANDOM, n_rounds=1)
     np.testing.assert_array_equal(learner.given[0][1], [[np.nan, 0, -1], [np.nan, -1, 0]])
 
 
-@pytest.mark.parametrize("scheme", [MASKED, POST_NEXT_BEST])
+@pytest.mark.parametrize("scheme", [MASKED, PUBLISHED_NEXT_BEST])
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
 def test_chosen_ads_are_features_of_later_rounds(scheme, kind):
     learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3], [0, 0, 0, 0]])
     rows = kind(np.arange(3.0)[:, None])
-    rules = train(learner, COSTS, scheme, told_from=1, X=rows)
+    rules = train(learner, COSTS, scheme, mask_features_from=1, X=rows)
     seen = [X.toarray() if issparse(X) else X for X, *_ in learner.given]
     assert [X.shape[1] for X in seen] == [1, 5, 5]
     assert (seen[1][:, 1:] == [0, 1, 0, 0]).all()
     assert (seen[2][:, 1:] == [1, 1, 0, 0]).all()
-    picks = run_rounds(rules, rows, np.ones((3, 4), bool), scheme, told_from=1)
+    picks = run_rounds(rules, rows, np.ones((3, 4), bool), scheme, mask_features_from=1)
     assert (picks == [1, 0, 2]).all()
 
 
 def test_ads_that_are_not_available_are_features_too():
     learner = Learner([[2, 1, 3, 4], [1, 0, 2, 3]])
     available = np.array([[1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=bool)
-    rules = train(learner, COSTS, MASKED, told_from=0, available=available, n_rounds=2)
+    rules = train(learner, COSTS, MASKED, mask_features_from=0, available=available, n_rounds=2)
     first, second = (X[:, 1:] for X, *_ in learner.given)
     assert (first == ~available).all()
     assert (second == ~available | np.array([0, 1, 0, 0], dtype=bool)).all()
-    picks = run_rounds(rules, np.zeros((3, 1)), available, MASKED, told_from=0)
+    picks = run_rounds(rules, np.zeros((3, 1)), available, MASKED, mask_features_from=0)
     assert (picks[:, 0] == 1).all()
 
 
@@ -169,29 +169,29 @@ def test_what_the_schemes_pick():
     rules = [rule([0, 1, 2]), rule([0, 2, 1]), rule([0, 1, 2])]
 
     def run(scheme):
-        return run_rounds(rules, X, all_of_three, scheme, told_from=None).tolist()
+        return run_rounds(rules, X, all_of_three, scheme, mask_features_from=None).tolist()
 
     assert run(MASKED) == [[0, 2, 1]]
-    assert run(POST_NEXT_BEST) == [[0, 2, 1]]
-    assert run(POST_RANDOM) == [[0, 0, 0]]
+    assert run(PUBLISHED_NEXT_BEST) == [[0, 2, 1]]
+    assert run(PUBLISHED_RANDOM) == [[0, 0, 0]]
 
 
-@pytest.mark.parametrize("scheme", [MASKED, POST_NEXT_BEST])
-def test_nobody_is_picked_when_all_are_chosen(scheme):
+@pytest.mark.parametrize("scheme", [MASKED, PUBLISHED_NEXT_BEST])
+def test_no_ad_is_picked_when_all_are_chosen(scheme):
     available = np.array([[True, False, True], [False] * 3])
     rules = [rule([0, 1, 2])] * 3
-    picks = run_rounds(rules, np.zeros((2, 1)), available, scheme, told_from=None)
-    assert picks.tolist() == [[0, 2, NOBODY], [NOBODY] * 3]
+    picks = run_rounds(rules, np.zeros((2, 1)), available, scheme, mask_features_from=None)
+    assert picks.tolist() == [[0, 2, NO_AD], [NO_AD] * 3]
 
 
 # --- duplicates replaced at random ----------------------------------------------------------
 
 
 def test_distinct_picks_come_first_in_their_order():
-    picks = np.array([[2, 2, 0], [1, NOBODY, NOBODY], [3, 1, 0]])
+    picks = np.array([[2, 2, 0], [1, NO_AD, NO_AD], [3, 1, 0]])
     available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
     found = replace_at_random(picks, available, 3, np.random.RandomState(0))
-    assert found.tolist() == [[2, 0, 3], [1, 2, NOBODY], [3, 1, 0]]
+    assert found.tolist() == [[2, 0, 3], [1, 2, NO_AD], [3, 1, 0]]
 
 
 def test_replacements_are_drawn_evenly():
@@ -205,5 +205,5 @@ def test_replacements_are_drawn_evenly():
 
 
 def test_last_to_first():
-    ranking = np.array([[3, 1, 2], [0, NOBODY, NOBODY], [2, 1, NOBODY]])
-    assert last_to_first(ranking).tolist() == [[2, 1, 3], [0, NOBODY, NOBODY], [1, 2, NOBODY]]
+    ranking = np.array([[3, 1, 2], [0, NO_AD, NO_AD], [2, 1, NO_AD]])
+    assert last_to_first(ranking).tolist() == [[2, 1, 3], [0, NO_AD, NO_AD], [1, 2, NO_AD]]

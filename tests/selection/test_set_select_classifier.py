@@ -22,15 +22,19 @@ from tests.selection.tabular import LEARNER, lowest, masks, population
 REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
 VARIANTS = {
     "masked": {},
-    "masked, not told": {"include_chosen": False},
-    "masked, told": {"include_chosen": True},
+    "masked, blind": {"include_chosen": False},
+    "masked, sees": {"include_chosen": True},
     "in sample": {"cross_fit": None},
-    "in sample, not told": {"cross_fit": None, "include_chosen": False},
+    "in sample, blind": {"cross_fit": None, "include_chosen": False},
     "in sample, holes": {"cross_fit": None, "holes": True},
     "holes": {"holes": True},
     "no holes": {"holes": False},
-    "post, told": {"method": "post", "include_chosen": True},
-    "post in sample, told": {"method": "post", "include_chosen": True, "cross_fit": None},
+    "published, sees": {"method": "published", "include_chosen": True},
+    "published in sample, sees": {
+        "method": "published",
+        "include_chosen": True,
+        "cross_fit": None,
+    },
 }
 
 
@@ -74,7 +78,7 @@ def test_optimal_among_the_ads_available(reduction, holes):
     assert (np.sort(chosen, axis=1) == np.sort(lowest(f, available, 3), axis=1)).all()
 
 
-def test_the_filter_tree_is_told_which_ads_compete():
+def test_the_filter_tree_sees_which_ads_compete():
     """Who wins the final depends on who is available, and X says nothing of that."""
     every_mask = np.array(list(product([False, True], repeat=4)))[1:]
     f = np.array([0.0, 10.0, 5.0, 20.0])
@@ -99,7 +103,7 @@ def problems(draw):
     m = draw(st.integers(1, n_ads))
     options = {
         "reduction": draw(st.sampled_from(REDUCTIONS)),
-        "method": draw(st.sampled_from(["masked", "post"])),
+        "method": draw(st.sampled_from(["masked", "published"])),
         "dedup": draw(st.sampled_from(["next_best", "random"])),
         "include_chosen": draw(st.sampled_from(["auto", True, False])),
         "cross_fit": draw(st.sampled_from([None, 2, 5])),
@@ -149,7 +153,7 @@ def test_one_round_is_the_reduction(data):
     np.testing.assert_allclose(both.predict_costs(X), regression.predict_costs(X))
 
 
-@pytest.mark.parametrize("method", ["masked", "post"])
+@pytest.mark.parametrize("method", ["masked", "published"])
 @pytest.mark.parametrize("dedup", ["next_best", "random"])
 def test_fewer_ads_are_the_first_of_more(data, method, dedup):
     X, costs = data
@@ -180,8 +184,8 @@ def test_what_auto_means(data):
     assert (few.holes_, few.n_rounds_, few.include_chosen_) == (False, 3, True)
     assert (many.holes_, many.n_rounds_) == (True, 2)
     assert not fitted(n_select=4, n_rounds=4).holes_
-    assert not fitted(n_select=4, method="post").holes_
-    assert not fitted(n_select=3, method="post").include_chosen_
+    assert not fitted(n_select=4, method="published").holes_
+    assert not fitted(n_select=3, method="published").include_chosen_
     assert not fitted(n_select=3, reduction="weighted_all_pairs").include_chosen_
     assert not many.fit(X, costs, available=np.ones(costs.shape, bool)).holes_
 
@@ -197,29 +201,29 @@ def test_holes_leave_out_the_same_ads_whatever_is_asked_first(data):
     assert paid[:2].mean() < paid[-2:].mean()
 
 
-def test_verbatim_post_fills_up_at_random(data):
+def test_published_rounds_fill_up_at_random(data):
     """With one constant answer in every round there is one ad, and random others."""
     X, _ = data
     costs = np.tile([-1.0, -5.0, -1.0, -1.0, -1.0, -1.0], (80, 1))
-    verbatim = SetSelectClassifier(n_select=2, method="post", dedup="random", random_state=0)
+    verbatim = SetSelectClassifier(n_select=2, method="published", dedup="random", random_state=0)
     chosen = verbatim.fit(X, costs).predict(X)
     assert (chosen[:, 0] == 1).all()
     replaced = chosen[:, 1]
     assert set(replaced) <= {0, 2, 3, 4, 5}
 
 
-def test_post_needs_no_sign_of_costs(data):
+def test_published_rounds_need_no_sign_of_costs(data):
     """A shift common to all ads of a row changes nothing once costs are shifted."""
     X, costs = data
-    post = SetSelectClassifier(n_select=3, method="post", random_state=0)
-    up = post.fit(X, costs + 100).predict(X)
-    more = post.fit(X, costs + 100 + np.abs(X[:, :1])).predict(X)
+    published = SetSelectClassifier(n_select=3, method="published", random_state=0)
+    up = published.fit(X, costs + 100).predict(X)
+    more = published.fit(X, costs + 100 + np.abs(X[:, :1])).predict(X)
     assert (up == more).all()
 
 
 def test_cross_fitting_is_left_out_where_it_does_harm(data):
     X, costs = data
-    options = {"n_select": 3, "method": "post", "random_state": 0}
+    options = {"n_select": 3, "method": "published", "random_state": 0}
     one = SetSelectClassifier(cross_fit=5, **options).fit(X, costs).predict(X)
     other = SetSelectClassifier(cross_fit=None, **options).fit(X, costs).predict(X)
     assert (one == other).all()
@@ -238,7 +242,7 @@ def test_n_jobs_changes_nothing(data):
 
 def test_pickle(data):
     X, costs = data
-    for options in ({"holes": True}, {"method": "post", "dedup": "random"}):
+    for options in ({"holes": True}, {"method": "published", "dedup": "random"}):
         selector = SetSelectClassifier(n_select=3, random_state=0, **options).fit(X, costs)
         again = pickle.loads(pickle.dumps(selector))
         assert (again.predict(X) == selector.predict(X)).all()
@@ -246,7 +250,7 @@ def test_pickle(data):
 
 def test_costs_are_predicted_where_one_fit_serves_all_rounds(data):
     for reduction in REDUCTIONS:
-        for options in ({}, {"include_chosen": True}, {"method": "post"}):
+        for options in ({}, {"include_chosen": True}, {"method": "published"}):
             selector = SetSelectClassifier(n_select=2, reduction=reduction, **options)
             expected = reduction in ("regression", "one_vs_rest") and not options
             assert hasattr(selector, "predict_costs") == expected
@@ -269,8 +273,8 @@ def test_frames_pipeline_search_and_routed_availability(data):
         search = GridSearchCV(chain, grid, cv=3).fit(X, y, available=available)
         assert search.best_params_["setselectclassifier__estimator__C"] == 1.0
         chosen = search.best_estimator_.predict(X, available=available)
-        told = cross_validate(chain, X, y, cv=3, params={"available": available})
-    assert np.isfinite(told["test_score"]).all()
+        scores = cross_validate(chain, X, y, cv=3, params={"available": available})
+    assert np.isfinite(scores["test_score"]).all()
     for row, labels in enumerate(chosen):
         assert available.iloc[row][list(labels)].all()
 
@@ -291,10 +295,11 @@ def test_learners_see_missing_values_if_they_can(data):
         ({"n_select": 0}, "n_select"),
         ({"n_select": 2, "n_rounds": 1}, "n_rounds=1 must be at least n_select=2 and at most 6"),
         ({"n_rounds": 7}, "n_rounds=7 must be"),
-        ({"n_rounds": 3, "holes": True}, "no n_rounds"),
+        ({"n_rounds": 3, "holes": True}, "n_rounds=3 has no meaning with holes=True"),
         ({"estimator": Ridge()}, "Ridge is a regressor"),
         ({"reduction": "csoaa"}, "reduction"),
         ({"method": "greedy"}, "method"),
+        ({"method": "post"}, "'published'"),
         ({"cross_fit": 1}, "cross_fit"),
         ({"dedup": "none"}, "dedup"),
         ({"holes": "sometimes"}, "holes"),
@@ -320,7 +325,7 @@ def test_wrong_data_are_named(data):
         selector.fit(X, costs, available=np.ones((80, 5), bool))
     few = np.ones(costs.shape, bool)
     few[3, 1:] = False
-    with pytest.raises(ValueError, match="Row 3 has 1 available ads, n_select is 2"):
+    with pytest.raises(ValueError, match="Row 3 has 1 available ads, but n_select is 2"):
         selector.predict(X, available=few)
     hidden = costs.copy()
     hidden[5] = np.nan

@@ -19,16 +19,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import SetSelectClassifier
 from skbandit.selection import logged_costs
-from skbandit.selection._logged_costs import Shown, doubly_robust
+from skbandit.selection._logged_costs import LoggedSlates, doubly_robust
 from skbandit.selection._rounds import (
     MASKED,
-    POST_NEXT_BEST,
-    POST_RANDOM,
+    PUBLISHED_NEXT_BEST,
+    PUBLISHED_RANDOM,
     last_to_first,
     replace_at_random,
     run_rounds,
 )
-from skbandit.selection.reductions._rule import NOBODY
+from skbandit.selection.reductions._rule import NO_AD
 
 ALARM = 1e-4
 
@@ -44,7 +44,7 @@ class Arbitrary:
 
     def choose(self, answers, allowed):
         lowest = np.where(allowed, answers, np.inf).argmin(axis=1)
-        return np.where(allowed.any(axis=1), lowest, NOBODY)
+        return np.where(allowed.any(axis=1), lowest, NO_AD)
 
 
 def set_regret(f, chosen):
@@ -77,7 +77,7 @@ def worlds(draw):
 
 def run(rules, f, scheme):
     everything = np.ones(f.shape, dtype=bool)
-    return run_rounds(rules, np.zeros((len(f), 1)), everything, scheme, told_from=None)
+    return run_rounds(rules, np.zeros((len(f), 1)), everything, scheme, mask_features_from=None)
 
 
 @settings(max_examples=200, deadline=None)
@@ -103,7 +103,7 @@ def test_leaving_out_costs_at_most_the_regret_of_the_holes(world):
     assert set_regret(f, kept) <= round_regrets(-f, holes, masked=True) + 1e-9
 
 
-@pytest.mark.parametrize("scheme", [POST_RANDOM, POST_NEXT_BEST])
+@pytest.mark.parametrize("scheme", [PUBLISHED_RANDOM, PUBLISHED_NEXT_BEST])
 @settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_the_post_needs_costs_that_are_not_positive(scheme, world):
@@ -117,7 +117,7 @@ def test_the_post_needs_costs_that_are_not_positive(scheme, world):
 def test_without_a_shift_the_bound_of_the_post_fails():
     f = np.array([[0.31, -0.42, 0.7]])
     rules = [Arbitrary(np.array([[1.0, 0.0, 1.0]]))] * 2  # both rounds answer the second ad
-    picks = run(rules, f, POST_RANDOM)
+    picks = run(rules, f, PUBLISHED_RANDOM)
     assert round_regrets(f, picks, masked=False) == 0.0
     everything = np.ones((1, 3), bool)
     regrets = {
@@ -130,7 +130,7 @@ def test_without_a_shift_the_bound_of_the_post_fails():
     assert round_regrets(f, run(rules, f, MASKED), masked=True) == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("method", ["masked", "post"])
+@pytest.mark.parametrize("method", ["masked", "published"])
 def test_costs_of_either_sign_are_learned(method):
     costs = np.tile([0.31, -0.42, 0.7], (6, 1))
     selector = SetSelectClassifier(
@@ -158,7 +158,7 @@ def test_expected_costs_are_the_true_ones(seed, n_ads):
         return logged_costs([a], [f[a]], [p[a]], ads=range(n_ads)).to_numpy()
 
     def dr(a):
-        shown = Shown(np.array([0]), np.array([a]), f[[a]], p[[a]], 1, n_ads)
+        shown = LoggedSlates(np.array([0]), np.array([a]), f[[a]], p[[a]], 1, n_ads)
         return doubly_robust(shown, mu[None])  # whatever mu is, if it has not seen the row
 
     np.testing.assert_allclose(expectation(ips, f, p), f)
@@ -185,7 +185,7 @@ def test_expected_costs_of_slates_are_the_true_ones(seed):
         s = np.array(slate)
         found = logged_costs([slate], [f[s]], [inclusion[s]], ads=range(4))
         ips += probability * found.to_numpy()[0]
-        shown = Shown(np.zeros(2, int), s, f[s], inclusion[s], 1, 4)
+        shown = LoggedSlates(np.zeros(2, int), s, f[s], inclusion[s], 1, 4)
         dr += probability * doubly_robust(shown, mu[None])[0]
     np.testing.assert_allclose(ips, f)
     np.testing.assert_allclose(dr, f)
@@ -207,7 +207,7 @@ def test_mean_costs_over_many_logs(method):
         if method == "offset":  # costs between -2 and 2, always: the midrange is 0
             action, cost, chance = np.r_[action, 0, 0], np.r_[cost, -2, 2], np.r_[chance, 1, 1]
         found = logged_costs(
-            action, cost, chance, method=method, X=X, model=Ridge(), cv=3,
+            action, cost, chance, method=method, X=X, reward_model=Ridge(), cv=3,
             ads=range(n_ads), random_state=t,
         )  # fmt: skip
         error[t] = (found.to_numpy()[:n] - f).mean(axis=0)

@@ -1,7 +1,8 @@
-"""Cost-sensitive classification by simpler learners: which of n ads costs least.
+"""Reductions of cost-sensitive classification (which of n ads costs least) to simpler learners.
 
-Each takes any learner of scikit-learn that takes sample weights, full cost matrices with or without
-holes, and which ads are available in a row. `skbandit.SetSelectClassifier` chooses sets by them.
+Each accepts any scikit-learn learner that takes sample weights, cost matrices with or without
+unobserved entries, and the ads available per row. `skbandit.SetSelectClassifier` chooses sets with
+them.
 """
 
 from skbandit.selection.reductions._estimators import (

@@ -1,10 +1,10 @@
-"""Weighted all-pairs: a classifier for each pair of ads, and the ad that wins most often.
+"""Weighted all-pairs: one classifier per pair of ads; the ad that wins most often is chosen.
 
 Beygelzimer, Dani, Hayes, Langford & Zadrozny (2005), "Error limiting reductions between
-classification tasks". A pair's examples weigh |c_i - c_j|, the plain difference, under which the
-best answer is the ad of lower *expected* cost whatever the distribution: the best classifiers
-agree with the whole order of the ads, and so serve every set size and every mask. (The paper's
-transformed weights bound the error of the best ad alone.)
+classification tasks". The examples of a pair have the weights |c_i - c_j|, plain differences. The
+best prediction is then the ad of lower *expected* cost, whatever the distribution, so the best
+classifiers agree with the order of all ads and serve every set size and every mask. (The paper's
+transformed weights bound the error of the best ad only.)
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection.reductions._binary import learn_preference, says_first
-from skbandit.selection.reductions._rule import NOBODY
+from skbandit.selection.reductions._rule import NO_AD, learn_preference, prefers_first
 
 
 @dataclass(frozen=True)
@@ -28,27 +27,24 @@ class AllPairs:
     Parameters
     ----------
     matches : tuple of classifiers
-        One for each pair i < j, in lexicographic order.
+        One per pair i < j, in lexicographic order.
     """
 
     matches: tuple[Any, ...]
 
     def respond(self, X: Any) -> np.ndarray:
         """Where i beats j, bool (n, K (K - 1) / 2)."""
-        answers = np.empty((X.shape[0], len(self.matches)), dtype=bool)
-        for j, match in enumerate(self.matches):
-            answers[:, j] = says_first(match, X)
-        return answers
+        return prefers_first(self.matches, X)
 
-    def choose(self, answers: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """The ad that beats most of the others allowed; ties go to the first."""
+    def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The allowed ad that beats most of the others; ties go to the first."""
         wins = np.zeros(allowed.shape, dtype=np.int32)
-        for (i, j), first_wins in zip(_pairs(allowed.shape[1]), answers.T, strict=True):
+        for (i, j), first_wins in zip(_pairs(allowed.shape[1]), responses.T, strict=True):
             met = allowed[:, i] & allowed[:, j]
             wins[:, i] += met & first_wins
             wins[:, j] += met & ~first_wins
         most = np.where(allowed, wins, -1).argmax(axis=1)
-        return np.where(allowed.any(axis=1), most, NOBODY)
+        return np.where(allowed.any(axis=1), most, NO_AD)
 
 
 def learn_all_pairs(
@@ -74,4 +70,5 @@ def learn_all_pairs(
 
 
 def _pairs(n_ads: int) -> Iterator[tuple[int, int]]:
+    """Pairs i < j in lexicographic order."""
     return combinations(range(n_ads), 2)

@@ -1,4 +1,4 @@
-"""The reductions as estimators: plumbing around one function each."""
+"""The reductions as estimators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skbandit.selection.reductions._mixin import ReducedMixin
-from skbandit.selection.reductions._registry import reduction
+from skbandit.selection.reductions._mixin import ReductionMixin
+from skbandit.selection.reductions._registry import bind_learner
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, fit_context
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class CostSensitiveClassifier(ReducedMixin, BaseEstimator):
-    """The ad of least expected cost for each row: a set selector for sets of one.
+class CostSensitiveClassifier(ReductionMixin, BaseEstimator):
+    """Chooses the ad of lowest expected cost per row: a set selector for sets of one.
 
-    Subclasses name their reduction.
+    Subclasses set `_reduction`, the name of their reduction.
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True, "fill": True}
@@ -46,18 +46,18 @@ class CostSensitiveClassifier(ReducedMixin, BaseEstimator):
         available: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> CostSensitiveClassifier:
-        """Learn which ad costs least.
+        """Learn which ad costs least per row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, of numbers.
+            Training rows of numbers.
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs, lower is better; nan is not observed. The columns of a DataFrame name the
-            ads. Entries that a sparse matrix does not hold are costs of 0.
+            ads. Implicit zeros of a sparse matrix are costs of 0.
         available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen, in the order of y or, a DataFrame, by column label. Costs
-            of the others count as not observed.
+            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
+            label. Costs of the other ads count as not observed.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -67,24 +67,24 @@ class CostSensitiveClassifier(ReducedMixin, BaseEstimator):
         """
         with atomic_fit(self) as draft:
             read = draft._read_examples(X, y, available, sample_weight)
-            learn = reduction(draft._reduction, draft.estimator, draft.n_jobs)
+            learn = bind_learner(draft._reduction, draft.estimator, draft.n_jobs)
             draft._rules = (learn(read.X, read.costs, read.available, read.weight),)
         return self
 
     def predict(  # type: ignore[override]
         self, X: Any, *, available: Any = None, fill: Any = None
     ) -> np.ndarray:
-        """Choose an ad for each row.
+        """Choose one ad per row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen, in the order of `ads_` or, a DataFrame, by column label;
-            None is all.
+            Which ads may be chosen; columns in the order of `ads_` or, for a DataFrame, matched
+            by label. None means all.
         fill : label, default=None
-            What stands for an ad where none is available; None makes that an error.
+            Marker for rows without an available ad; with None, such rows are an error.
 
         Returns
         -------
@@ -99,43 +99,44 @@ class CostSensitiveClassifier(ReducedMixin, BaseEstimator):
 
 
 class FilterTreeClassifier(CostSensitiveClassifier):
-    """Finds the ad of least cost by a knock-out tournament of binary classifiers.
+    """Finds the ad of lowest cost by a knock-out tournament of binary classifiers.
 
-    In each match two ads meet, and a classifier says from the row which one is cheaper; it was
-    trained on the rows in which these two met, each counting as much as their costs differ [1]_.
-    There are n_ads - 1 matches. Ads that are not available do not take part.
+    In each of the n_ads - 1 matches, a classifier predicts from the row which of two ads is
+    cheaper. It is trained on the rows in which these two meet, weighted by the difference of their
+    costs [1]_. Unavailable ads do not take part.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Cloned for every match; its `fit` must take `sample_weight`, unless all costs differ by
-        the same amount. None is ``LogisticRegression(max_iter=1000)``.
+        Cloned for each match; its `fit` must take `sample_weight`, unless all costs differ by
+        the same amount. None means ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
-        Matches of a round of the tournament that are learned at the same time.
+        Number of matches of a tournament round that are learned in parallel.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    WeightedAllPairsClassifier : Every ad meets every other.
+    WeightedAllPairsClassifier : Compares every pair of ads.
     skbandit.SetSelectClassifier : Chooses several ads, by this or another reduction.
-    skbandit.selection.logged_costs : Costs from logs; ``method="offset"`` makes this the offset
+    skbandit.selection.logged_costs : Costs from logs; with ``method="offset"`` this is the offset
         tree.
 
     Notes
     -----
-    The winner's regret is at most the sum of the importance-weighted regrets of all matches.
+    The regret of the winner is at most the sum of the importance-weighted regrets of all
+    matches.
 
-    A match learns only about the ads that reach it in training. So pass `available` to `fit` as
-    it is to be expected at prediction: ads that rarely got far are not well judged there, once
-    the better ones are gone.
+    A match learns only about the ads that reach it in training. So pass to `fit` an `available`
+    like that expected at prediction: ads that rarely got far in training are poorly judged once
+    the better ones are missing.
 
     References
     ----------
@@ -155,40 +156,40 @@ class FilterTreeClassifier(CostSensitiveClassifier):
 
 
 class WeightedAllPairsClassifier(CostSensitiveClassifier):
-    """Finds the ad of least cost by a binary classifier for every pair of ads.
+    """Finds the ad of lowest cost by one binary classifier per pair of ads.
 
-    A pair's classifier says from the row which of the two is cheaper; it was trained on the rows
-    where both were available, each counting as much as their costs differ. The available ad that
-    beats most of the other available ones is chosen; ties go to the first [1]_.
+    The classifier of a pair predicts from the row which of the two is cheaper. It is trained on the
+    rows where both are available, weighted by the difference of their costs. The available ad that
+    beats most of the other available ads is chosen; ties go to the first [1]_.
 
     Parameters
     ----------
     estimator : classifier, default=None
         Cloned for each of the n_ads (n_ads - 1) / 2 pairs; its `fit` must take `sample_weight`,
-        unless all costs differ by the same amount. None is
+        unless all costs differ by the same amount. None means
         ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
-        Pairs learned at the same time.
+        Number of pairs learned in parallel.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    FilterTreeClassifier : Needs n_ads - 1 classifiers only.
+    FilterTreeClassifier : Needs only n_ads - 1 classifiers.
     skbandit.SetSelectClassifier : Chooses several ads, by this or another reduction.
 
     Notes
     -----
-    The weights are plain differences of costs: then the best classifiers order *all* ads by
-    their expected costs, which is what choosing several of them, or among fewer of them, needs.
-    The paper transforms costs first, for a bound on the error of the best ad alone.
+    The weights are plain differences of costs. So the best classifiers order *all* ads by their
+    expected costs, as is needed to choose several ads or to choose among fewer ads. The paper
+    first transforms costs, for a bound on the error of the best ad only.
 
     References
     ----------
@@ -209,29 +210,30 @@ class WeightedAllPairsClassifier(CostSensitiveClassifier):
 
 
 class OneVsRestCostClassifier(CostSensitiveClassifier):
-    """Finds the ad of least cost by a probabilistic classifier for each ad.
+    """Finds the ad of lowest cost by one probabilistic classifier per ad.
 
-    An ad's classifier says how probably the ad is good. For costs between low and high, a row
-    trains it as good with weight (high - cost) / (high - low) and as bad with the rest, so that
-    the probability, read backwards, is the expected cost. The lowest is chosen.
+    The classifier of an ad predicts the probability that the ad is good. With costs between low
+    and high, a row is an example of "good" with weight (high - cost) / (high - low) and of "bad"
+    with the rest, so that the probability converts to the expected cost. The ad with the lowest
+    is chosen.
 
     Parameters
     ----------
     estimator : classifier, default=None
         Cloned for each ad; it must have `predict_proba`, and its `fit` must take
-        `sample_weight`, unless each ad's costs have two values only. None is
+        `sample_weight`, unless the costs of each ad have only two values. None means
         ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
-        Ads learned at the same time.
+        Number of ads learned in parallel.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
@@ -240,8 +242,8 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
 
     Notes
     -----
-    Predicted costs are as good as the probabilities are calibrated. They lie between the lowest
-    and the highest cost observed of the ad; a single outlier stretches that range.
+    Predicted costs are only as good as the calibration of the probabilities. They lie between the
+    lowest and the highest observed cost of the ad; a single outlier stretches that range.
 
     Examples
     --------
@@ -263,29 +265,30 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
 
 
 class RegressionCostClassifier(CostSensitiveClassifier):
-    """Finds the ad of least cost by regression.
+    """Finds the ad of lowest cost by regression.
 
     Parameters
     ----------
     estimator : regressor or classifier, default=None
-        Predicts costs: a multi-output regressor at once if all are observed, any other in a
-        clone for each ad, trained on the rows where its cost was observed. A classifier with
-        `predict_proba` does for costs of a few values. None is ``Ridge()``.
+        Predicts costs. A multi-output regressor is fitted once if all costs are observed;
+        otherwise, and for any other regressor, one clone per ad is fitted to the rows where its
+        cost is observed. A classifier with `predict_proba` can be used for costs with few distinct
+        values. None means ``Ridge()``.
     n_jobs : int, default=None
-        Ads learned at the same time, where each is learned separately.
+        Number of ads learned in parallel, if each is learned separately.
 
     Attributes
     ----------
     ads_ : ndarray of shape (n_ads,)
-        Labels of the ads: column names of y, else 0, 1, ...
+        Labels of the ads: column names of y, otherwise 0, 1, ...
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had any that are all strings.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    skbandit.RegressionSetSelector : Chooses several ads in this way, new ones among them.
+    skbandit.RegressionSetSelector : Chooses several ads in this way, including new ones.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What selectors by cost-sensitive reductions share: what they read, and choosing in blocks."""
+"""Base of the selectors by cost-sensitive reductions: reading input, choosing in blocks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from skbandit.selection._costs import (
     read_available,
     read_costs,
 )
-from skbandit.selection._m_lowest import UNCACHED
+from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._mixin import SetSelectorMixin
 from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
-from skbandit.selection.reductions._rule import Rule
+from skbandit.selection.reductions._rule import CostSensitiveRule
 from skbandit.utils._validation import check_row_weights
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What there is to learn from.
+    """Checked training data.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Examples:
     costs : ndarray of shape (n, K)
         nan where not observed or not available.
     available : ndarray of bool, shape (n, K)
-        Which ads could be chosen.
+        Which ads could be chosen in each row.
     weight : ndarray of shape (n,)
-        Row weights, all above 0.
+        Positive row weights.
     """
 
     X: Any
@@ -47,50 +47,52 @@ class Examples:
     weight: np.ndarray
 
 
-def _has_costs(selector: ReducedMixin) -> bool:
+def _has_costs(selector: ReductionMixin) -> bool:
+    """Whether `selector` predicts costs; raise AttributeError otherwise."""
     if selector._predicts_costs:
         return True
     raise AttributeError(
         f"{type(selector).__name__} predicts costs only if its reduction does and one fit serves "
-        f"all rounds; not with these parameters: {selector!r}."
+        f"all rounds, unlike with these parameters: {selector!r}."
     )
 
 
-class ReducedMixin(SetSelectorMixin, MetaEstimatorMixin):
-    """Chooses by the reduction `_reduction` to learners like `estimator`.
+class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
+    """Chooses by the reduction `_reduction` to the learner `estimator`.
 
     Subclasses set `_rules` in `fit`, and define `_reduction` and `_ranked`.
     """
 
     estimator: Any
-    _rules: tuple[Rule, ...]
+    _rules: tuple[CostSensitiveRule, ...]
 
     @property
     def _reduction(self) -> str:
-        """Which reduction, by name."""
+        """Name of the reduction."""
         raise NotImplementedError
 
     @property
     def _predicts_costs(self) -> bool:
-        """Whether there is a model of costs."""
+        """Whether costs are predicted, rather than compared."""
         return self._reduction in WITH_COSTS
 
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
-        """Positions of ads in some rows, (n_rows, n_select), best first; NOBODY once all are."""
+        """Positions of the chosen ads, (n_rows, n_select), best first; NO_AD if there are fewer."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._own_or_default()).input_tags
+        inner = get_tags(self._learner()).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         return tags
 
-    def _own_or_default(self) -> Any:
+    def _learner(self) -> Any:
+        """The learner as passed, or the default of the reduction."""
         return default_learner(self._reduction) if self.estimator is None else self.estimator
 
     def _read_X(self, X: Any, reset: bool) -> Any:
-        """Rows as arrays of numbers."""
-        finite = not get_tags(self._own_or_default()).input_tags.allow_nan
+        """Check rows of numbers."""
+        finite = not get_tags(self._learner()).input_tags.allow_nan
         return validate_data(
             self,
             X,
@@ -101,7 +103,7 @@ class ReducedMixin(SetSelectorMixin, MetaEstimatorMixin):
         )
 
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
-        """Check training data, and name the ads."""
+        """Check the training data and set `ads_`."""
         X = self._read_X(X, reset=True)
         costs = read_costs(y, available)
         n_rows = costs.shape[0]
@@ -109,30 +111,31 @@ class ReducedMixin(SetSelectorMixin, MetaEstimatorMixin):
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
         allowed = read_available(available, costs.ads, n_rows)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        used = np.flatnonzero(weight)  # rows of weight 0 are as if they were not there
+        used = np.flatnonzero(weight)  # rows of weight 0 count as absent
         costs = costs.of_rows(used)
         check_every_ad_observed(costs)
         self.ads_ = costs.ads
-        every = np.ones(costs.shape, dtype=bool)
-        mask = every if allowed is None else dense_rows(allowed, slice(None))[used]
+        everything = np.ones(costs.shape, dtype=bool)
+        mask = everything if allowed is None else dense_rows(allowed, slice(None))[used]
         return Examples(X[used], costs.dense(), mask, weight[used])
 
     def _choose(
         self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int
     ) -> np.ndarray:
+        """Choose block by block, to bound the memory of dense masks and responses."""
         X = self._read_X(X, reset=False)
         n_rows, n_ads = X.shape[0], len(self.ads_)
         chosen = np.empty((n_rows, n_select), dtype=np.intp)
-        for rows in gen_batches(n_rows, max(1, UNCACHED // (8 * n_ads))):
+        for rows in gen_batches(n_rows, max(1, REGRESSOR_BLOCK_BYTES // (8 * n_ads))):
             part = X[rows]
-            every = np.ones((part.shape[0], n_ads), dtype=bool)
-            allowed = every if available is None else dense_rows(available, rows)
+            everything = np.ones((part.shape[0], n_ads), dtype=bool)
+            allowed = everything if available is None else dense_rows(available, rows)
             chosen[rows] = self._ranked(part, allowed, n_select)
         return chosen
 
     @available_if(_has_costs)
     def predict_costs(self, X: Any) -> np.ndarray:
-        """Predict what each ad costs.
+        """Predict the cost of each ad.
 
         Parameters
         ----------
@@ -149,7 +152,7 @@ class ReducedMixin(SetSelectorMixin, MetaEstimatorMixin):
 
     @available_if(_has_costs)
     def decision_function(self, X: Any) -> np.ndarray:
-        """Predict minus the costs: higher is better.
+        """Predict the negative costs: higher is better.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
-"""One classifier an ad: the probability that it is good, read back as a cost.
+"""One classifier per ad: the probability that the ad is good, converted to a cost.
 
-With costs of an ad in [low, high], a row teaches "good" with weight (high - c) / (high - low) and
-"bad" with the rest. The best probability is then (high - E[c|x]) / (high - low), so a calibrated
-classifier yields the expected cost, whatever the distribution. Costs of two values only, such as
-clicks, give each row the one label that it has.
+With costs of an ad in [low, high], a row is an example of "good" with weight (high - c) / (high -
+low), and of "bad" with the rest. The best probability is then (high - E[c|x]) / (high - low), so a
+calibrated classifier yields the expected cost, whatever the distribution. If the cost has two
+values only, such as clicks, each row has a single label.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection._cost_models import Separate
-from skbandit.selection.reductions._binary import Constant, fit_binary
-from skbandit.selection.reductions._rule import Lowest
+from skbandit.selection._cost_models import PerAdModels
+from skbandit.selection.reductions._rule import ConstantPrediction, LowestCost, fit_binary
 
 
 @dataclass(frozen=True)
-class GoodOrBad:
-    """Costs read from the probability that an ad is good.
+class CostFromProbability:
+    """The expected cost of an ad, from the probability that it is good.
 
     Parameters
     ----------
     classifier : classifier
-        Of labels 0 (bad) and 1 (good).
+        Classifier of labels 0 (bad) and 1 (good).
     low, high : float
-        The costs that probabilities 1 and 0 stand for.
+        The costs that correspond to probabilities 1 and 0.
     """
 
     classifier: Any
@@ -49,10 +48,10 @@ def learn_one_vs_rest(
     *,
     learner: Any,
     n_jobs: int | None = None,
-) -> Lowest:
+) -> LowestCost:
     """Learn each ad from the rows where it is allowed and its cost is observed.
 
-    An ad that nobody can judge, for want of rows, is taken to cost the mean.
+    An ad without such rows is predicted to cost the mean over all ads.
     """
     known = allowed & ~np.isnan(costs)
     mean = float(costs[known].mean()) if known.any() else 0.0
@@ -60,19 +59,19 @@ def learn_one_vs_rest(
         delayed(_learn_ad)(learner, X[rows], costs[rows, a], weight[rows], mean)
         for a, rows in enumerate(map(np.flatnonzero, known.T))
     )
-    return Lowest(Separate(models))
+    return LowestCost(PerAdModels(models))
 
 
 def _learn_ad(learner: Any, X: Any, costs: np.ndarray, weight: np.ndarray, mean: float) -> Any:
     """Learn one ad from its own rows."""
     if not len(costs):
-        return Constant(mean)
+        return ConstantPrediction(mean)
     low, high = float(costs.min()), float(costs.max())
     if low == high:
-        return Constant(low)
+        return ConstantPrediction(low)
     goodness = (high - costs) / (high - low)
     good, bad = np.flatnonzero(goodness > 0), np.flatnonzero(goodness < 1)
     rows = np.concatenate([good, bad])
     share = np.concatenate([goodness[good], 1.0 - goodness[bad]])
     label = np.repeat([1, 0], [len(good), len(bad)])
-    return GoodOrBad(fit_binary(learner, X[rows], label, share * weight[rows]), low, high)
+    return CostFromProbability(fit_binary(learner, X[rows], label, share * weight[rows]), low, high)

@@ -1,6 +1,6 @@
-"""Regression: the ad with the lowest predicted cost.
+"""Regression: the ad of lowest predicted cost.
 
-Each ad learns from the rows where it is allowed and its cost is observed.
+Each ad is learned from the rows where it is allowed and its cost is observed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.selection._costs import Costs
-from skbandit.selection._learn_costs import learn_costs
-from skbandit.selection.reductions._rule import Lowest
+from skbandit.selection._cost_models import learn_costs
+from skbandit.selection._costs import CostMatrix
+from skbandit.selection.reductions._rule import LowestCost
 
 
 def learn_regression(
@@ -22,11 +22,11 @@ def learn_regression(
     *,
     learner: Any,
     n_jobs: int | None = None,
-) -> Lowest:
-    """Learn costs; an ad that nobody can judge, for want of rows, is taken to cost the mean."""
+) -> LowestCost:
+    """Learn costs; an ad without rows to learn from is predicted to cost the mean over all ads."""
     known = np.where(allowed, costs, np.nan)
     unseen = np.isnan(known).all(axis=0)
     known[:, unseen] = 0.0 if unseen.all() else np.nanmean(known)
-    table = Costs(known, None, np.arange(known.shape[1]))
+    matrix = CostMatrix(known, None, np.arange(known.shape[1]))
     weights = None if (weight == 1.0).all() else weight
-    return Lowest(learn_costs(learner, X, table, weights, n_jobs))
+    return LowestCost(learn_costs(learner, X, matrix, weights, n_jobs))

@@ -1,4 +1,4 @@
-"""What a cost-sensitive reduction learns: a rule that picks one of the ads that may be chosen."""
+"""The interface of a reduction, and the parts shared by several: costs, preferences, matches."""
 
 from __future__ import annotations
 
@@ -6,38 +6,43 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import clone
 
-NOBODY = -1
-"""Stands where no ad may be chosen."""
+from skbandit.selection._cost_models import weight_params
+
+NO_AD = -1
+"""Position that stands for no ad, where none may be chosen."""
 
 
-class Rule(Protocol):
+class CostSensitiveRule(Protocol):
     """A learned reduction.
 
-    What its learners answer does not depend on which ads may be chosen, so that the costly
-    part, `respond`, is done once for as many choices as are asked for on the same rows.
+    The responses of its learners do not depend on which ads may be chosen. So the costly part,
+    `respond`, is done once for any number of choices on the same rows.
     """
 
     def respond(self, X: Any) -> np.ndarray:
-        """What the learners answer, one row each row of X."""
+        """Responses of the learners, one row per row of X."""
         ...
 
-    def choose(self, answers: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """An ad for each row, by its answers, among those allowed (n, K); NOBODY if none is."""
+    def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """One of the allowed ads (n, K) per row, given the responses; NO_AD if none is allowed."""
         ...
 
 
 class Reduction(Protocol):
     """Learns a rule from costs c (n, K), lower is better, nan where not observed."""
 
-    def __call__(self, X: Any, costs: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> Rule:
+    def __call__(
+        self, X: Any, costs: np.ndarray, allowed: np.ndarray, weight: np.ndarray
+    ) -> CostSensitiveRule:
         """Learn from the ads allowed in each row, bool (n, K), with row weights (n,)."""
         ...
 
 
 @dataclass(frozen=True)
-class Lowest:
-    """The ad with the lowest predicted cost; ties go to the first.
+class LowestCost:
+    """The ad of lowest predicted cost; ties go to the first.
 
     Parameters
     ----------
@@ -51,7 +56,51 @@ class Lowest:
         """Predicted costs."""
         return self.model.costs(X)
 
-    def choose(self, answers: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """The lowest of the costs allowed."""
-        lowest = np.where(allowed, answers, np.inf).argmin(axis=1)
-        return np.where(allowed.any(axis=1), lowest, NOBODY)
+    def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The allowed ad of lowest cost."""
+        lowest = np.where(allowed, responses, np.inf).argmin(axis=1)
+        return np.where(allowed.any(axis=1), lowest, NO_AD)
+
+
+@dataclass(frozen=True)
+class ConstantPrediction:
+    """Predicts one value for all rows, where a learner had nothing to learn."""
+
+    value: float
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The value, repeated for each row."""
+        return np.full(X.shape[0], self.value)
+
+
+def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> Any:
+    """Learn labels 0 and 1; with a single label, predict it, and with no rows predict 1."""
+    if not len(label):
+        return ConstantPrediction(1.0)
+    if label.min() == label.max():
+        return ConstantPrediction(float(label[0]))
+    return clone(learner).fit(X, label, **weight_params(learner, weight))
+
+
+def learn_preference(learner: Any, X: Any, gain: np.ndarray, weight: np.ndarray) -> Any:
+    """Learn which of two ads is better: label 1 for the first, 0 for the second.
+
+    `gain` (n,) is the saving from choosing the first ad: the second's cost minus the first's. Rows
+    are weighted by the stake |gain|; rows without a stake, or with an unknown one (nan), are left
+    out. Stakes are divided by their mean, so that the learner's hyperparameters (such as its
+    regularisation) do not depend on the unit of costs.
+    """
+    stake = np.abs(np.nan_to_num(gain))
+    rows = np.flatnonzero(stake)
+    stake, weight = stake[rows], weight[rows]
+    if len(rows) and stake.min() < stake.max():
+        weight = weight * stake / np.average(stake, weights=weight)
+    return fit_binary(learner, X[rows], (gain[rows] > 0).astype(int), weight)
+
+
+def prefers_first(matches: tuple[Any, ...], X: Any) -> np.ndarray:
+    """Where each classifier learned by `learn_preference` prefers the first ad, (n, n_matches)."""
+    first_wins = np.empty((X.shape[0], len(matches)), dtype=bool)
+    for j, match in enumerate(matches):
+        first_wins[:, j] = np.asarray(match.predict(X)) == 1
+    return first_wins

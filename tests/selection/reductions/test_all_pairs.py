@@ -3,7 +3,7 @@ import pytest
 
 from skbandit.selection.reductions import WeightedAllPairsClassifier
 from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
-from skbandit.selection.reductions._rule import NOBODY
+from skbandit.selection.reductions._rule import NO_AD
 from tests.selection.tabular import LEARNER, lowest, masks, population
 
 
@@ -18,7 +18,7 @@ def test_the_best_classifiers_order_all_ads(n_ads):
         chosen = rule.choose(answers, left)
         assert (chosen == expected).all()
         left[np.arange(40), chosen] = False
-    assert (rule.choose(answers, left) == NOBODY).all()
+    assert (rule.choose(answers, left) == NO_AD).all()
 
 
 def test_optimal_among_the_ads_available():

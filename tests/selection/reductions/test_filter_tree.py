@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skbandit.selection.reductions import FilterTreeClassifier
 from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
-from skbandit.selection.reductions._rule import NOBODY
+from skbandit.selection.reductions._rule import NO_AD
 from tests.selection.tabular import LEARNER, lowest, masks, population
 
 
@@ -48,7 +48,7 @@ def test_the_winner_is_who_wins_the_tournament_among_those_present(drawn):
     expected, _ = tournament(field, answers)
     tree = FilterTree(tuple(answers))  # its matches are not asked
     chosen = tree.choose(np.array([answers], dtype=bool), np.array([allowed]))
-    assert chosen.tolist() == [NOBODY if expected is None else expected]
+    assert chosen.tolist() == [NO_AD if expected is None else expected]
 
 
 @given(answers_and_masks)

@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.selection._weights import weight_params
+from skbandit.selection._cost_models import weight_params
 
 W = np.array([1.0, 2.0])
 

@@ -1,0 +1,45 @@
+"""Registered reductions: requirements on learners, and one estimator per reduction."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+
+from skbandit.selection import reductions
+from skbandit.selection.reductions._registry import (
+    REDUCTIONS,
+    WITH_COSTS,
+    bind_learner,
+    default_learner,
+)
+
+
+def test_default_learners():
+    for name in REDUCTIONS:
+        expected = Ridge if name == "regression" else LogisticRegression
+        assert type(default_learner(name)) is expected
+        assert default_learner(name) is not default_learner(name)
+    assert type(default_learner("no reduction")) is LogisticRegression
+
+
+def test_reductions_that_predict_costs():
+    assert set(WITH_COSTS) == {"regression", "one_vs_rest"}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_learners_of_the_wrong_kind_are_refused(name):
+    if name == "regression":
+        bind_learner(name, Ridge())
+        bind_learner(name, LogisticRegression())
+        return
+    with pytest.raises(ValueError, match=f'Ridge is a regressor, but the reduction "{name}" needs'):
+        bind_learner(name, Ridge())
+    if name == "one_vs_rest":
+        with pytest.raises(ValueError, match="LinearSVC has no predict_proba"):
+            bind_learner(name, LinearSVC())
+    else:
+        bind_learner(name, LinearSVC())
+
+
+def test_every_reduction_has_an_estimator():
+    estimators = [getattr(reductions, name) for name in reductions.__all__]
+    assert {estimator._reduction for estimator in estimators} == set(REDUCTIONS)
