@@ -6,10 +6,16 @@ import numpy as np
 import pandas as pd
 
 from skbandit.constrained.training._problem import compile_problem
-from skbandit.rates import flatten_constraints
-from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    expand,
+    flatten_constraints,
+)
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):
@@ -26,7 +32,7 @@ def bound_to_rows(y, group, objective, constraints, weight=None):
     columns = Columns.read(None if group is None else pd.DataFrame({"g": group}), None, len(y))
     data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
     goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    return Forms.stack([bind_rate(objective, data)[:2]], len(y)), goals
+    return LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(y)), goals
 
 
 def compiled(

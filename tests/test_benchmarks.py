@@ -13,9 +13,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.datasets import make_set_selection
-from skbandit.rates._binding._bind import expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import Columns, Data, Rows, expand
 from tests.benchmarks import _measure, adult, churn, growth, selection, steps
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure

@@ -30,7 +30,7 @@ from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._train import Trained, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding._data import Data
+from skbandit.rates._binding import Data
 from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (

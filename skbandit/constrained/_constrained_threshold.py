@@ -33,8 +33,7 @@ from skbandit.constrained._threshold import best_threshold
 from skbandit.constrained.training._problem import what_counts
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding._data import Data
-from skbandit.rates._binding._labels import encode
+from skbandit.rates._binding import Data, encode
 from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import (
     HasMethods,

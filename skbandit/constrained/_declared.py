@@ -12,17 +12,20 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skbandit.constrained._extra_rows import with_weights
-from skbandit.constrained._margin import Limit, confidence_limits
-from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
-from skbandit.rates._binding._bind import (
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    AbsoluteRate,
     BoundConstraints,
-    Forms,
+    ConfidenceLimit,
+    Data,
+    LinearFractionalForms,
     bind_constraints,
     bind_rate,
+    confidence_limits,
     expand,
+    flatten_constraints,
+    read_objective,
 )
-from skbandit.rates._binding._data import Data
-from skbandit.rates._parameters import read_objective
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Goals:
 
     Attributes
     ----------
-    objective : Forms
+    objective : LinearFractionalForms
         One expression, as declared.
     maximise : bool
         Whether higher is better.
@@ -83,15 +86,15 @@ class Goals:
         One-sided, groups filled in.
     data : Data
         The rows.
-    limits : tuple of Limit
+    limits : tuple of ConfidenceLimit
         One for each constraint that was not skipped, if a margin was asked for, else none.
     """
 
-    objective: Forms
+    objective: LinearFractionalForms
     maximise: bool
     constraints: BoundConstraints
     data: Data
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[ConfidenceLimit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Declared:
         weighted = data if factors is None else with_weights(data, factors)
         above, below, _ = bind_rate(self.objective, weighted)
         constraints = bind_constraints(expand(self.constraints, data), data)
-        forms = Forms.stack([(above, below)], len(data))
+        forms = LinearFractionalForms.stack([(above, below)], len(data))
         limits = () if margin is None else confidence_limits(constraints, data, margin)
         maximise = bool(self.objective.greater_is_better)
         return Goals(forms, maximise, constraints, data, limits)
@@ -136,4 +139,6 @@ class Declared:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
-        return Goals(Forms.stack([(above, below)], len(data)), whole.maximise, bound, data)
+        return Goals(
+            LinearFractionalForms.stack([(above, below)], len(data)), whole.maximise, bound, data
+        )

@@ -11,9 +11,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from sklearn.utils.class_weight import compute_class_weight
 
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
-from skbandit.rates._binding._labels import MISSING, encode
+from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights
 

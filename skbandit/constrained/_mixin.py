@@ -14,8 +14,7 @@ from skbandit.constrained._declared import Classes
 from skbandit.constrained._extra_rows import Extra, read_extra, read_labels, read_rows, stack_rows
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.rates import Constraint
-from skbandit.rates._binding._bind import BoundConstraints, bind_constraints
-from skbandit.rates._binding._data import Data
+from skbandit.rates._binding import BoundConstraints, Data, bind_constraints
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

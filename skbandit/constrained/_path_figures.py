@@ -12,16 +12,20 @@ from skbandit.constrained._extra_rows import Extra
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained._varying_bound import VariedConstraint
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate
-from skbandit.rates._binding._data import Data
-from skbandit.rates._expression import as_rate
+from skbandit.rates._binding import (
+    Data,
+    LinearFractionalForms,
+    as_rate,
+    bind_constraints,
+    bind_rate,
+)
 
 
 def objectives(
     models: list[ConstrainedRampClassifier], objective: Rate, design: Any, data: Data
 ) -> dict[str, np.ndarray]:
     """The objective on rows that all models share, by both of their rules."""
-    forms = Forms.stack([bind_rate(objective, data)[:2]], len(data))
+    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
     scores = [(model, model._linear(design)) for model in models]
     return {
         "objective": np.array([forms.values(m._answers(f))[0] for m, f in scores]),

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._margin import Limit, margins
-from skbandit.rates._binding._bind import MET, BoundConstraints, EmptyRateError
-from skbandit.rates._binding._data import Data
-from skbandit.rates._binding._interval import effective_rows, interval
-from skbandit.rates._binding._metric import count
-from skbandit.rates._kinds import Atom
+from skbandit.rates._binding import (
+    MET,
+    Atom,
+    BoundConstraints,
+    ConfidenceLimit,
+    Data,
+    EmptyRateError,
+    count,
+    effective_rows,
+    interval,
+    margins,
+)
 
 
 def report_table(
@@ -84,7 +90,10 @@ def add_intervals(
 
 
 def add_margins(
-    table: pd.DataFrame, goals: BoundConstraints, limits: Sequence[Limit], positive: np.ndarray
+    table: pd.DataFrame,
+    goals: BoundConstraints,
+    limits: Sequence[ConfidenceLimit],
+    positive: np.ndarray,
 ) -> pd.DataFrame:
     """Insert the column margin, and call satisfied only what has as much slack."""
     measured = goals.n_rows > 0

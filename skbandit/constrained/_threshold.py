@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.constrained._margin import Limit
-from skbandit.rates._binding._bind import MET, BoundConstraints, Forms
+from skbandit.rates._binding import MET, BoundConstraints, ConfidenceLimit, LinearFractionalForms
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""
@@ -43,10 +42,10 @@ class Threshold:
 
 def best_threshold(
     scores: np.ndarray,
-    objective: Forms,
+    objective: LinearFractionalForms,
     goals: BoundConstraints,
     near: float,
-    limits: Sequence[Limit] = (),
+    limits: Sequence[ConfidenceLimit] = (),
 ) -> Threshold:
     """Search all thresholds for the best one that meets the constraints.
 
@@ -59,13 +58,13 @@ def best_threshold(
     ----------
     scores : ndarray of shape (n,)
         Scores of the rows that the expressions are over.
-    objective : Forms
+    objective : LinearFractionalForms
         One expression, signed so that lower is better.
     goals : BoundConstraints
         What must hold.
     near : float
         Preferred cut.
-    limits : sequence of Limit, default=()
+    limits : sequence of ConfidenceLimit, default=()
         One a constraint, if it is these confidence limits that must be inside the bounds.
 
     Returns
@@ -113,7 +112,9 @@ def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return cuts, np.concatenate([[0], inner, [len(descending)]])
 
 
-def _values_by_cut(forms: Forms, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
+def _values_by_cut(
+    forms: LinearFractionalForms, order: np.ndarray, heads: np.ndarray
+) -> np.ndarray:
     """Values of K expressions at every cut, nan where undefined; shape (K, n_cuts)."""
     above = _head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
     below = forms.denominator_constant[:, None]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skbandit.rates import Constraint, flatten_constraints
-from skbandit.rates._expression import as_rate
+from skbandit.rates import Constraint
+from skbandit.rates._binding import as_rate, flatten_constraints
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -12,13 +12,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.rates import AbsoluteRate, Constraint, Rate, flatten_constraints
-from skbandit.rates._binding._bind import MET, bind_constraints, expand
-from skbandit.rates._binding._data import Data
-from skbandit.rates._binding._metric import on_given_rows, read_predictions
-from skbandit.rates._expression import as_rate
-from skbandit.rates._parameters import read_objective
-from skbandit.rates._range import smallest_value
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    MET,
+    AbsoluteRate,
+    Data,
+    as_rate,
+    bind_constraints,
+    expand,
+    flatten_constraints,
+    on_given_rows,
+    read_objective,
+    read_predictions,
+    smallest_value,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

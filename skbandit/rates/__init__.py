@@ -21,7 +21,6 @@ Examples
 positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
 """
 
-from skbandit.rates._absolute import AbsoluteRate
 from skbandit.rates._catalogue import (
     accuracy,
     churn,
@@ -36,13 +35,10 @@ from skbandit.rates._catalogue import (
     recall,
     true_negative_rate,
 )
-from skbandit.rates._constraint import Constraint
-from skbandit.rates._expression import Rate
+from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._groups import difference, each, ratio
-from skbandit.rates._parameters import flatten_constraints
 
 __all__ = [
-    "AbsoluteRate",
     "Constraint",
     "Rate",
     "accuracy",
@@ -53,7 +49,6 @@ __all__ = [
     "f1",
     "false_negative_rate",
     "false_positive_rate",
-    "flatten_constraints",
     "negative_predictive_value",
     "negative_rate",
     "positive_rate",

@@ -13,9 +13,8 @@ from skbandit.rates._kinds import Atom, Slot
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from skbandit.rates._absolute import AbsoluteRate
-
 Summary = Literal["min", "max"]
+Sense = Literal["<=", ">="]
 
 _SUM, _PRODUCT, _CALL = 1, 2, 3  # how tightly the last operation of a text binds
 
@@ -171,9 +170,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        from skbandit.rates._binding._metric import measure  # the metric is made of expressions
-
-        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
+        return _measured(self, y_true, y_pred, attributes, sample_weight, pos_label)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -227,18 +224,12 @@ class Rate:
     def __abs__(self) -> AbsoluteRate:
         if self.summary is not None:
             raise ValueError(f"abs({self}): every ordered pair of groups is in {self} already.")
-        from skbandit.rates._absolute import AbsoluteRate
-
         return AbsoluteRate(self)
 
     def __le__(self, other: Any) -> Any:
-        from skbandit.rates._constraint import compare
-
         return compare(self, "<=", as_rate(other, f"{self} <= {shown(other)}"))
 
     def __ge__(self, other: Any) -> Any:
-        from skbandit.rates._constraint import compare
-
         return compare(self, ">=", as_rate(other, f"{self} >= {shown(other)}"))
 
     def __lt__(self, other: Any) -> NoReturn:
@@ -246,6 +237,179 @@ class Rate:
 
     def __gt__(self, other: Any) -> NoReturn:
         raise TypeError(f"{self} > {shown(other)}: bounds are closed, write >=.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AbsoluteRate:
+    """The absolute value of a rate expression; it can be bounded from above, or measured.
+
+    Parameters
+    ----------
+    rate : Rate
+        What stands in ``abs(...)``.
+
+    Examples
+    --------
+    >>> from skbandit.rates import positive_rate
+    >>> abs(positive_rate() - 0.3) <= 0.01
+    abs(positive_rate() - 0.3) <= 0.01
+    """
+
+    rate: Rate
+
+    __array_ufunc__ = None
+
+    def __repr__(self) -> str:
+        return f"abs({self.rate})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self} has no truth value before it is measured.")
+
+    def __le__(self, other: Any) -> Any:
+        return compare(self.rate, "<=", as_rate(other, f"{self} <= {shown(other)}"), absolute=True)
+
+    def __ge__(self, other: Any) -> NoReturn:
+        raise TypeError(
+            f"{self} >= {shown(other)} asks for one of two alternatives, which no set of rate "
+            "constraints states: choose a side and bound it."
+        )
+
+    __lt__ = Rate.__lt__
+    __gt__ = Rate.__gt__
+
+    def _no_algebra(self, other: Any = None) -> NoReturn:
+        raise TypeError(f"{self} can only be compared: abs(rate) <= bound.")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _no_algebra
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _no_algebra
+
+    def value(
+        self,
+        y_true: ArrayLike | None,
+        y_pred: ArrayLike,
+        attributes: Any = None,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> float:
+        """Measure it on the predictions of any classifier, as `Rate.value` does.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            True labels.
+        y_pred : array-like of shape (n_samples,)
+            Predicted labels.
+        attributes : DataFrame or dict of arrays, default=None
+            Columns named by the expression.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        pos_label : label, default=None
+            The positive class.
+
+        Returns
+        -------
+        float
+            The absolute value; for `each`, that of the group furthest from zero.
+        """
+        return _measured(self, y_true, y_pred, attributes, sample_weight, pos_label)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constraint:
+    """A declared goal, made by comparing a rate: ``recall() >= 0.9``.
+
+    Parameters
+    ----------
+    lhs, rhs : Rate
+        The two sides as written.
+    sense : {"<=", ">="}
+        How they compare.
+    absolute : bool
+        Whether the left side stands in ``abs(...)``.
+    name : str or None
+        Set by `named`.
+
+    Examples
+    --------
+    >>> from skbandit.rates import positive_rate
+    >>> rule = positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'") - 0.05
+    >>> rule.bound
+    -0.05
+    >>> rule.named("80 % rule").label
+    '80 % rule'
+    """
+
+    lhs: Rate
+    sense: Sense
+    rhs: Rate
+    absolute: bool = False
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        return self.text if self.name is None else f"({self.text}).named({self.name!r})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"{self.text} is a goal, not a truth value. A chained comparison such as "
+            "low <= rate <= high must be written as two: [rate >= low, rate <= high]."
+        )
+
+    @property
+    def text(self) -> str:
+        """The constraint as it was written."""
+        lhs = f"abs({self.lhs})" if self.absolute else f"{self.lhs}"
+        return f"{lhs} {self.sense} {self.rhs}"
+
+    @property
+    def label(self) -> str:
+        """The name if there is one, else the text."""
+        return self.text if self.name is None else self.name
+
+    @property
+    def rate(self) -> Rate:
+        """What is bounded: every term on the left, every constant in `bound`."""
+        if self.lhs.denominator is not None:
+            return self.lhs
+        moved = self.lhs - self.rhs if self.rhs.terms else self.lhs
+        return replace(moved, constant=0.0)
+
+    @property
+    def bound(self) -> float:
+        """The number that `rate` is compared with."""
+        if self.lhs.denominator is not None:
+            return self.rhs.constant
+        return self.rhs.constant - self.lhs.constant
+
+    def named(self, name: str) -> Constraint:
+        """Return the same constraint under a name for reports and messages.
+
+        Parameters
+        ----------
+        name : str
+            What to call it.
+
+        Returns
+        -------
+        Constraint
+        """
+        return replace(self, name=str(name))
+
+    def one_sided(self) -> tuple[Constraint, ...]:
+        """Return it as constraints without ``abs``: itself, or an upper and a lower one."""
+        if not self.absolute:
+            return (self,)
+        upper = replace(self, absolute=False)
+        lower = replace(upper, sense=">=", rhs=_negated(self.rhs))
+        if self.name is None:
+            return upper, lower
+        return upper.named(f"{self.name} (upper)"), lower.named(f"{self.name} (lower)")
+
+
+def _measured(expression: Rate | AbsoluteRate, *predictions: Any) -> float:
+    # Imported late: what measures expressions is itself written in terms of them.
+    from skbandit.rates._binding import measure
+
+    return measure(expression, *predictions)
 
 
 def atom_rate(atom: Atom) -> Rate:
@@ -343,3 +507,64 @@ def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
     one_column = len({column for column, _ in groups}) == 1
     if len(groups) == 2 and not (one_column and left.summary is None is right.summary):
         raise ValueError(f"{text} mixes two group forms: state them as separate constraints.")
+
+
+def _negated(rate: Rate) -> Rate:
+    # a bare number prints as a number, not as -(number)
+    return -rate if rate.terms else as_rate(0.0 - rate.constant, rate.text)
+
+
+def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Constraint:
+    """Make a constraint of two expressions, or say why they make none."""
+    made = Constraint(lhs, sense, rhs, absolute)
+    if lhs.is_number and rhs.is_number:
+        raise TypeError(f"{made.text} compares two numbers.")
+    if rhs.fractional or (lhs.fractional and not rhs.is_number):
+        if not lhs.is_number:
+            raise ValueError(
+                f"{made.text} bounds a ratio by a rate: precision, F1 and ratios of rates can "
+                "only be compared with a number."
+            )
+        return compare(rhs, ">=" if sense == "<=" else "<=", lhs)
+    summary = made.rate.summary
+    if summary is not None and (summary == "max") != (sense == "<="):
+        side = "above, with <=" if summary == "max" else "below, with >="
+        raise ValueError(
+            f"{made.text} would hold for every ordered pair of groups, both ways round: "
+            f"bound {made.rate} from {side}."
+        )
+    return made
+
+
+def smallest_value(rate: Rate) -> float:
+    """The lower end of an expression over all data; the upper end is ``-smallest_value(-rate)``.
+
+    Every atom may be anywhere in [0, 1], independently of those that print otherwise. Over
+    that box N/D is smallest at a corner, and its ones are those i whose n_i/d_i is below
+    the minimum: so the atoms are raised from 0 to 1 in the order of n_i/d_i. A linear
+    expression has D = 1.
+
+    Returns
+    -------
+    float
+        -inf where the denominator can vanish below a negative numerator.
+    """
+    above, below = rate.constant, 1.0 if rate.denominator is None else rate.denominator.constant
+    coefficients: dict[object, list[float]] = {}
+    for place, part in enumerate((rate, rate.denominator)):
+        for coefficient, atom in () if part is None else part.terms:
+            pair = coefficients.setdefault((repr(atom), atom.group), [0.0, 0.0])
+            pair[place] += coefficient
+    smallest = math.inf
+    for n, d in [(0.0, 0.0), *sorted(coefficients.values(), key=_rise)]:
+        above, below = above + n, below + d
+        if below > 0:
+            smallest = min(smallest, above / below)
+        elif above < 0:
+            return -math.inf
+    return smallest
+
+
+def _rise(pair: list[float]) -> float:
+    n, d = pair
+    return n / d if d else math.copysign(math.inf, n)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import numpy as np
 
 Where = str | Mapping[str, Any] | Callable[[Any], Any] | None
 """How rows are named: everything, a column or query, ``{column: value}``, or a function."""
@@ -25,10 +27,14 @@ class Kind:
     """One kind of rate, numerator over denominator.
 
     Row j adds ``numerator[a][p]`` and ``denominator[a][p]``, times its weight, where p is
-    the prediction and a what the kind compares it with: the true label, the stored
+    the prediction and a is what the kind compares it with: the true label, the stored
     prediction of a reference model, or nothing (then both lines of a table agree).
     A denominator whose columns agree depends on the data alone: the rate is linear in the
     predictions. Otherwise it is linear-fractional (precision, NPV, F1).
+
+    A row with a positive denominator is a trial, and one with a positive numerator a
+    success. All successes have one pair of cells and all failures one denominator, so the
+    rate is an increasing function of the share of successes: see `of_share`.
     """
 
     name: str
@@ -37,10 +43,76 @@ class Kind:
     denominator: Table
     greater_is_better: bool | None
 
+    def __post_init__(self) -> None:
+        for table in ("numerator", "denominator"):
+            self._check_table(table)
+        cells = list(self._cells())
+        if any(above > below for above, below in cells):
+            raise ValueError(
+                f"Kind {self.name!r}: numerator={self.numerator} exceeds "
+                f"denominator={self.denominator}, so the rate could exceed 1."
+            )
+        successes = {(above, below) for above, below in cells if above > 0}
+        failures = {below for above, below in cells if above == 0 and below > 0}
+        if not successes:
+            raise ValueError(
+                f"Kind {self.name!r}: numerator={self.numerator} has no positive cell."
+            )
+        if len(successes) > 1 or len(failures) > 1:
+            raise ValueError(
+                f"Kind {self.name!r}: confidence limits need one weight for all successes and "
+                f"one for all failures; (numerator, denominator) is {sorted(successes)} for "
+                f"successes, denominator {sorted(failures)} for failures."
+            )
+
+    def _check_table(self, which: str) -> None:
+        table = np.asarray(getattr(self, which))
+        if table.shape != (2, 2) or not (np.isfinite(table) & (table >= 0)).all():
+            raise ValueError(
+                f"Kind {self.name!r}: {which}={getattr(self, which)} must be two pairs of "
+                "finite numbers >= 0, table[actual][predicted]."
+            )
+        if self.compares_with == "nothing" and (table[0] != table[1]).any():
+            raise ValueError(
+                f"Kind {self.name!r}: {which}={getattr(self, which)} depends on the label; "
+                "set compares_with='label' (or 'reference')."
+            )
+
+    def _cells(self) -> Iterator[tuple[float, float]]:
+        """Pairs (numerator, denominator) of the four cells."""
+        for above, below in zip(self.numerator, self.denominator, strict=True):
+            yield from zip(above, below, strict=True)
+
     @property
     def fractional(self) -> bool:
         """Whether the denominator depends on the predictions."""
         return any(negative != positive for negative, positive in self.denominator)
+
+    @property
+    def success(self) -> tuple[float, float]:
+        """Addition of one success to the numerator and to the denominator."""
+        return next((above, below) for above, below in self._cells() if above > 0)
+
+    @property
+    def failure(self) -> float:
+        """Addition of one failure to the denominator."""
+        failures = (below for above, below in self._cells() if above == 0 and below > 0)
+        return next(failures, 1.0)
+
+    def of_share(self, q: Any) -> Any:
+        """The rate at a share q of successes among trials: q itself, except for F1.
+
+        Parameters
+        ----------
+        q : float or ndarray
+            Share of successes.
+
+        Returns
+        -------
+        float or ndarray
+        """
+        (above, below), failure = self.success, self.failure
+        return above * q / (below * q + failure - failure * q)
 
 
 KINDS: dict[str, Kind] = {

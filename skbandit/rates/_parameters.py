@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from skbandit.rates._absolute import AbsoluteRate
 from skbandit.rates._catalogue import error_rate
-from skbandit.rates._constraint import Constraint
-from skbandit.rates._expression import Rate
+from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
 
 
 def read_objective(objective: Any) -> Rate | AbsoluteRate:

@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.constrained._declared import Declared
-from skbandit.constrained._margin import confidence_limits
 from skbandit.constrained._threshold import MET, best_threshold
 from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -24,16 +23,23 @@ from skbandit.rates import (
     f1,
     false_negative_rate,
     false_positive_rate,
-    flatten_constraints,
     negative_predictive_value,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
-from skbandit.rates._binding._interval import interval
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    confidence_limits,
+    expand,
+    flatten_constraints,
+    interval,
+)
 from skbandit.rates._kinds import KINDS
 
 RNG = np.random.default_rng(11)
@@ -180,7 +186,7 @@ def test_best_threshold_equals_brute_force_over_intervals(name):
     goals = bound(constraints, data)
     limits = confidence_limits(goals, data, margin)
     sign = -1 if objective.greater_is_better else 1
-    forms = Forms.stack([bind_rate(objective, data)[:2]], N)
+    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], N)
     signed = forms if sign == 1 else forms.negated()
     found = best_threshold(SCORES, signed, goals, 0.0, limits)
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
@@ -21,7 +22,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding._interval import clopper_pearson
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "slack", "satisfied",
@@ -39,6 +39,14 @@ FRAME = pd.DataFrame(
 )
 TRAIN, NEW, EXTRA = slice(0, 120), slice(120, 240), slice(240, 360)
 X, Y, ATTRIBUTES = ALL_X[TRAIN], ALL_Y[TRAIN], FRAME[TRAIN]
+
+
+def clopper_pearson(successes, trials, level):
+    """By the textbook; the number of trials may be a fraction."""
+    tail = (1 - level) / 2
+    low = beta.ppf(tail, successes, trials - successes + 1)
+    return low, beta.ppf(1 - tail, successes + 1, trials - successes)
+
 
 RATES = [
     recall(),

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import assume, given, settings
 
 from skbandit import rates
-from skbandit.rates._binding._bind import (
-    Forms,
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
     bind_constraints,
     bind_rate,
     expand,
     nonnegative_rows,
     weight_rows,
 )
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
 
 LINEAR = [
     "positive_rate", "negative_rate", "recall", "true_negative_rate", "false_positive_rate",
@@ -209,7 +210,7 @@ def test_forms_equal_counts(made, table):
             bind_rate(rate, data)
         return
     above, below, behind = bind_rate(rate, data)
-    found = Forms.stack([(above, below)], len(data)).values(answers_of(table))
+    found = LinearFractionalForms.stack([(above, below)], len(data)).values(answers_of(table))
     assert same(found[0], expected)
     assert behind.dtype == bool
     assert np.array([row["weight"] for row in table])[behind].all()
@@ -359,7 +360,7 @@ def test_rounding_is_no_denominator(n, share):
         else rates.recall() / rates.true_negative_rate()
     )
     above, below, _ = bind_rate(rate, data)
-    forms = Forms.stack([(above, below)], n)
+    forms = LinearFractionalForms.stack([(above, below)], n)
     positive = np.ones(n)
     assert np.isnan(forms.values(positive)[0])
     positive[0] = 0  # one row is enough

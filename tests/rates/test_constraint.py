@@ -16,15 +16,19 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
-    flatten_constraints,
     positive_rate,
     precision,
     ratio,
     recall,
 )
-from skbandit.rates._binding._bind import bind_constraints, expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    Rows,
+    bind_constraints,
+    expand,
+    flatten_constraints,
+)
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)

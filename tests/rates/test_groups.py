@@ -16,9 +16,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding._bind import bind_constraints, expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import Columns, Data, Rows, bind_constraints, expand
 
 
 def make_rows(label, weight=None, **columns):

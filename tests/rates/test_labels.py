@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from skbandit.rates import churn, recall
-from skbandit.rates._binding._labels import check_two_labels, distinct, encode
+from skbandit.rates._binding import encode
+from skbandit.rates._binding._labels import check_two_labels, distinct
 
 CODES = [1, 0, 0, 1]
 

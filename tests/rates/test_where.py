@@ -6,9 +6,7 @@ import polars as pl
 import pytest
 
 from skbandit.rates import positive_rate, recall
-from skbandit.rates._binding._bind import bind_rate
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import Columns, Data, Rows, bind_rate
 
 FRAME = pd.DataFrame(
     {

@@ -12,21 +12,27 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._margin import confidence_limits
 from skbandit.constrained._threshold import best_threshold
 from skbandit.rates import (
     each,
     error_rate,
     f1,
     false_positive_rate,
-    flatten_constraints,
     positive_rate,
     precision,
     recall,
 )
-from skbandit.rates._binding._bind import Forms, bind_constraints, bind_rate, expand
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    LinearFractionalForms,
+    Rows,
+    bind_constraints,
+    bind_rate,
+    confidence_limits,
+    expand,
+    flatten_constraints,
+)
 
 ALARM = 1e-4
 DELTA = 0.1
@@ -114,7 +120,7 @@ def violations(name, margin, n, times, seed=0):
         rows = Rows(Columns.read(table, None, n), y.astype(np.int8), np.ones(n))
         data = Data(rows, None, 1, [0, 1])
         goals = bind_constraints(expand(flatten_constraints(constraint), data), data)
-        forms = Forms.stack([bind_rate(objective, data)[:2]], n)
+        forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], n)
         forms = forms.negated() if objective.greater_is_better else forms
         limits = () if margin is None else confidence_limits(goals, data, margin)
         best = best_threshold(scores, forms, goals, 0.0, limits)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._margin import margins
 from skbandit.constrained._threshold import best_threshold
 from skbandit.constrained.training._problem import Point, RampProblem, what_counts
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._train import Trained
+from skbandit.rates._binding import margins
 
 FOLDS = 5
 

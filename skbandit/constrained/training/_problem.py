@@ -10,7 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained.training._ramp import ConvexProblem, canonical, majorise, ramp
-from skbandit.rates._binding._bind import BoundConstraints, Forms, nonnegative_rows, weight_rows
+from skbandit.rates._binding import (
+    BoundConstraints,
+    LinearFractionalForms,
+    nonnegative_rows,
+    weight_rows,
+)
 
 FEASIBLE = 1e-6
 """Violations of a normalised ramp constraint up to this count as none."""
@@ -35,7 +40,7 @@ class RampProblem:
     ----------
     X : ndarray or csr_array of shape (n, d)
         Design matrix, extra rows below.
-    objective : Forms
+    objective : LinearFractionalForms
         One expression, signed so that lower is better.
     goals : BoundConstraints
         The constraints that were not skipped, as declared.
@@ -52,7 +57,7 @@ class RampProblem:
     """
 
     X: Any
-    objective: Forms
+    objective: LinearFractionalForms
     goals: BoundConstraints
     rows: csr_array
     rhs: np.ndarray
@@ -142,7 +147,7 @@ class RampProblem:
 
 def compile_problem(
     X: Any,
-    objective: Forms,
+    objective: LinearFractionalForms,
     maximise: bool,
     goals: BoundConstraints,
     alpha: float,
@@ -167,8 +172,8 @@ def compile_problem(
 
 
 def what_counts(
-    objective: Forms, maximise: bool, goals: BoundConstraints
-) -> tuple[Forms, BoundConstraints, np.ndarray]:
+    objective: LinearFractionalForms, maximise: bool, goals: BoundConstraints
+) -> tuple[LinearFractionalForms, BoundConstraints, np.ndarray]:
     """Keep the constraints that were not skipped and the rows that count somewhere.
 
     Returns the objective, signed so that lower is better, and the constraints over these

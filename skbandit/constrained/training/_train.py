@@ -20,7 +20,7 @@ from skbandit.constrained.training._mm import (
 from skbandit.constrained.training._problem import FEASIBLE, Point, RampProblem
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._starts import starts
-from skbandit.rates._binding._bind import MET
+from skbandit.rates._binding import MET
 
 USELESS = 0.005
 """A threshold whose objective is worse than MM promised by more than this is not taken."""

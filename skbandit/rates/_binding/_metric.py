@@ -15,7 +15,7 @@ from skbandit.rates._binding._bind import EmptyRateError, UnlabelledRateError, a
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
-from skbandit.rates._expression import Rate
+from skbandit.rates._expression import AbsoluteRate, Rate
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights
 
@@ -44,24 +44,27 @@ def read_predictions(
 
 
 def measure(
-    rate: Rate, y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any
+    expression: Rate | AbsoluteRate,
+    y_true: Any,
+    y_pred: Any,
+    attributes: Any,
+    sample_weight: Any,
+    pos_label: Any,
 ) -> float:
-    """`Rate.value`: see there."""
+    """Evaluate an expression on predictions: the worst group or pair of a group form."""
     data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
-    return measure_on(rate, data, positive)
-
-
-def measure_on(rate: Rate, data: Data, positive: np.ndarray) -> float:
-    """The value of a rate on one dataset; group forms give their worst group or pair."""
-    here = on_given_rows(rate)
-    known = values_on(here, data, positive)
+    if isinstance(expression, AbsoluteRate):
+        rate = on_given_rows(expression.rate)
+        return max(map(abs, values_on(rate, data, positive)), default=float("nan"))
+    rate = on_given_rows(expression)
+    known = values_on(rate, data, positive)
     if not known:
         return float("nan")
-    if here.grouped_by is None:
+    if rate.grouped_by is None:
         return known[0]
-    # what is worst is up to the groups' own terms, as in each(recall, by="g") - recall()
-    own = replace(here, terms=tuple((c, atom) for c, atom in here.terms if atom.group))
-    summary = here.summary or ("min" if own.greater_is_better else "max")
+    # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
+    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if atom.group))
+    summary = rate.summary or ("min" if own.greater_is_better else "max")
     return min(known) if summary == "min" else max(known)
 
 
@@ -91,7 +94,7 @@ def on_given_rows(rate: Rate) -> Rate:
 
 
 def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
-    why = "no answer falls in its denominator"
+    why = "no prediction falls in its denominator"
     try:
         value = count(rate, data, positive)
     except UnlabelledRateError:

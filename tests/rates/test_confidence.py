@@ -23,10 +23,9 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding._bind import EmptyRateError, bind_rate, fill
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
-from skbandit.rates._binding._interval import clopper_pearson, interval
+from skbandit.rates._binding import Columns, Data, EmptyRateError, Rows, bind_rate, interval
+from skbandit.rates._binding._bind import fill
+from skbandit.rates._binding._confidence import clopper_pearson
 
 A, B = {"g": "a"}, {"g": "b"}
 theorem = settings(derandomize=True, deadline=None, max_examples=100)
@@ -37,6 +36,12 @@ def data_of(label, group, weight=None, deployed=None):
     weight = np.ones(len(label)) if weight is None else weight
     columns = Columns.read(frame, None, len(label))
     return Data(Rows(columns, label.astype(np.int8), weight), None, 1, [0, 1])
+
+
+def two_sided(successes, trials, level):
+    tail, share = (1 - level) / 2, successes / trials
+    low, miss = (float(clopper_pearson(q, trials, tail)) for q in (share, 1 - share))
+    return low, 1 - miss
 
 
 def point(rate, data, positive):
@@ -67,7 +72,7 @@ RATES = {
 def test_clopper_pearson_is_scipys_exact_interval(trials, data, level):
     successes = data.draw(st.integers(0, trials))
     expected = binomtest(successes, trials).proportion_ci(level, method="exact")
-    assert clopper_pearson(successes, trials, level) == pytest.approx(tuple(expected), abs=1e-9)
+    assert two_sided(successes, trials, level) == pytest.approx(tuple(expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("trials", [1, 7, 40])
@@ -75,7 +80,7 @@ def test_clopper_pearson_is_scipys_exact_interval(trials, data, level):
 def test_clopper_pearson_covers_exactly_enough(trials, p):
     """No simulation: the coverage is a sum over all outcomes."""
     outcomes = np.arange(trials + 1)
-    ends = [clopper_pearson(k, trials, 0.9) for k in outcomes]
+    ends = [two_sided(k, trials, 0.9) for k in outcomes]
     held = np.array([low <= p <= high for low, high in ends])
     assert binom.pmf(outcomes, trials, p)[held].sum() >= 0.9
 
@@ -164,7 +169,7 @@ def test_equal_weights_are_counts_and_weight_is_not_evidence():
     label, group, positive, _ = draw(np.random.default_rng(0))
     once = interval(recall(), data_of(label, group), positive, 0.9)
     hits, trials = int(positive[label == 1].sum()), int(label.sum())
-    assert once == pytest.approx(clopper_pearson(hits, trials, 0.9))
+    assert once == pytest.approx(two_sided(hits, trials, 0.9))
     double = data_of(label, group, np.full(60, 2.0))
     assert interval(recall(), double, positive, 0.9) == pytest.approx(once)
     twice = np.tile(np.arange(60), 2)
@@ -183,9 +188,9 @@ def test_single_rates_by_hand():
         (error_rate(), 2, 6),
         (negative_predictive_value(), 2, 3),
     ]:
-        expected = clopper_pearson(hits, trials, 0.9)
+        expected = two_sided(hits, trials, 0.9)
         assert interval(rate, data, positive, 0.9) == pytest.approx(expected)
-    q = np.array(clopper_pearson(2, 4, 0.9))  # F1: 2 hits, 1 false alarm, 1 miss
+    q = np.array(two_sided(2, 4, 0.9))  # F1: 2 hits, 1 false alarm, 1 miss
     assert interval(f1(), data, positive, 0.9) == pytest.approx(tuple(2 * q / (1 + q)))
 
 
@@ -225,5 +230,5 @@ def test_divisors_that_may_be_zero_leave_one_end_open():
 )
 def test_no_answers_in_the_denominator_is_an_error(rate, answer):
     data = data_of(np.array([1, 0, 1]), np.array(list("aab")))
-    with pytest.raises(EmptyRateError, match="no answer falls in its denominator"):
+    with pytest.raises(EmptyRateError, match="no prediction falls in its denominator"):
         interval(rate, data, np.full(3, answer), 0.9)

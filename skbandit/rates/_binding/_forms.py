@@ -1,0 +1,161 @@
+"""Linear-fractional forms in the positive predictions: all that a solver sees of a rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array, get_index_dtype
+
+from skbandit.rates._expression import Constraint
+
+MET = 1e-9
+"""Rounding allowed in a hard rate before its bound counts as missed."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The linear form sum_j coef_j * pi_j + constant in the positive answers pi."""
+
+    coef: np.ndarray
+    constant: float
+
+    def __add__(self, other: Form) -> Form:
+        return Form(self.coef + other.coef, self.constant + other.constant)
+
+    def __mul__(self, factor: float) -> Form:
+        return Form(factor * self.coef, factor * self.constant)
+
+
+@dataclass(frozen=True)
+class LinearFractionalForms:
+    """K expressions over the N stacked rows, each a ratio of two linear forms.
+
+    Value k at positive answers pi (hard, in {0, 1}, or ramp probabilities) is
+    ``(numerator[k] @ pi + numerator_constant[k]) / (denominator[k] @ pi +
+    denominator_constant[k])``; a linear expression has the denominator 0 @ pi + 1.
+
+    Attributes
+    ----------
+    numerator, denominator : csr_array of shape (K, N)
+    numerator_constant, denominator_constant : ndarray of shape (K,)
+    """
+
+    numerator: csr_array
+    numerator_constant: np.ndarray
+    denominator: csr_array
+    denominator_constant: np.ndarray
+
+    @classmethod
+    def stack(cls, pairs: list[tuple[Form, Form]], n_rows: int) -> LinearFractionalForms:
+        """Stack (numerator, denominator) pairs."""
+        return cls(
+            _rows([above.coef for above, _ in pairs], n_rows),
+            np.array([above.constant for above, _ in pairs]),
+            _rows([below.coef for _, below in pairs], n_rows),
+            np.array([below.constant for _, below in pairs]),
+        )
+
+    def fractions(self, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numerators and denominators, each of shape (K,)."""
+        above = self.numerator @ positive + self.numerator_constant
+        return above, self.denominator @ positive + self.denominator_constant
+
+    def values(self, positive: np.ndarray) -> np.ndarray:
+        """Values of shape (K,), nan where a denominator is empty."""
+        above, below = self.fractions(positive)
+        return self.quotients(above[:, None], below[:, None])[:, 0]
+
+    def quotients(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+        """Divide sums over the N rows, of shape (K, ...); nan where a denominator is empty."""
+        # coefficients are negative against a constant only: beyond this, a rest is no rounding
+        rounding = self.denominator.shape[1] * np.finfo(float).eps * self.denominator_constant
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(below > rounding[:, None], above / below, np.nan)
+
+    def negated(self) -> LinearFractionalForms:
+        """The same with opposite sign."""
+        return replace(self, numerator=-self.numerator, numerator_constant=-self.numerator_constant)
+
+    def columns(self, rows: np.ndarray) -> LinearFractionalForms:
+        """Keep some of the N rows."""
+        return replace(
+            self, numerator=self.numerator[:, rows], denominator=self.denominator[:, rows]
+        )
+
+
+@dataclass(frozen=True)
+class BoundConstraints:
+    """Constraints on data: one-sided, groups filled in.
+
+    Attributes
+    ----------
+    constraints : tuple of Constraint
+    forms : LinearFractionalForms
+        What is bounded. All zero for a constraint that was skipped.
+    bound, sign : ndarray of shape (K,)
+        Constraint k is ``sign * (value - bound) <= 0``, sign = 1 for <= and -1 for >=.
+    n_rows : ndarray of int, shape (K,)
+        Distinct rows behind each; 0 where it was skipped.
+    """
+
+    constraints: tuple[Constraint, ...]
+    forms: LinearFractionalForms
+    bound: np.ndarray
+    sign: np.ndarray
+    n_rows: np.ndarray
+
+    def values(self, positive: np.ndarray) -> np.ndarray:
+        """Values of shape (K,), nan where undefined or skipped."""
+        return np.where(self.n_rows > 0, self.forms.values(positive), np.nan)
+
+    def subset(self, chosen: np.ndarray) -> BoundConstraints:
+        """Keep some of the constraints."""
+        kept = np.flatnonzero(chosen)
+        forms = LinearFractionalForms(
+            self.forms.numerator[kept],
+            self.forms.numerator_constant[kept],
+            self.forms.denominator[kept],
+            self.forms.denominator_constant[kept],
+        )
+        constraints = tuple(self.constraints[k] for k in kept)
+        return BoundConstraints(
+            constraints, forms, self.bound[kept], self.sign[kept], self.n_rows[kept]
+        )
+
+    def slack(self, values: np.ndarray) -> np.ndarray:
+        """How far each value is inside its bound; negative outside."""
+        return self.sign * (self.bound - values)
+
+
+def weight_rows(
+    forms: LinearFractionalForms, bound: np.ndarray, sign: np.ndarray
+) -> tuple[csr_array, np.ndarray]:
+    """Signed rows S and right-hand sides so that constraint k is ``S[k] @ pi <= rhs[k]``.
+
+    With a constant bound t, N/D <= t is N - tD <= 0, for D > 0 (Goh et al. 2016, Table
+    2 and Appendix B): exact for linear and for linear-fractional expressions.
+    """
+    below = forms.denominator.multiply((-sign * bound)[:, None])
+    rows = csr_array(forms.numerator.multiply(sign[:, None]) + below)
+    return rows, sign * (bound * forms.denominator_constant - forms.numerator_constant)
+
+
+def nonnegative_rows(signed: csr_array, rhs: np.ndarray) -> tuple[csr_array, csr_array, np.ndarray]:
+    """Split signed rows into P, Q >= 0 with ``P @ pi + Q @ (1 - pi) <= gamma`` (Problem 1).
+
+    Rows are netted before: a row never pays both for a positive and a negative answer.
+    """
+    P = signed.maximum(0)
+    Q = (-signed).maximum(0)
+    return csr_array(P), csr_array(Q), rhs + np.asarray(Q.sum(axis=1)).ravel()
+
+
+def _rows(coefficients: list[np.ndarray], n_rows: int) -> csr_array:
+    columns = [np.flatnonzero(row) for row in coefficients]
+    data = [row[at] for row, at in zip(coefficients, columns, strict=True)]
+    indptr = np.cumsum([0, *map(len, columns)])
+    index = get_index_dtype(maxval=max(n_rows, indptr[-1]))
+    indices = np.concatenate([np.zeros(0, index), *columns]).astype(index)
+    stored = (np.concatenate([np.zeros(0), *data]), indices, indptr.astype(index))
+    return csr_array(stored, shape=(len(coefficients), n_rows))
