@@ -257,7 +257,7 @@ def test_a_confidence_level_is_checked(recalls, level):
 
 
 def test_other_estimators_are_refused():
-    with pytest.raises(TypeError, match=r"not by LogisticRegression\(\)"):
+    with pytest.raises(TypeError, match=r"got LogisticRegression\(\)"):
         constraint_path(LogisticRegression(), X, Y, bounds=[0.9])
     with pytest.raises(ValueError, match="several rules at once"):
         path_over(recall() >= 0.5, [0.9], objective=difference(recall, by="sex"))
