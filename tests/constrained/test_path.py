@@ -221,7 +221,7 @@ def test_the_last_in_a_nested_list():
         (SEVERAL, 3, "constraint=3 is not .* 0: false_positive_rate"),
         (SEVERAL, "recall", "constraint='recall' is not .* 1: floor"),
         ([recall() >= 0.5, recall() >= 0.5], "recall() >= 0.5", r"is not \(only\) one of"),
-        ((), lambda bound: [], "makes no constraint of 0.9"),
+        ((), lambda bound: [], "returns no constraint for 0.9"),
         (SEVERAL, 0.5, "constraint=0.5 is not .* 0: false_positive_rate"),
         (SEVERAL, [1], r"constraint=\[1\] is not .* 0: false_positive_rate"),
         (SEVERAL, dict, "constraint=<class 'dict'> is not .* 0: false_positive_rate"),
