@@ -11,6 +11,7 @@ from __future__ import annotations
 from skbandit.rates._binding import MET
 
 __all__ = [
+    "AT_CAP",
     "FEASIBLE",
     "FINER",
     "FIRST_PENALTY",
@@ -49,8 +50,11 @@ FEASIBLE = 1e-6
 FIRST_PENALTY, RAISE_PENALTY, LAST_PENALTY = 2.0, 5.0, 1e4
 """First penalty, the factor by which it rises, and where it stops rising; it caps multipliers."""
 
+AT_CAP = 0.999
+"""Share of the penalty from which on a multiplier counts as capped by it."""
+
 SHRINKING = 0.7
-"""A step that brings the worst violation below this share of the last needs no higher penalty."""
+"""A step that reduces the worst violation to this share or less needs no higher penalty."""
 
 START_PENALTY = 10.0
 """Penalty at which starting points are compared.

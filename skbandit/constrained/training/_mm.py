@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skbandit.constrained._tolerances import (
+    AT_CAP,
     FEASIBLE,
     FINER,
     FIRST_PENALTY,
@@ -116,7 +117,7 @@ class ElasticPenalty:
         """
         if not self.may_rise(reached):
             return self
-        capped = bool((multipliers >= 0.999 * self.value).any())
+        capped = bool((multipliers >= AT_CAP * self.value).any())
         shrinks = reached.worst <= SHRINKING * left.worst
         if stalled or (capped and not shrinks):
             return ElasticPenalty(self.value * RAISE_PENALTY)
@@ -146,8 +147,8 @@ class AccuracySchedule:
 
         The last gap is finer than the decrease that `tol` regards as none.
         """
-        loosest = max(solver.exact, min(solver.exact * max(1.0, tol / TOL) ** 2, LOOSEST))
-        rough, exact = objective_scale * solver.rough, objective_scale * loosest
+        last_gap = max(solver.exact, min(solver.exact * max(1.0, tol / TOL) ** 2, LOOSEST))
+        rough, exact = objective_scale * solver.rough, objective_scale * last_gap
         return cls(min(rough, max(FINER * expected, exact)), exact)
 
     @property
