@@ -147,7 +147,8 @@ ReplayDisplay.from_result(replays)
 # they are not like the others. Counted by 1/propensity they stand for all; counted equally they
 # promise what does not hold. But so many rows then say less than as many equal ones: `effective_n`
 # of the report is how many equal ones would say as much, and its intervals rest on that. (A goal
-# set at 90 % of the rows trained on is met a little worse by new ones: ``margin=`` allows for it.)
+# set at 90 % of the rows trained on is met a little worse by new ones: ``confidence_level=`` allows
+# for it.)
 
 ad = "ad 2"
 

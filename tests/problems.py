@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from skbandit.constrained._declared import Goals
 from skbandit.constrained.training._problem import compile_problem
 from skbandit.rates._binding import (
     Columns,
@@ -26,22 +27,28 @@ def sample(seed, n=40, d=3, noise=0.5, above=0.2):
     return X, y, np.where(X[:, 1] + rng.normal(size=n) > 0, "a", "b")
 
 
-def bound_to_rows(y, group, objective, constraints, weight=None):
-    """An objective, as declared, and constraints over given rows; `group` is their column g."""
+def goals_on_rows(y, group, objective, constraints, weight=None):
+    """Goals bound to given rows; `group` is their column g."""
     weight = np.ones(len(y)) if weight is None else weight
     columns = Columns.read(None if group is None else pd.DataFrame({"g": group}), None, len(y))
     data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
-    goals = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    return LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(y)), goals
+    bound = bind_constraints(expand(flatten_constraints(constraints), data), data)
+    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(y))
+    return Goals(forms, bool(objective.greater_is_better), bound, data)
+
+
+def bound_to_rows(y, group, objective, constraints, weight=None):
+    """An objective, as declared, and constraints over given rows; `group` is their column g."""
+    goals = goals_on_rows(y, group, objective, constraints, weight)
+    return goals.objective, goals.constraints
 
 
 def compiled(
     X, y, group, objective, constraints=(), weight=None, *, alpha=0.05, fit_intercept=True
 ):
     """The problem that training solves; without groups, `group` is None."""
-    forms, goals = bound_to_rows(y, group, objective, constraints, weight)
-    maximise = bool(objective.greater_is_better)
-    return compile_problem(X, forms, maximise, goals, alpha, fit_intercept)
+    goals = goals_on_rows(y, group, objective, constraints, weight)
+    return compile_problem(X, goals.measured, alpha, fit_intercept)
 
 
 def tightened(convex, by):

@@ -2,11 +2,13 @@
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
 from skbandit.constrained._constrained_threshold import ConstrainedThreshold
+from skbandit.constrained._extra_rows import ExtraData
 from skbandit.constrained._path import ConstraintPath, constraint_path
 
 __all__ = [
     "ConstrainedRampClassifier",
     "ConstrainedThreshold",
     "ConstraintPath",
+    "ExtraData",
     "constraint_path",
 ]

@@ -1,4 +1,4 @@
-"""ConstrainedRampClassifier: plumbing around `train`."""
+"""ConstrainedRampClassifier: the estimator around `train`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,34 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.constrained._declared import Classes, Declared, Goals
-from skbandit.constrained._extra_rows import Extra, class_factors, read_extra, read_rows, stack_rows
+from skbandit.constrained._classes import Classes
+from skbandit.constrained._declared import Declared, Goals, allowed_error
+from skbandit.constrained._extra_rows import (
+    ExtraData,
+    class_factors,
+    join_extra,
+    read_extra,
+    read_rows,
+    stack_rows,
+)
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._report import add_margins, missed, report_table
+from skbandit.constrained._tolerances import INACCURATE
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._margin_training import (
     CrossFitted,
     leave_folds_out,
-    train_with_margin,
+    train_with_margins,
 )
 from skbandit.constrained.training._mm import Step
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._train import Trained, train
+from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._progress import fit_task
+from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     Interval,
@@ -42,11 +51,8 @@ from skbandit.utils._sklearn_compat import (
 from skbandit.utils._validation import check_squares
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike
-
-
-ROUGH = 1e-4
-"""A convex problem solved less exactly than this, in units of the objective, is told of."""
 
 
 class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -63,18 +69,18 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     Parameters
     ----------
     objective : Rate, default=None
-        What to optimise, in the direction in which it is better; None is `error_rate()`.
+        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
     constraints : Constraint or (nested) sequence of Constraint, default=()
-        What must hold: see `skbandit.rates`.
+        Constraints to meet: see `skbandit.rates`.
     alpha : float, default=1e-3
         The paper's lambda, in units of the mean objective.
     fit_intercept : bool, default=True
         Whether there is an (unpenalised) intercept. Without one there is no threshold to
         move.
     max_iter : int, default=15
-        Majorisation-minimisation steps at most.
+        Maximum number of majorisation-minimisation steps.
     tol : float, default=1e-5
-        A step that lowers the objective by less ends the training.
+        Training stops when a step lowers the objective by less.
     solver : {"auto", "newton", "cvxpy", "cutting_plane"}, default="auto"
         Solver of the convex problem in each step. "newton" is the fast one: smoothed Newton
         steps for up to 1,000 features, an augmented Lagrangian for more. "cvxpy" is the
@@ -90,57 +96,58 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     pos_label : label, default=None
         The positive class of all rates; None is ``classes_[1]``.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the objective; constraints are not touched.
+        Weights of the classes in the objective; constraints are not affected.
     warm_start : bool, default=False
         Whether to start from the previous fit.
     random_state : int, RandomState instance or None, default=None
-        Of `sample_predict`; training draws no random numbers.
+        Used by `sample_predict`; training draws no random numbers.
     verbose : int, default=0
-        1 prints a line for each step. With scikit-learn 1.9 or newer,
+        1 reports every step in one line: printed, or logged if logging is configured to show
+        INFO records of "skbandit". With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
-    margin : float between 0 and 0.5, or None, default=None
-        Probability, at most, that any constraint met in training is violated in the
-        population that the rows are drawn from (a probability, not a distance). None takes
-        training rates at face value: a bound that binds is then violated more often than
-        not. Takes some 6 to 18 times as long; see Notes.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Probability, at least, that all constraints met in training also hold in the
+        population that the rows are drawn from. None takes training rates at face value: a
+        binding constraint is then violated more often than not. Takes some 6 to 18 times as
+        long; see Notes.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights; positive scores speak for ``classes_[1]``.
+        Weights; positive scores favour ``classes_[1]``.
     intercept_ : ndarray of shape (1,)
         Intercept of the deterministic rule (minus the paper's b).
     ramp_intercept_ : ndarray of shape (1,)
-        Intercept of the randomised rule: the one that training ended with.
+        Intercept of the randomised rule, with which training ended.
     classes_ : ndarray of shape (2,)
         Class labels.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     multipliers_ : ndarray of shape (n_constraints,)
-        Shadow prices >= 0: by how much the objective would improve for each unit that a
-        bound gives, in the last convex problem. For precision, F1 and ratios, N/D against
-        t, per unit of the linear form N - tD. nan for groups that were skipped. One a row
-        of `constraint_report_`.
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
+        objective per unit by which a bound is relaxed, in the last convex problem. For
+        precision, F1 and ratios, N/D against t, per unit of the linear form N - tD. nan for
+        groups that were skipped.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective after each step, signed so that lower is better. (Where
-        no useful threshold was found, bounds are tightened for a few more steps, which are
-        not in it.)
+        Regularised ramp objective after each step, signed so that lower is better. (If no
+        useful threshold is found, bounds are tightened for a few more steps, which are not
+        included.)
     constraint_report_ : DataFrame
-        One row a constraint, on the training data: `constraint`, `on`, `n_rows`,
+        One row per constraint, on the training data: `constraint`, `on`, `n_rows`,
         `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
-        rule), `value` (of the deterministic one), `slack`, `satisfied` (the latter's; rarely
-        one rule holds where the other does not), `multiplier`. With `margin`, rates are those
-        of models trained without the rows that they answer, and a column `margin` after
-        `slack` says how much of it is needed: `satisfied` is what has as much.
+        rule), `value` (of the deterministic one), `slack`, `satisfied` (by the latter; the
+        two rules rarely disagree), `multiplier`. With a `confidence_level`, rates are those
+        of out-of-fold predictions, a column `margin` after `slack` gives the slack that the
+        level requires, and `satisfied` means a slack of at least that.
     feasible_ : bool
-        Whether the deterministic rule meets every constraint on the training data, with
-        the margin, if there is one.
+        Whether the deterministic rule meets every constraint on the training data, with the
+        required margin if there is one.
     solver_ : str
         The solver used.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X had some.
+        Names of the features, if X had any.
 
     See Also
     --------
@@ -153,19 +160,19 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
     probability.
 
-    With ``margin=delta`` each of m constraints must keep inside its bound the one-sided
-    confidence limit, at level 1 - delta/m, of what it bounds: Clopper and Pearson's for a
-    single rate, conservatively combined for expressions of several (for a difference between
-    two groups some 1.7 times as wide as it might be). A linear rule does better on the rows
-    it is trained on than on new ones, the more so the more features there are; so the limits
-    are taken of out-of-fold rates, by models trained in the same way without a fifth of the
-    rows each. Bounds move inwards by the limit's width and that excess, all models are
-    trained again, and the threshold is the best one within all limits. The promise rests on
-    independent rows and on the folds' models resembling the final one: it holds as the
-    number of rows grows, and is not exact for few. Measured with delta = 0.1: of 100 samples
-    of 300 rows with 8 features, 11 broke a bound on recall, of 40 samples of 2,000 rows of
-    Adult with 123 features, 4; without a margin, 36 of 40 and 4 of 8.
-    An exact promise is made by `ConstrainedThreshold` on rows set aside for it.
+    With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
+    at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and Pearson's
+    for a single rate, conservatively combined for expressions of several (for a difference
+    between two groups some 1.7 times as wide as necessary). A linear rule does better on its
+    training rows than on new ones, the more so the more features there are; so limits are
+    based on out-of-fold rates of models trained in the same way without a fifth of the rows
+    each. Bounds move inwards by the limit's width and that optimism, all models are trained
+    again, and the threshold is the best one within all limits. The guarantee assumes
+    independent rows and folds' models that resemble the final one: it holds asymptotically,
+    not exactly for few rows. Measured at level 0.9: of 100 samples of 300 rows with 8
+    features, 11 violated a bound on recall; of 40 samples of 2,000 rows of Adult with 123
+    features, 4; without a confidence level, 36 of 40 and 4 of 8. `ConstrainedThreshold` gives
+    an exact guarantee on rows set aside for it.
 
     Examples
     --------
@@ -197,7 +204,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "margin": [Interval(Real, 0, 0.5, closed="neither"), None],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
     }
 
     def __init__(
@@ -217,7 +224,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
-        margin: float | None = None,
+        confidence_level: float | None = None,
     ) -> None:
         self.objective = objective
         self.constraints = constraints
@@ -233,7 +240,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-        self.margin = margin
+        self.confidence_level = confidence_level
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -249,6 +256,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
+        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -267,16 +275,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        X_extra : like X, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``. In a Pipeline,
-            use ``transform_input=["X_extra"]``; under cross-validation pass ``(X_extra,)``,
-            which is never sliced. So with the other parts of the extra dataset.
-        y_extra : array-like, default=None
-            Its labels; None or missing entries are unlabelled rows.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Its attributes.
-        sample_weight_extra : array-like, default=None
-            Its row weights.
+        extra : ExtraData, default=None
+            Rows that count only in rates with ``on="extra"`` or ``"all"``.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one. In a Pipeline use these, with
+            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
+            one, as in ``(X_extra,)``, which is never sliced.
 
         Returns
         -------
@@ -288,7 +292,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             If no rule is found that meets the constraints; the closest model is in its
             `closest_`, and this estimator is left as it was.
         """
-        extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
             draft._fit(X, y, sample_weight, attributes, extra, step_done)
         return self
@@ -299,7 +303,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         y: Any,
         sample_weight: Any,
         attributes: Any,
-        extra: Extra,
+        extra: ExtraData | None,
         step_done: Callable[[str], None],
     ) -> None:
         declared = Declared.read(self.objective, self.constraints)
@@ -322,45 +326,43 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
 
-        goals = declared.bind(data, factors, self.margin)
+        goals = declared.bind(data, factors, allowed_error(self.confidence_level))
         self._constraints = goals.constraints.constraints
         design = stack_rows(X, X_extra)
         solver = choose_solver(self.solver, self.solver_options or {}, *design.shape)
+        self.solver_ = solver.name
+        options = TrainingOptions(
+            solver,
+            self.max_iter,
+            self.tol,
+            choose_threshold=self.threshold == "shift" and self.fit_intercept,
+            report=self._reporter(step_done),
+        )
+        problem = compile_problem(design, goals.measured, float(self.alpha), self.fit_intercept)
+        warm = self._previous_point(previous, X.shape[1])
+        if self.confidence_level is None:
+            trained = train(problem, options, warm)
+            self._set_model(trained, problem, goals)
+            report = self._report(self._linear(design), goals.data, goals.constraints)
+        else:
+            folds = leave_folds_out(declared, goals, factors)
+            found = train_with_margins(design, goals, folds, problem, options, warm)
+            trained = found.trained
+            self._set_model(trained, problem, goals)
+            report = self._cross_fitted_report(found, goals)
+        self.constraint_report_ = report
+        self.feasible_ = bool(report["satisfied"].fillna(True).all())
+        self._judge(trained, goals)
 
-        def compiled(goals: Goals) -> RampProblem:
-            return compile_problem(
-                design,
-                goals.objective,
-                goals.maximise,
-                goals.constraints,
-                float(self.alpha),
-                self.fit_intercept,
-            )
+    def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
+        """Report each MM step to callbacks and, if verbose, in one line."""
 
         def report(step: Step) -> None:
             if self.verbose:
-                print(f"[ConstrainedRampClassifier] {step}")
+                report_progress(f"[ConstrainedRampClassifier] {step}")
             step_done("MM step")
 
-        def run(problem: RampProblem, warm: Point | None) -> Trained:
-            return train(
-                problem,
-                solver,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                shift=self.threshold == "shift" and self.fit_intercept,
-                warm=warm,
-                report=report,
-            )
-
-        self.solver_ = solver.name
-        problem, warm = compiled(goals), self._previous_point(previous, X.shape[1])
-        if self.margin is None:
-            self._keep(run(problem, warm), problem, goals, design)
-        else:
-            parts = leave_folds_out(declared, goals, factors)
-            found = train_with_margin(design, goals, parts, compiled, run, warm)
-            self._keep(found.trained, problem, goals, design, found)
+        return report
 
     def _previous_point(self, previous: dict[str, Any], n_features: int) -> Point | None:
         coef = previous.get("coef_")
@@ -371,15 +373,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         sign = self._classes.orientation
         return Point(sign * coef[0], float(sign * previous["ramp_intercept_"][0]))
 
-    def _keep(
-        self,
-        trained: Trained,
-        problem: RampProblem,
-        goals: Goals,
-        design: Any,
-        unseen: CrossFitted | None = None,
-    ) -> None:
-        """Turn what training found into fitted attributes, or say what could not be met."""
+    def _set_model(self, trained: Trained, problem: RampProblem, goals: Goals) -> None:
+        """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
         sign, point = self._classes.orientation, trained.point
         b = point.intercept if trained.threshold is None else -trained.threshold.cut
         self.coef_ = sign * point.coef[None, :]
@@ -388,51 +383,56 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
         expected = ramp(problem.scores(point))
-        measured = goals.constraints.n_rows > 0
-        self.multipliers_ = np.full(len(measured), np.nan)
-        self.multipliers_[measured] = problem.shadow_prices(trained.multipliers, expected)
-        if unseen is None:
-            report = self._report(self._linear(design), goals.data, goals.constraints)
-        else:
-            answers, drawn = unseen.answers, unseen.expected
-            report = report_table(goals.constraints, goals.data, answers, drawn, self.multipliers_)
-            report = add_margins(report, goals.constraints, goals.limits, answers)
-        self.constraint_report_ = report
-        satisfied = report["satisfied"]
-        self.feasible_ = bool(satisfied.fillna(True).all())
-        # N - tD >= 0 holds where D = 0, but a precision of no answers is not a met one
-        promised = report["expected"][measured]
-        drawn_holds = trained.mm.feasible and promised.notna().all()
-        single = self.threshold == "shift"
-        if not self.feasible_ and not (drawn_holds and (unseen is None or not single)):
-            more = "" if trained.mm.converged else " More steps (max_iter) might help."
-            raise InfeasibleConstraintsError(
-                "No rule was found that meets the constraints together: "
-                f"{missed(report, goals.constraints)}. The closest model is in the error's "
-                f"closest_.{more}",
-                self,
-            )
-        if not self.feasible_ and single:
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
+
+    def _cross_fitted_report(self, found: CrossFitted, goals: Goals) -> pd.DataFrame:
+        """Report on out-of-fold predictions, with the margins that they need."""
+        report = report_table(
+            goals.constraints, goals.data, found.predictions, found.expected, self.multipliers_
+        )
+        return add_margins(report, goals.constraints, goals.limits, found.predictions)
+
+    def _judge(self, trained: Trained, goals: Goals) -> None:
+        """Raise if no rule meets the constraints; warn of what was not achieved."""
+        if not self.feasible_:
+            self._judge_infeasible(trained, goals)
+        if trained.mm.gap > INACCURATE:
             warnings.warn(
-                "The randomised rule (sample_predict) meets the constraints, no single threshold "
-                f"does: {missed(report, goals.constraints)}.",
-                UserWarning,
-                stacklevel=5,
-            )
-        if trained.mm.gap > ROUGH:
-            warnings.warn(
-                f"The last convex problem is solved only to within {trained.mm.gap:.1e} of its "
-                "optimum: give it more room in solver_options (newton: max_iter), or choose "
-                "another solver.",
+                f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: "
+                "allow more steps in solver_options (newton: max_iter), or choose another solver.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         if not trained.mm.converged:
             warnings.warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
-                f"still gained more than tol={self.tol:g}.",
+                f"still gained more than tol={self.tol:g}: raise one of them.",
                 ConvergenceWarning,
                 stacklevel=5,
+            )
+
+    def _judge_infeasible(self, trained: Trained, goals: Goals) -> None:
+        """Raise unless the randomised rule meets the constraints; else warn of the threshold."""
+        report = self.constraint_report_
+        faults = missed(report, goals.constraints)
+        # N - tD >= 0 holds where D = 0, but a precision without positive predictions is not met
+        defined = report["expected"][goals.is_measured].notna().all()
+        randomised_holds = trained.mm.feasible and defined
+        shifted = self.threshold == "shift"
+        if not randomised_holds or (self.confidence_level is not None and shifted):
+            more = "" if trained.mm.converged else " More steps (max_iter) might help."
+            raise InfeasibleConstraintsError(
+                "No rule was found that meets the constraints together: "
+                f"{faults}. The closest model is in the error's closest_.{more}",
+                self,
+            )
+        if shifted:
+            warnings.warn(
+                "The randomised rule (sample_predict) meets the constraints, no single threshold "
+                f"does: {faults}.",
+                UserWarning,
+                stacklevel=6,
             )
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -446,7 +446,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Columns in the order of `classes_`; above 1/2 exactly where `predict` says so.
+            Columns in the order of `classes_`; `predict` returns the one above 1/2.
         """
         positive = ramp(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
@@ -459,7 +459,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         random_state : int, RandomState instance or None, default=None
-            None takes the estimator's own.
+            None uses the estimator's own.
 
         Returns
         -------
@@ -483,6 +483,17 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     def _validated(self, X: Any) -> Any:
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def _read_design(
+        self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: ExtraData | None
+    ) -> tuple[Any, Data]:
+        """Validate rows, extra rows below, once for several models with the same features."""
+        return self._read(X, y, sample_weight, attributes, extra, self._validated)
+
+    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Positive predictions and their expectation, by the two rules, on validated rows."""
+        scores = self._linear(design)
+        return self._predicted_positive(scores), self._expected(scores)
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()

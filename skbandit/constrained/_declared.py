@@ -1,15 +1,15 @@
-"""Declared goals: read from what the user passed, and bound to data."""
+"""Declared goals: checked without data, then bound to rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skbandit.constrained._extra_rows import with_weights
 from skbandit.rates import Constraint, Rate
@@ -28,48 +28,37 @@ from skbandit.rates._binding import (
 )
 
 
+def allowed_error(confidence_level: float | None) -> float | None:
+    """The error probability 1 - level, None for None.
+
+    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
+    closer to 1 than that is left as it is.
+    """
+    if confidence_level is None:
+        return None
+    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
+
+
 @dataclass(frozen=True)
-class Classes:
-    """Two class labels, sorted, one of which is positive.
+class MeasuredGoals:
+    """Goals restricted to the constraints that were measured and the rows that count.
 
     Attributes
     ----------
-    labels : ndarray of shape (2,)
-    positive : label
+    objective : LinearFractionalForms
+        One expression, signed so that lower is better.
+    constraints : BoundConstraints
+        The constraints that were not skipped.
+    rows : ndarray of int
+        The rows with a coefficient in some expression; all expressions are over these.
+    limits : tuple of ConfidenceLimit
+        One per constraint if a confidence level was asked for, else empty.
     """
 
-    labels: np.ndarray
-    positive: Any
-
-    @classmethod
-    def read(cls, y: np.ndarray, pos_label: Any) -> Classes:
-        """Find the classes in y; `pos_label` None makes the second positive."""
-        check_classification_targets(y)
-        labels = np.unique(y)
-        return cls.of(labels, pos_label, type_of_target(y) if len(labels) > 2 else "binary")
-
-    @classmethod
-    def of(cls, labels: np.ndarray, pos_label: Any, kind: str = "multiclass") -> Classes:
-        """Take the distinct labels of a target of a `kind`; refuse more or fewer than two."""
-        if len(labels) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{kind}, with {len(labels)} classes."
-            )
-        if not len(labels):
-            raise ValueError("y is empty.")
-        if len(labels) < 2:
-            raise ValueError(
-                f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."
-            )
-        if pos_label is not None and pos_label not in labels.tolist():
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
-        return cls(labels, labels.tolist()[1] if pos_label is None else pos_label)
-
-    @property
-    def orientation(self) -> float:
-        """1 if scores of the positive class are scikit-learn's (for classes_[1]), else -1."""
-        return 1.0 if self.labels[1] == self.positive else -1.0
+    objective: LinearFractionalForms
+    constraints: BoundConstraints
+    rows: np.ndarray
+    limits: tuple[ConfidenceLimit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,11 +72,12 @@ class Goals:
     maximise : bool
         Whether higher is better.
     constraints : BoundConstraints
-        One-sided, groups filled in.
+        One-sided, with groups filled in.
     data : Data
         The rows.
     limits : tuple of ConfidenceLimit
-        One for each constraint that was not skipped, if a margin was asked for, else none.
+        One per constraint that was not skipped if a confidence level was asked for, else
+        empty.
     """
 
     objective: LinearFractionalForms
@@ -96,10 +86,31 @@ class Goals:
     data: Data
     limits: tuple[ConfidenceLimit, ...] = ()
 
+    @property
+    def is_measured(self) -> np.ndarray:
+        """Mask of the constraints that were not skipped."""
+        return self.constraints.n_rows > 0
+
+    @cached_property
+    def measured(self) -> MeasuredGoals:
+        """The goals on the rows that count in some expression."""
+        constraints = self.constraints.subset(self.is_measured)
+        coefficients = [self.objective.numerator, self.objective.denominator]
+        coefficients += [constraints.forms.numerator, constraints.forms.denominator]
+        counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
+        rows = np.flatnonzero(counts)
+        objective = self.objective.negated() if self.maximise else self.objective
+        return MeasuredGoals(
+            objective.columns(rows),
+            replace(constraints, forms=constraints.forms.columns(rows)),
+            rows,
+            tuple(limit.columns(rows) for limit in self.limits),
+        )
+
 
 @dataclass(frozen=True)
 class Declared:
-    """What the user declared, checked as far as it can be without data."""
+    """The goals that the user declared, checked as far as possible without data."""
 
     objective: Rate
     constraints: Sequence[Constraint]
@@ -111,25 +122,35 @@ class Declared:
         objective = read_objective(objective)
         if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
             raise ValueError(
-                f"objective={objective} is a matter of several rules at once: bound it instead, "
-                "as a constraint."
+                f"objective={objective} combines several rates into a worst case and cannot be "
+                "optimised: bound it instead, as a constraint."
             )
         return cls(objective, declared)
 
     def bind(
-        self, data: Data, factors: np.ndarray | None = None, margin: float | None = None
+        self, data: Data, factors: np.ndarray | None = None, error: float | None = None
     ) -> Goals:
-        """Bind to data; `factors` multiply the weights of the rows of X in the objective."""
+        """Bind to data.
+
+        Parameters
+        ----------
+        data : Data
+            The rows.
+        factors : ndarray or None
+            Factors of the weights of the rows of X in the objective.
+        error : float or None
+            Probability with which any confidence limit may be wrong; None makes no limits.
+        """
         weighted = data if factors is None else with_weights(data, factors)
         above, below, _ = bind_rate(self.objective, weighted)
         constraints = bind_constraints(expand(self.constraints, data), data)
         forms = LinearFractionalForms.stack([(above, below)], len(data))
-        limits = () if margin is None else confidence_limits(constraints, data, margin)
+        limits = () if error is None else confidence_limits(constraints, data, error)
         maximise = bool(self.objective.greater_is_better)
         return Goals(forms, maximise, constraints, data, limits)
 
     def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
-        """Bind to some of the rows what is bound to all; what they lack is skipped."""
+        """Bind the goals of all rows to the rows `kept`; skip those with no rows there."""
         train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
         train = replace(train, weight=train.weight * kept[:n])
         if extra is not None:

@@ -1,4 +1,4 @@
-"""From what a user passes to `fit` to the datasets that expressions are bound to."""
+"""From the arguments of `fit` to the datasets that expressions are bound to."""
 
 from __future__ import annotations
 
@@ -16,39 +16,84 @@ from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights
 
 
-@dataclass(frozen=True)
-class Extra:
-    """The extra dataset as passed, each part bare or in a 1-tuple.
+@dataclass(frozen=True, eq=False, repr=False)
+class ExtraData:
+    """A second dataset, measured only by rates with ``on="extra"`` or ``"all"``.
 
-    Cross-validation slices whatever has as many rows as X; a tuple of one it leaves alone.
+    Pass it as ``extra=`` to `fit` or a report. It suits direct calls and cross-validation,
+    which passes it whole. A Pipeline does not transform it: there pass the parts as `X_extra`,
+    `y_extra`, ... instead, with ``transform_input=["X_extra"]``.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, DataFrame} of shape (n_extra, n_features)
+        Rows, with the same features as the training rows.
+    y : array-like of shape (n_extra,), default=None
+        Labels; None or missing entries are unlabelled.
+    attributes : DataFrame or dict of arrays, default=None
+        Columns that constraints name and the model need not see.
+    sample_weight : array-like of shape (n_extra,), default=None
+        Row weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.constrained import ExtraData
+    >>> from skbandit.rates import positive_rate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.5)
+    >>> clf.fit(X[:400], y[:400], extra=ExtraData(X[400:])).constraint_report_["n_rows"].tolist()
+    [169]
     """
 
-    X: Any = None
+    X: Any
     y: Any = None
     attributes: Any = None
     sample_weight: Any = None
 
-    def unwrapped(self) -> Extra:
-        """Take the parts out of their tuples; refuse parts without rows to belong to."""
-        parts = {name: _unwrap(part) for name, part in vars(self).items()}
-        if parts["X"] is None:
-            given = [f"{name}_extra" for name, part in parts.items() if part is not None]
-            if given:
-                raise ValueError(f"{given[0]} was passed without X_extra.")
-        return Extra(**parts)
+    def __post_init__(self) -> None:
+        """Require rows."""
+        if self.X is None:
+            raise ValueError("ExtraData needs rows: X is None.")
+
+
+def join_extra(
+    extra: ExtraData | None, X: Any, y: Any, attributes: Any, sample_weight: Any
+) -> ExtraData | None:
+    """Read the extra dataset from `extra` or from the four `*_extra` arguments, not both.
+
+    Each of the latter may be wrapped in a tuple of one, which cross-validation leaves whole
+    (it slices everything else with as many rows as X).
+    """
+    parts = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+    parts = {name: _unwrap(part) for name, part in parts.items()}
+    passed = [f"{name}_extra" for name, part in parts.items() if part is not None]
+    if extra is not None and not isinstance(extra, ExtraData):
+        raise TypeError(
+            f"extra must be an ExtraData, got {type(extra).__name__}: pass "
+            "extra=ExtraData(X, y, attributes, sample_weight), or use X_extra, y_extra, ..."
+        )
+    if extra is not None and passed:
+        raise ValueError(f"Pass the extra dataset once, as extra= or as {passed[0]}=, not both.")
+    if passed and parts["X"] is None:
+        raise ValueError(f"{passed[0]} was passed without X_extra.")
+    return ExtraData(**parts) if passed else extra
 
 
 def read_rows(
     X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = ""
 ) -> Rows:
-    """One dataset of `Rows`; `X` as the user passed it, for its column names."""
+    """Read one dataset; `X` as the user passed it, for its column names."""
     n = len(label)
     columns = Columns.read(attributes, X, n, f"attributes{suffix}")
     return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
 
 
 def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: str) -> np.ndarray:
-    """Codes 1, 0 and -1 (missing) of shape (n_rows,); None is all missing."""
+    """Return codes 1, 0 and -1 (missing) of shape (n_rows,); None is all missing."""
     if y is None:
         return np.full(n_rows, MISSING, dtype=np.int8)
     codes = encode(y, pos_label, classes.tolist(), name)
@@ -58,16 +103,15 @@ def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: 
 
 
 def read_extra(
-    extra: Extra,
+    extra: ExtraData | None,
     pos_label: Any,
     classes: np.ndarray,
     *,
     X_is_named: bool,
     read_X: Callable[[Any], Any],
 ) -> tuple[Any, Rows | None]:
-    """What `read_X` makes of X_extra, one entry a row, and its rows, or (None, None)."""
-    extra = extra.unwrapped()
-    if extra.X is None:
+    """Return ``read_X(extra.X)`` and its rows, or (None, None) without extra data."""
+    if extra is None:
         return None, None
     if feature_names(extra.X) is not None and not X_is_named:
         raise ValueError(
@@ -82,7 +126,7 @@ def read_extra(
 
 @contextmanager
 def blamed_on_extra() -> Iterator[None]:
-    """Say of an error that it is about X_extra."""
+    """Name X_extra in the message of any ValueError."""
     try:
         yield
     except ValueError as error:
@@ -95,7 +139,7 @@ def blamed_on_extra() -> Iterator[None]:
 
 
 def stack_rows(X: Any, X_extra: Any) -> Any:
-    """The rows of X, or what was made of them, and those of X_extra below."""
+    """Stack the extra rows, if any, below the others; so with values computed from them."""
     if X_extra is None:
         return X
     if issparse(X) or issparse(X_extra):
@@ -106,7 +150,7 @@ def stack_rows(X: Any, X_extra: Any) -> Any:
 def class_factors(
     class_weight: Any, classes: np.ndarray, y: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Factor of each row's weight in the objective; balanced means by total weight."""
+    """Factors of the rows' weights in the objective; "balanced" refers to total weights."""
     if class_weight is None:
         return np.ones(len(y))
     codes = np.searchsorted(classes, y)
@@ -119,7 +163,7 @@ def class_factors(
 
 
 def with_weights(data: Data, factors: np.ndarray) -> Data:
-    """The same data with the weights of the rows of X multiplied."""
+    """Multiply the weights of the rows of X."""
     train = Rows(data.train.columns, data.train.label, data.train.weight * factors)
     return Data(train, data.extra, data.pos_label, data.labels)
 

@@ -1,4 +1,4 @@
-"""What the classifiers with declared goals share: a signed score, a threshold, the reports."""
+"""Base of the classifiers with declared goals: signed scores, a threshold, reports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._declared import Classes
-from skbandit.constrained._extra_rows import Extra, read_extra, read_labels, read_rows, stack_rows
+from skbandit.constrained._classes import Classes
+from skbandit.constrained._extra_rows import (
+    ExtraData,
+    join_extra,
+    read_extra,
+    read_labels,
+    read_rows,
+    stack_rows,
+)
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.rates import Constraint
 from skbandit.rates._binding import BoundConstraints, Data, bind_constraints
@@ -22,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class ConstrainedClassifierMixin(ClassifierMixin):
-    """Answers ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
+    """Predicts ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
 
-    Subclasses set `classes_`, `_positive` (the positive one) and `_constraints` (one-sided,
+    Subclasses set `classes_`, `_positive` (the positive class) and `_constraints` (one-sided,
     groups filled in), and define `_scores` and `_shift`; those with a randomised rule also
     `_expected` and `multipliers_`.
     """
@@ -33,6 +40,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "sample_weight": True,
         "attributes": True,
+        "extra": True,
         "X_extra": True,
         "y_extra": True,
         "attributes_extra": True,
@@ -45,16 +53,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _constraints: tuple[Constraint, ...]
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Scores as yet without a threshold; higher speaks for ``classes_[1]``."""
+        """Scores before the threshold is applied; higher favours ``classes_[1]``."""
         raise NotImplementedError
 
     @property
     def _shift(self) -> float:
-        """What makes of a score one whose threshold is 0."""
+        """Offset added to scores so that the decision threshold is 0."""
         raise NotImplementedError
 
     def _expected(self, scores: np.ndarray) -> np.ndarray | None:
-        """Probabilities of a positive answer by the randomised rule, if there is one."""
+        """Probabilities of a positive prediction by the randomised rule; None without one."""
         return None
 
     @property
@@ -62,7 +70,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         return Classes(self.classes_, self._positive)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores: positive speaks for ``classes_[1]``.
+        """Signed scores; positive for ``classes_[1]``.
 
         Parameters
         ----------
@@ -72,7 +80,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Positive exactly where `predict` says so.
+            Positive exactly where `predict` returns ``classes_[1]``.
         """
         check_is_fitted(self)
         return self._scores(X) + self._shift
@@ -99,6 +107,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
+        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -117,34 +126,31 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
             As in `fit`.
-        X_extra : like X, default=None
+        extra : ExtraData, default=None
             Rows for rates with ``on="extra"`` or ``"all"``.
-        y_extra : array-like, default=None
-            Their labels.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Their attributes.
-        sample_weight_extra : array-like, default=None
-            Their weights.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
-            Of each interval: Clopper-Pearson for a single rate, combined conservatively for
-            expressions of several; approximate where weights are unequal.
+            Level of each interval: Clopper-Pearson for a single rate, combined conservatively
+            for expressions of several rates; approximate if weights are unequal.
 
         Returns
         -------
         DataFrame
             The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`.
-            What this data cannot measure has ``n_rows`` 0, with a warning. Rows of unequal
-            weights, such as 1/propensity, say less than their number: `effective_n` is
-            (Σw)²/Σw² (Kish 1965) over the rows in the denominator of `value`, or of its
-            rates the smallest; the interval rests on it.
+            A constraint that these rows cannot measure has ``n_rows`` 0, with a warning. Rows
+            with unequal weights, such as 1/propensity, carry less information than their
+            number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965) over
+            the rows in the denominator of `value`, the smallest if it combines several rates.
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        extra = Extra(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         scores, data = self._read(X, y, sample_weight, attributes, extra, self._scores)
         goals = bind_constraints(self._constraints, data, allow_empty=True)
         table = self._report(scores, data, goals)
-        return add_intervals(table, goals, data, self._answers(scores), confidence_level)
+        positive = self._predicted_positive(scores)
+        return add_intervals(table, goals, data, positive, confidence_level)
 
     def _read(
         self,
@@ -152,26 +158,27 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         attributes: Any,
-        extra: Extra,
+        extra: ExtraData | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
-        """What `read_X` makes of X and, below it, of X_extra; and what goals are bound to."""
-        classes, made = self._classes, read_X(X)
-        label = read_labels(y, made.shape[0], classes.positive, classes.labels, "y")
+        """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
+        classes, values = self._classes, read_X(X)
+        label = read_labels(y, values.shape[0], classes.positive, classes.labels, "y")
         rows = read_rows(X, label, sample_weight, attributes)
         named = hasattr(self, "feature_names_in_")
-        made_extra, extra_rows = read_extra(
+        values_extra, extra_rows = read_extra(
             extra, classes.positive, classes.labels, X_is_named=named, read_X=read_X
         )
         data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
-        return stack_rows(made, made_extra), data
+        return stack_rows(values, values_extra), data
 
     def _report(self, scores: np.ndarray, data: Data, goals: BoundConstraints) -> pd.DataFrame:
-        expected = self._expected(scores)
+        """Report on the constraints of the fit, bound to data."""
+        positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
-        return report_table(goals, data, self._answers(scores), expected, multipliers)
+        return report_table(goals, data, positive, expected, multipliers)
 
-    def _answers(self, scores: np.ndarray) -> np.ndarray:
-        """1.0 where the deterministic rule answers the positive class."""
+    def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
+        """1.0 where the deterministic rule predicts the positive class."""
         second = scores + self._shift > 0
         return (second == (self._classes.orientation > 0)).astype(float)

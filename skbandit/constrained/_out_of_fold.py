@@ -1,4 +1,4 @@
-"""Scores of rows by models that have not seen them, by cross-validation."""
+"""Out-of-fold scores: each row by a model fitted without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.constrained._declared import Classes
+from skbandit.constrained._classes import Classes
 from skbandit.utils._sklearn_compat import params_of_rows, rows_of
 
 Splits = list[tuple[Any, Any]]
@@ -24,7 +24,7 @@ def out_of_fold_scores(
     classes: Classes,
     n_jobs: int | None,
 ) -> np.ndarray:
-    """Scores of rows by clones fitted without them; nan for rows never tested."""
+    """Score each row by a clone fitted without it; nan for rows never tested."""
     found = Parallel(n_jobs=n_jobs)(
         delayed(_fold_scores)(clone(estimator), X, y, params, train, test, method, classes)
         for train, test in splits
@@ -36,15 +36,15 @@ def out_of_fold_scores(
 
 
 def tested_rows(splits: Splits, n_rows: int) -> np.ndarray:
-    """Which rows are in a test part; none may be in several."""
+    """Return a mask of the rows that some split tests; no row may be tested twice."""
     times = np.zeros(n_rows, dtype=int)
     for _, test in splits:
         times[test] += 1
     if (times > 1).any():
         row = int(np.flatnonzero(times > 1)[0])
         raise ValueError(
-            f"cv tests row {row} {times[row]} times, and a row has one score: choose a cv that "
-            "tests each row once at most, such as StratifiedKFold(shuffle=True)."
+            f"cv tests row {row} {times[row]} times, but a row has one score: choose a cv that "
+            "tests each row at most once, such as StratifiedKFold(shuffle=True)."
         )
     return times > 0
 
@@ -59,13 +59,13 @@ def _fold_scores(
     method: str,
     classes: Classes,
 ) -> np.ndarray:
-    """Fit on the training part of a fold, score the test part."""
+    """Fit on a split's training rows, score its test rows."""
     if len(np.unique(y[train])) < 2:
         raise ValueError(
-            "cv trains on one class only: with few rows of a class, choose fewer folds or a "
-            "stratified cv."
+            "A cv split has training rows of one class only: choose fewer folds or a stratified cv."
         )
-    whole = {name: value for name, value in params.items() if name.endswith("_extra")}
+    # the extra dataset is not indexed by the rows of X
+    whole = {n: value for n, value in params.items() if n == "extra" or n.endswith("_extra")}
     sliced = {name: value for name, value in params.items() if name not in whole}
     sliced = params_of_rows(X, sliced, indices=train)
     estimator.fit(rows_of(X, train), y[train], **sliced, **whole)
@@ -73,7 +73,7 @@ def _fold_scores(
 
 
 def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
-    """Responses for the positive class, signed to speak for ``classes.labels[1]``."""
+    """Responses for the positive class, signed so that high favours ``classes.labels[1]``."""
     values = np.asarray(getattr(estimator, method)(X), dtype=float)
     if method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)
@@ -82,7 +82,7 @@ def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarr
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
-            f"{type(estimator).__name__}.{method} answers {values[row]} in row {row}: a threshold "
-            "needs finite scores."
+            f"{type(estimator).__name__}.{method} returns {values[row]} for row {row}: a "
+            "threshold needs finite scores."
         )
     return values

@@ -1,4 +1,4 @@
-"""The trade-off over one bound: the same classifier under tighter and looser goals."""
+"""Trade-off curves: one classifier under a range of bounds on one constraint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,8 @@ from sklearn.pipeline import Pipeline
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
 from skbandit.constrained._declared import Declared
-from skbandit.constrained._path_figures import (
-    frame,
-    measure,
-    objectives,
-    read_data,
-    smallest_slack,
-    varies,
-)
+from skbandit.constrained._extra_rows import ExtraData, join_extra
+from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained._varying_bound import (
     VariedConstraint,
     common_sense,
@@ -35,7 +29,15 @@ from skbandit.constrained._varying_bound import (
 )
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    Data,
+    LinearFractionalForms,
+    as_rate,
+    bind_constraints,
+    bind_rate,
+)
 from skbandit.utils._pipeline import split_pipeline, transformed
+from skbandit.utils._progress import report_progress
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -44,28 +46,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintPath:
-    """A trade-off curve: models of one objective under one bound after another.
+    """A trade-off curve: models of one objective under a sequence of bounds.
 
-    Made by `constraint_path`. Everything in it has the order in which bounds were given.
+    Returned by `constraint_path`. Everything in it is in the order of the bounds passed.
 
     Parameters
     ----------
     table : DataFrame
-        The figures on the training data, one row a bound: see `constraint_path`.
+        Results on the training data, one row per bound: see `constraint_path`.
     estimators : list
-        The fitted models, one a bound.
+        The fitted models, one per bound.
     objective : Rate
-        What was optimised.
+        The rate that was optimised.
     label : str
-        What is bounded, as the user wrote or named it.
+        The bounded expression, as the user wrote or named it.
     sense : {"<=", ">="} or None
-        How it compares with the bound; None where a function made constraints whose bound
-        is not the number that it was given.
+        How it compares with the bound; None if a function made constraints whose bound is
+        not the number passed to it.
 
     See Also
     --------
-    constraint_path : Fits one.
-    skbandit.inspection.TradeoffDisplay : Draws one.
+    constraint_path : Fits a path.
+    skbandit.inspection.TradeoffDisplay : Draws a path.
 
     Examples
     --------
@@ -101,13 +103,14 @@ class ConstraintPath:
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
+        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
         confidence_level: float = 0.95,
     ) -> pd.DataFrame:
-        """Measure every model of the path on any data.
+        """Measure every model of the path on any rows.
 
         Parameters
         ----------
@@ -119,40 +122,31 @@ class ConstraintPath:
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
             As in `constraint_path`.
-        X_extra : like X, default=None
+        extra : ExtraData, default=None
             Rows for rates with ``on="extra"`` or ``"all"``.
-        y_extra : array-like, default=None
-            Their labels.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Their attributes.
-        sample_weight_extra : array-like, default=None
-            Their weights.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
-            Of the interval of the objective.
+            Level of the objective's interval.
 
         Returns
         -------
         DataFrame
-            One row a bound: `bound`; `objective` of the deterministic rule, with its
+            One row per bound: `bound`; `objective` of the deterministic rule, with its
             confidence interval `objective_low`, `objective_high`; `expected_objective` of
-            the randomised rule; `value` and `slack` of what is bounded; `satisfied`, whether
-            every constraint holds on these rows.
+            the randomised rule; `value` and `slack` of the bounded expression; `satisfied`,
+            whether every constraint holds on these rows.
         """
         check_level(confidence_level)
         transformers, _ = split_pipeline(self.estimators[0])
-        X, X_extra = transformed(transformers, X), transformed(transformers, X_extra)
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
+        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = _transformed_extra(transformers, extra)
         models = [split_pipeline(estimator)[1] for estimator in self.estimators]
-        design, data = read_data(models[0], X, y, metadata)
-        rows = [measure(model, self.objective, design, data, confidence_level) for model in models]
-        return frame(self.table["bound"].tolist(), self.sense, rows)
+        design, data = models[0]._read_design(
+            transformed(transformers, X), y, sample_weight, attributes, extra
+        )
+        rows = [_measure(model, self.objective, design, data, confidence_level) for model in models]
+        return _table(self.table["bound"].tolist(), self.sense, rows)
 
 
 def constraint_path(
@@ -166,65 +160,60 @@ def constraint_path(
     verbose: int = 0,
     sample_weight: ArrayLike | None = None,
     attributes: Any = None,
+    extra: ExtraData | None = None,
     X_extra: Any = None,
     y_extra: Any = None,
     attributes_extra: Any = None,
     sample_weight_extra: Any = None,
 ) -> ConstraintPath:
-    """Fit a classifier under one bound after another, each from its neighbour.
+    """Fit a classifier under a sequence of bounds, each fit starting from the one before.
 
     Parameters
     ----------
     estimator : ConstrainedRampClassifier, or Pipeline that ends with one
-        What to fit; it is cloned. The transformers of a Pipeline are fitted once.
+        Classifier to fit; it is cloned. The transformers of a Pipeline are fitted once.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
         Labels of two classes.
     bounds : array-like of shape (n_bounds,)
-        Numbers, in any order, that in turn take the place of the one that the constraint
-        was declared with.
+        Numbers, in any order, each of which in turn replaces the declared bound.
     constraint : int, str, callable or None, default=None
-        Which constraint's bound varies: its place among the estimator's constraints, or its
-        name or text; None is the only one there is. Or a function from a bound to what
-        varies, beside the estimator's constraints, as in ``lambda bound: recall() >= bound``
-        or ``lambda share: positive_rate("man") <= positive_rate("woman") / share``.
+        The constraint whose bound varies: its position among the estimator's constraints, or
+        its name or text; None if there is only one. Or a function from a bound to constraints
+        in addition to the estimator's, as in ``lambda bound: recall() >= bound`` or
+        ``lambda share: positive_rate("man") <= positive_rate("woman") / share``.
     tol : float, default=1e-4
-        A step that lowers the objective by less ends the training for a bound. The first
-        bound's, which starts from nowhere, goes on to the estimator's own `tol`, and none
-        goes further than that.
+        Training for a bound stops when a step lowers the objective by less. The first fit,
+        which has no warm start, always runs to the estimator's own `tol`; no fit uses a
+        tighter one.
     verbose : int, default=0
-        Whether to print a line after each bound. For the steps of a fit, set the estimator's
-        own, or its callbacks.
+        1 reports every bound in one line, as ``verbose=1`` of the estimator does every step.
     sample_weight : array-like of shape (n_samples,), default=None
         Row weights, in the objective and in every constraint.
     attributes : DataFrame with n_samples rows, or dict of arrays, default=None
         Columns that constraints name.
-    X_extra : like X, default=None
+    extra : ExtraData, default=None
         Rows that count only in rates with ``on="extra"`` or ``"all"``; transformed as X is.
-    y_extra : array-like, default=None
-        Their labels.
-    attributes_extra : DataFrame or dict of arrays, default=None
-        Their attributes.
-    sample_weight_extra : array-like, default=None
-        Their weights.
+    X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+        The parts of `extra`, passed one by one.
 
     Returns
     -------
     ConstraintPath
-        Its `estimators` are the fitted models. Its `table` has one row a bound, measured on
-        the training data:
+        Its `estimators` are the fitted models. Its `table` has one row per bound, measured
+        on the training data:
 
         - `bound`;
-        - `feasible`: whether the deterministic rule meets every constraint. Where no rule
-          was found that does, the row is about the closest model;
+        - `feasible`: whether the deterministic rule meets every constraint. If no such rule
+          was found, the row describes the closest model;
         - `objective` of the deterministic rule, `expected_objective` of the randomised one
-          (the rates as declared: without `class_weight` and the regulariser);
-        - `value` of what is bounded, in the terms of `bound` (of several groups the worst;
-          nan where the path's `sense` is None), and `slack`, how far inside it is, as the
-          model's own `constraint_report_` has them;
-        - `multiplier`: by how much the objective would improve for each unit that the bound
-          gives, as in the classifier's `multipliers_`;
+          (the rates as declared, without `class_weight` and the regulariser);
+        - `value` of the bounded expression, comparable with `bound` (the worst of several
+          groups; nan if the path's `sense` is None), and its `slack`, both as in the model's
+          `constraint_report_`;
+        - `multiplier`: the improvement of the objective per unit by which the bound is
+          relaxed, as in the classifier's `multipliers_`;
         - `n_iter` and `seconds` of the fit.
 
     See Also
@@ -234,11 +223,11 @@ def constraint_path(
 
     Notes
     -----
-    Models are fitted from the tightest bound to the loosest, each from the one before. That
-    one is feasible already: no start is searched for, and training only descends from it.
-    Optima are local, so an independent fit may end elsewhere, somewhat better or worse. Where
-    the path's `sense` is None, which bound is tighter is not known, and the order is the one
-    given.
+    Models are fitted from the tightest bound to the loosest, each starting from the one
+    before, which is feasible already: no other start is searched for, and training only
+    descends from it. Optima are local, so an independent fit may end at a somewhat better or
+    worse one. If the path's `sense` is None, it is unknown which bound is tighter, and models
+    are fitted in the order given.
 
     Examples
     --------
@@ -267,18 +256,12 @@ def constraint_path(
     varied = [[one for one in at if isinstance(one, VariedConstraint)] for at in goals]
     sense = common_sense(varied, numbers)
 
+    extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
     if transformers is not None:
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
-        X_extra = transformed(transformers, X_extra)
-    metadata = {
-        "sample_weight": sample_weight,
-        "attributes": attributes,
-        "X_extra": X_extra,
-        "y_extra": y_extra,
-        "attributes_extra": attributes_extra,
-        "sample_weight_extra": sample_weight_extra,
-    }
+        extra = _transformed_extra(transformers, extra)
+    metadata = {"sample_weight": sample_weight, "attributes": attributes, "extra": extra}
     models: dict[int, ConstrainedRampClassifier] = {}
     seconds: dict[int, float] = {}
     own = {"tol": classifier.tol, "warm_start": classifier.warm_start}
@@ -290,21 +273,21 @@ def constraint_path(
         models[k] = model.set_params(**own)
         if verbose:
             met = "met" if model.feasible_ else "not met"
-            print(
+            report_progress(
                 f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
-                f"{model.n_iter_} steps, {seconds[k]:.1f} s",
-                flush=True,
+                f"{model.n_iter_} steps, {seconds[k]:.1f} s"
             )
         stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]
-    table = frame(
+    design, data = trained[0]._read_design(X, y, sample_weight, attributes, extra)
+    table = _table(
         numbers,
         sense,
         {
             "feasible": [model.feasible_ for model in trained],
-            **objectives(trained, objective, *read_data(trained[0], X, y, metadata)),
-            "slack": [smallest_slack(model, model.constraint_report_) for model in trained],
-            "multiplier": [np.nansum(model.multipliers_[varies(model)]) for model in trained],
+            **_objectives(trained, objective, design, data),
+            "slack": [_smallest_slack(model, model.constraint_report_) for model in trained],
+            "multiplier": [np.nansum(model.multipliers_[_is_varied(model)]) for model in trained],
             "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
         },
@@ -321,7 +304,7 @@ def _refitted(
     y: Any,
     metadata: dict[str, Any],
 ) -> ConstrainedRampClassifier:
-    """A model under other constraints, trained from where a given one ended."""
+    """Train a model under other constraints, starting from where it ended."""
     model = copy.copy(model).set_params(constraints=constraints, tol=tol, warm_start=True)
     try:
         return model.fit(X, y, **metadata)
@@ -329,22 +312,84 @@ def _refitted(
         return error.closest_
 
 
+# --- measuring all models on the same rows ---------------------------------------------------
+
+
+def _objectives(
+    models: list[ConstrainedRampClassifier], objective: Rate, design: Any, data: Data
+) -> dict[str, np.ndarray]:
+    """The objective of all models, by both of their rules."""
+    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
+    predictions = [model._predictions(design) for model in models]
+    return {
+        "objective": np.array([forms.values(positive)[0] for positive, _ in predictions]),
+        "expected_objective": np.array([forms.values(mean)[0] for _, mean in predictions]),
+    }
+
+
+def _measure(
+    model: ConstrainedRampClassifier, objective: Rate, design: Any, data: Data, level: float
+) -> dict[str, Any]:
+    """Results of one model, with the confidence interval of its objective."""
+    # as one more row of the report, the objective gets its interval as constraints do
+    as_goal = Constraint(objective, ">=", as_rate(0.0, repr(objective)))
+    goals = bind_constraints((*model._constraints, as_goal), data, allow_empty=True)
+    positive, expected = model._predictions(design)
+    report = report_table(goals, data, positive, expected)
+    report = add_intervals(report, goals, data, positive, level)
+    report, of_objective = report.iloc[:-1], report.iloc[-1]
+    return {
+        "objective": of_objective["value"],
+        "objective_low": of_objective["ci_low"],
+        "objective_high": of_objective["ci_high"],
+        "expected_objective": of_objective["expected"],
+        "slack": _smallest_slack(model, report),
+        "satisfied": bool(report["satisfied"].all()),
+    }
+
+
+def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame:
+    """One row per bound; the value is recovered from bound and slack."""
+    table = pd.DataFrame(columns)
+    table.insert(0, "bound", bounds)
+    sign = {"<=": 1.0, ">=": -1.0, None: np.nan}[sense]
+    value = table["bound"] - sign * table["slack"]
+    table.insert(table.columns.tolist().index("slack"), "value", value)
+    return table
+
+
+def _is_varied(model: ConstrainedRampClassifier) -> np.ndarray:
+    """Mask of the rows of a model's report whose bound varies."""
+    return np.array([isinstance(one, VariedConstraint) for one in model._constraints], dtype=bool)
+
+
+def _smallest_slack(model: ConstrainedRampClassifier, report: pd.DataFrame) -> float:
+    """The smallest slack of the varied constraints; nan if undefined or not measured."""
+    slack = report["slack"][_is_varied(model) & (report["n_rows"] > 0)]
+    return float(slack.min(skipna=False)) if len(slack) else np.nan
+
+
 # --- pipelines -----------------------------------------------------------------------------
 
 
 def _parts(estimator: Any) -> tuple[Pipeline | None, ConstrainedRampClassifier]:
-    """The transformers, if there are any, and the classifier."""
+    """Return the transformers, if any, and the classifier."""
     transformers, classifier = split_pipeline(estimator)
     if not isinstance(classifier, ConstrainedRampClassifier):
         raise TypeError(
-            "A path is fitted by a ConstrainedRampClassifier, or a Pipeline that ends with one, "
-            f"not by {estimator!r}."
+            "estimator must be a ConstrainedRampClassifier, or a Pipeline that ends with one, "
+            f"got {estimator!r}."
         )
     return transformers, classifier
 
 
+def _transformed_extra(transformers: Pipeline | None, extra: ExtraData | None) -> ExtraData | None:
+    """Transform the extra rows as those of X."""
+    return None if extra is None else replace(extra, X=transformed(transformers, extra.X))
+
+
 def _joined(estimator: Any, transformers: Pipeline | None, model: ConstrainedRampClassifier) -> Any:
-    """A fitted model in the place of the user's."""
+    """The user's estimator with a fitted model in place of its last step."""
     if not isinstance(estimator, Pipeline):
         return model
     steps = [] if transformers is None else transformers.steps

@@ -1,4 +1,4 @@
-"""The table that says which constraints hold, for which rule, by how much."""
+"""Reports: which constraints hold, for which rule, by how much."""
 
 from __future__ import annotations
 
@@ -28,28 +28,27 @@ def report_table(
     expected: np.ndarray | None = None,
     multipliers: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """One row a constraint.
+    """Report on constraints, one row per constraint.
 
     Parameters
     ----------
     goals : BoundConstraints
         K constraints over n rows.
     data : Data
-        What they are bound to.
+        The rows that they are bound to.
     positive : ndarray of shape (n,)
-        Positive answers of the deterministic rule, 0 and 1.
+        Predictions of the deterministic rule, 0 and 1.
     expected : ndarray of shape (n,) or None
-        Probabilities of a positive answer by the randomised rule.
+        Probabilities of a positive prediction by the randomised rule.
     multipliers : ndarray of shape (K,) or None
         Shadow prices; nan where skipped.
 
     Returns
     -------
     DataFrame
-        `satisfied` is about the deterministic rule; missing where nothing was measured,
-        False where the rate is undefined. `effective_n` is Kish's number of rows for the
-        deterministic rule. Without a randomised rule, no column `expected`; without shadow
-        prices, no column `multiplier`.
+        `satisfied` refers to the deterministic rule: missing if nothing was measured, False
+        if the rate is undefined. `effective_n` is Kish's number of rows for the deterministic
+        rule. The columns `expected` and `multiplier` are left out if these are None.
     """
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
@@ -78,13 +77,13 @@ def report_table(
 def add_intervals(
     table: pd.DataFrame, goals: BoundConstraints, data: Data, positive: np.ndarray, level: float
 ) -> pd.DataFrame:
-    """Append the columns ci_low and ci_high of the deterministic rule's values."""
+    """Append columns ci_low and ci_high for the deterministic rule's values."""
     ends = np.full((len(table), 2), np.nan)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
             try:
                 ends[k] = interval(constraint.rate, data, positive, level)
-            except EmptyRateError:  # a divisor that only the expression as a whole fills
+            except EmptyRateError:  # defined as a whole, but not rate by rate
                 continue
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
@@ -95,7 +94,7 @@ def add_margins(
     limits: Sequence[ConfidenceLimit],
     positive: np.ndarray,
 ) -> pd.DataFrame:
-    """Insert the column margin, and call satisfied only what has as much slack."""
+    """Insert column margin; only a slack of at least the margin counts as satisfied."""
     measured = goals.n_rows > 0
     margin = np.full(len(table), np.nan)
     margin[measured] = margins(limits, goals.subset(measured), positive)
@@ -107,23 +106,23 @@ def add_margins(
 
 
 def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
-    """Name the constraints that do not hold, and by how much."""
-    told = []
+    """List the constraints that do not hold, with the amounts missed."""
+    faults = []
     for k in np.flatnonzero(~table["satisfied"].fillna(True)):
         row = table.iloc[k]
         if np.isnan(row["value"]):
-            fault = "is undefined, no answer falls in its denominator"
+            fault = "is undefined, as no prediction falls in its denominator"
         elif "margin" in table:
             needed = row["bound"] - goals.sign[k] * row["margin"]
             fault = (
-                f"is {row['value']:.4g}, missed by {row['margin'] - row['slack']:.2g}, as on "
-                f"{row['n_rows']} rows the margin turns the bound {row['bound']:.4g} into "
+                f"is {row['value']:.4g}, missed by {row['margin'] - row['slack']:.2g}: with the "
+                f"margin for {row['n_rows']} rows, the bound {row['bound']:.4g} becomes "
                 f"{needed:.4g}"
             )
         else:
             fault = f"is {row['value']:.4g}, missed by {-row['slack']:.2g}"
-        told.append(f"{row['constraint']}: {fault}")
-    return "; ".join(told)
+        faults.append(f"{row['constraint']}: {fault}")
+    return "; ".join(faults)
 
 
 def _datasets(atoms: tuple[Atom, ...]) -> str:

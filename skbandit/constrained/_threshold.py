@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.rates._binding import MET, BoundConstraints, ConfidenceLimit, LinearFractionalForms
-
-SAME_SCORE = 1e-10
-"""Scores closer than this, relative to them and to the median, may differ by rounding only."""
+from skbandit.constrained._tolerances import MET, SAME_SCORE
+from skbandit.rates._binding import BoundConstraints, ConfidenceLimit, LinearFractionalForms
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A cut between scores: positive is score > `cut`.
+    """A cut between scores: those above `cut` are positive.
 
     Parameters
     ----------
@@ -25,9 +23,9 @@ class Threshold:
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float
-        The smallest distance of a hard rate inside its bound: negative if one is missed,
-        -inf if one is undefined, inf without constraints. Of their confidence limits, where
-        these count and every rate is inside its bound.
+        The smallest slack of a hard rate: negative if a bound is missed, -inf if a rate is
+        undefined, inf without constraints. If confidence limits are given, their smallest
+        slack where all rates are inside their bounds, else -inf.
     """
 
     cut: float
@@ -44,15 +42,14 @@ def best_threshold(
     scores: np.ndarray,
     objective: LinearFractionalForms,
     goals: BoundConstraints,
-    near: float,
+    preferred: float,
     limits: Sequence[ConfidenceLimit] = (),
 ) -> Threshold:
     """Search all thresholds for the best one that meets the constraints.
 
-    Hard rates change only at the scores, so one sort and cumulative sums give every
-    threshold's values exactly. If none meets
-    all constraints, the one that misses the worst by least. Ties go to the cut nearest to
-    `near`.
+    Hard rates change only at the scores, so one sort and cumulative sums give the values at
+    every threshold exactly. If no threshold meets all constraints, the one with the smallest
+    worst violation is returned. Ties go to the cut nearest to `preferred`.
 
     Parameters
     ----------
@@ -61,11 +58,11 @@ def best_threshold(
     objective : LinearFractionalForms
         One expression, signed so that lower is better.
     goals : BoundConstraints
-        What must hold.
-    near : float
-        Preferred cut.
+        The constraints.
+    preferred : float
+        Cut to which ties go.
     limits : sequence of ConfidenceLimit, default=()
-        One a constraint, if it is these confidence limits that must be inside the bounds.
+        One per constraint, if confidence limits must be inside the bounds too.
 
     Returns
     -------
@@ -79,7 +76,7 @@ def best_threshold(
     measured = _values_by_cut(goals.forms, order, heads)
     slack = _least_slack(goals, measured)
     inside = np.flatnonzero(slack >= -MET)
-    if limits and len(inside):  # no limit is inside its bound where the rate is not
+    if limits and len(inside):  # a limit is inside its bound only if the rate is
         at = [limit.of_sums(_head_sums(limit.rows, order, heads[inside])) for limit in limits]
         slack = np.full(len(cuts), -np.inf)
         slack[inside] = _least_slack(goals, np.stack(at))
@@ -91,18 +88,18 @@ def best_threshold(
     else:
         candidates = np.flatnonzero(slack >= slack.max() - MET)
         candidates = candidates[goal[candidates] <= goal[candidates].min() + MET]
-    best = candidates[np.argmin(np.abs(cuts[candidates] - near))]
+    best = candidates[np.argmin(np.abs(cuts[candidates] - preferred))]
     return Threshold(float(cuts[best]), float(goal[best]), float(slack[best]))
 
 
 def _least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """The smallest distance inside a bound at every cut, -inf where a value is undefined."""
+    """The smallest slack at every cut, -inf where a value is undefined."""
     slacks = goals.sign[:, None] * (goals.bound[:, None] - values)
     return np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
 
 
 def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts between distinct scores, and how many rows lie above each."""
+    """Cuts between distinct scores, and the number of rows above each."""
     upper, lower = descending[:-1], descending[1:]
     size = np.maximum(np.abs(upper), np.abs(lower))
     size = np.maximum(size, np.median(np.abs(descending)))
@@ -126,7 +123,7 @@ def _values_by_cut(
 def _head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
     """Sums of each row's coefficients over the first `heads` rows in order."""
     sums = np.zeros((rows.shape[0], len(heads)))
-    for k in range(rows.shape[0]):  # a row at a time: K full rows may not fit in cache
+    for k in range(rows.shape[0]):  # one row at a time: K dense rows may not fit in cache
         running = np.cumsum(rows[[k]].toarray().ravel()[order])
         sums[k] = np.append(0.0, running)[heads]
     return sums

@@ -1,4 +1,4 @@
-"""Which bound varies along a path, and the constraints that every number makes."""
+"""The constraint whose bound varies along a path, and its copies with other bounds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 
 class VariedConstraint(Constraint):
-    """A constraint whose bound varies: told from the others even when split by group."""
+    """A constraint whose bound varies.
+
+    A type rather than a mask, as `dataclasses.replace` keeps it when a constraint is split into
+    one per group at `fit`.
+    """
 
 
 def read_bounds(bounds: ArrayLike) -> list[float]:
-    """Check what the user passed: one finite number or more."""
+    """Check the user's `bounds`: one or more finite numbers."""
     try:
         numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
     except ValueError as error:
@@ -35,51 +39,51 @@ def read_bounds(bounds: ArrayLike) -> list[float]:
 def family(
     declared: Any, which: int | str | Callable[[float], Any] | None
 ) -> tuple[Callable[[float], list[Constraint]], str]:
-    """From a bound to all constraints, and words for what varies."""
+    """Return a function from a bound to all constraints, and a label of what varies."""
     constraints = flatten_constraints(declared)
     if callable(which) and not isinstance(which, type):
-        made_at = which
+        constraint_at = which
         try:
-            words = next(iter(inspect.signature(made_at).parameters), "bound")
-        except ValueError:  # some compiled functions do not tell
-            words = "bound"
+            label = next(iter(inspect.signature(constraint_at).parameters), "bound")
+        except ValueError:  # some compiled functions have no signature
+            label = "bound"
 
-        def beside(bound: float) -> list[Constraint]:
-            made = [_as_varied(one) for one in flatten_constraints(made_at(bound))]
+        def with_made(bound: float) -> list[Constraint]:
+            made = [_as_varied(one) for one in flatten_constraints(constraint_at(bound))]
             if not made:
-                raise ValueError(f"constraint={made_at!r} makes no constraint of {bound}.")
+                raise ValueError(f"constraint={constraint_at!r} returns no constraint for {bound}.")
             return [*constraints, *made]
 
-        return beside, words
+        return with_made, label
 
-    place = _place(constraints, which)
+    k = _index(constraints, which)
 
-    def among(bound: float) -> list[Constraint]:
-        varied = _as_varied(with_bound(constraints[place], bound))
-        return [*constraints[:place], varied, *constraints[place + 1 :]]
+    def with_replaced(bound: float) -> list[Constraint]:
+        varied = _as_varied(with_bound(constraints[k], bound))
+        return [*constraints[:k], varied, *constraints[k + 1 :]]
 
-    return among, constraints[place].label
+    return with_replaced, constraints[k].label
 
 
-def _place(constraints: list[Constraint], which: Any) -> int:
-    """The place of the constraint that the user means."""
+def _index(constraints: list[Constraint], which: Any) -> int:
+    """Return the index of the constraint that the user's `constraint=` refers to."""
     listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
     if not constraints:
         raise ValueError(
-            "The estimator declares no constraint whose bound could vary: give it one, or pass "
-            "constraint=lambda bound: ..., a function that makes it."
+            "The estimator declares no constraint whose bound could vary: declare one, or pass "
+            "constraint=lambda bound: ..., a function that returns one."
         )
     if which is None and len(constraints) == 1:
         return 0
     if which is None:
-        raise ValueError(f"Pass constraint=, to say which one's bound varies. There are {listed}.")
+        raise ValueError(f"Pass constraint= to choose the one whose bound varies: {listed}.")
     if isinstance(which, str):
         found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
         if len(found) == 1:
             return found[0]
     elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
         return int(which) % len(constraints)
-    raise ValueError(f"constraint={which!r} is not (only) one of {listed}.")
+    raise ValueError(f"constraint={which!r} does not match exactly one of {listed}.")
 
 
 def _as_varied(one: Constraint) -> VariedConstraint:
@@ -87,7 +91,7 @@ def _as_varied(one: Constraint) -> VariedConstraint:
 
 
 def with_bound(constraint: Constraint, bound: float) -> Constraint:
-    """The constraint with another number on its right-hand side."""
+    """Replace the number on the right-hand side of a constraint."""
     rhs = constraint.rhs
     if rhs.is_number:
         return replace(constraint, rhs=as_rate(bound, constraint.text))
@@ -97,7 +101,7 @@ def with_bound(constraint: Constraint, bound: float) -> Constraint:
 
 
 def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
-    """The sense of all, if each compares with the very number that it was made for."""
+    """Return the sense of all constraints if each is bounded by its own number, else None."""
     as_given = all(
         one.rhs.constant == number
         for made, number in zip(varied, numbers, strict=True)
@@ -108,7 +112,7 @@ def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> st
 
 
 def common_text(varied: list[list[Constraint]]) -> str | None:
-    """What is bounded, if that reads the same for every bound."""
+    """Return the text of the bounded expressions if it is the same for every bound."""
     texts = {" and ".join(map(_bounded_text, made)) for made in varied}
     return texts.pop() if len(texts) == 1 else None
 
@@ -120,7 +124,7 @@ def _bounded_text(one: Constraint) -> str:
 
 
 def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
-    """Places of the numbers, the tightest bound first; as given if that is not known."""
+    """Indices of the bounds, tightest first; in the order given if `sense` is unknown."""
     if sense is None:
         return list(range(len(numbers)))
     order = np.argsort(numbers, kind="stable")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from skbandit.constrained import ExtraData
 from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
@@ -47,7 +49,7 @@ class ConstraintReportDisplay:
     intervals_ : matplotlib LineCollection or None
         Confidence intervals, of the constraints in order.
     margins_ : matplotlib LineCollection or None
-        The slack that a classifier with a `margin` asks for, as upright strokes.
+        The slack that a classifier's `confidence_level` requires, as upright strokes.
     beyond_ : matplotlib Line2D
         Arrowheads at the right edge, for constraints so far inside their bounds that they
         would dwarf the others.
@@ -84,6 +86,7 @@ class ConstraintReportDisplay:
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
+        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -105,14 +108,10 @@ class ConstraintReportDisplay:
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
             Columns that constraints name.
-        X_extra : like X, default=None
+        extra : ExtraData, default=None
             Rows for rates with ``on="extra"`` or ``"all"``.
-        y_extra : array-like, default=None
-            Their labels.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Their attributes.
-        sample_weight_extra : array-like, default=None
-            Their weights.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
             Of each interval.
         ax : matplotlib Axes, default=None
@@ -127,11 +126,14 @@ class ConstraintReportDisplay:
             raise TypeError(
                 f"A report needs a classifier with declared constraints, not {estimator!r}."
             )
+        if isinstance(extra, ExtraData):
+            extra = replace(extra, X=transformed(transformers, extra.X))
         report = estimator.constraint_report(
             transformed(transformers, X),
             y,
             sample_weight=sample_weight,
             attributes=attributes,
+            extra=extra,
             X_extra=transformed(transformers, X_extra),
             y_extra=y_extra,
             attributes_extra=attributes_extra,

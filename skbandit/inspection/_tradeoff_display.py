@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained import ConstraintPath, constraint_path
+from skbandit.constrained import ConstraintPath, ExtraData, constraint_path
 from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
@@ -107,6 +107,7 @@ class TradeoffDisplay:
         constraint: int | str | Callable[[float], Any] | None = None,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
+        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -137,14 +138,10 @@ class TradeoffDisplay:
             Row weights.
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name.
-        X_extra : like X, default=None
+        extra : ExtraData, default=None
             Rows that count only in rates with ``on="extra"`` or ``"all"``.
-        y_extra : array-like, default=None
-            Their labels.
-        attributes_extra : DataFrame or dict of arrays, default=None
-            Their attributes.
-        sample_weight_extra : array-like, default=None
-            Their weights.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one.
         X_test : like X, default=None
             Rows that the models have not seen, to be measured on as well.
         y_test : array-like, default=None
@@ -174,6 +171,7 @@ class TradeoffDisplay:
             constraint=constraint,
             sample_weight=sample_weight,
             attributes=attributes,
+            extra=extra,
             X_extra=X_extra,
             y_extra=y_extra,
             attributes_extra=attributes_extra,

@@ -56,7 +56,7 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
     """The solver alone, from zero."""
     one, two = attributes(data)
     n, extra = len(data.y), data.X_extra.shape[0]
-    bound = Declared.read(*goals(data)).bind(
+    goals_on_data = Declared.read(*goals(data)).bind(
         Data(
             Rows(Columns.read(one, None, n), data.y.astype(np.int8), np.ones(n)),
             Rows(Columns.read(two, None, extra), np.full(extra, MISSING, np.int8), np.ones(extra)),
@@ -65,7 +65,7 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
         )
     )
     X = vstack([data.X, data.X_extra], format="csr")
-    problem = compile_problem(X, bound.objective, bound.maximise, bound.constraints, alpha, True)
+    problem = compile_problem(X, goals_on_data.measured, alpha, True)
     solver = choose_solver("newton", {}, *X.shape)
     zero = Point(np.zeros(X.shape[1]), 0.0)
 

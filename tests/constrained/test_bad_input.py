@@ -138,8 +138,8 @@ def test_labels_are_needed(rate, y_extra):
         (recall, "is not a rate: pass one such as skbandit.rates.recall.., with paren"),
         ("recall", "objective='recall' is not a rate"),
         (recall() >= 0.5, "objective=recall.. >= 0.5 is not a rate"),
-        (abs(recall() - 0.5), "several rules at once"),
-        (each(recall, by="sex"), "several rules at once"),
+        (abs(recall() - 0.5), "combines several rates into a worst case"),
+        (each(recall, by="sex"), "combines several rates into a worst case"),
         (recall() + error_rate(), "no direction as an objective"),
         (recall("nobody"), "'nobody' is not defined"),
     ],
@@ -357,7 +357,9 @@ def test_precision_of_no_answers_is_not_met(threshold):
     """The ramp constraint TP - tPP >= 0 holds where nothing is answered positive."""
     noise = np.random.default_rng(0).integers(0, 2, 80)
     clf = ConstrainedRampClassifier(constraints=precision() >= 1.5, threshold=threshold)
-    told = "is 1, missed by 0.5" if threshold else "is undefined, no answer falls in its denom"
+    told = (
+        "is 1, missed by 0.5" if threshold else "is undefined, as no prediction falls in its denom"
+    )
     with pytest.raises(InfeasibleConstraintsError, match=rf"precision\(\) >= 1\.5: {told}"):
         clf.fit(X, noise)
 

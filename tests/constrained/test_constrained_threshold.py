@@ -291,13 +291,13 @@ def three_classes():
         ({"cv": RepeatedStratifiedKFold(n_splits=3, n_repeats=2)}, {}, ValueError,
          "tests row .* 2 times"),
         ({"cv": [(np.flatnonzero(Y), np.flatnonzero(Y == 0))], "constraints": []}, {}, ValueError,
-         "trains on one class"),
-        ({"cv": "prefit"}, {}, NotFittedError, "takes a fitted estimator"),
+         "training rows of one class only"),
+        ({"cv": "prefit"}, {}, NotFittedError, "requires a fitted estimator"),
         ({"cv": "prefit", "estimator": three_classes()}, {}, ValueError, "Only binary"),
         ({"cv": "prefit", "estimator": clone(RATE).fit(X, Y)}, {"y": Y + 1}, ValueError,
-         r"y has \[2\], which estimator has not seen"),
+         r"y contains \[2\], which estimator was not fitted on"),
         ({"cv": "prefit", "estimator": clone(RATE).fit(X, Y)}, {"sample_wait": WEIGHT}, ValueError,
-         "sample_wait: passed for the fit"),
+         "sample_wait: parameters for the fit"),
         ({}, {"y": np.ones(len(X))}, ValueError, "one class only"),
         ({}, {"y": np.arange(len(X)) % 3}, ValueError, "Only binary"),
         ({}, {"sample_weight": (Y == 1).astype(float)}, ValueError, "one class have weight 0"),
@@ -323,7 +323,7 @@ def test_scores_must_be_finite():
         def predict_proba(self, X):
             return np.where(np.arange(len(X))[:, None] == 3, np.nan, super().predict_proba(X))
 
-    with pytest.raises(ValueError, match=r"Broken\.predict_proba answers nan in row 3"):
+    with pytest.raises(ValueError, match=r"Broken\.predict_proba returns nan for row 3"):
         fit(estimator=Broken())
 
 

@@ -86,7 +86,7 @@ def test_weights_reach_a_pipeline_inside(routing):
         plain = make_pipeline(StandardScaler(), LogisticRegression())
         by_name = {"sample_weight": WEIGHT, "logisticregression__sample_weight": WEIGHT}
         by_hand = fit([recall() >= 0.9], plain, metadata=by_name)
-        with pytest.warns(UserWarning, match="takes no sample_weight.*<step>__sample_weight"):
+        with pytest.warns(UserWarning, match="accepts no sample_weight.*<step>__sample_weight"):
             unweighted = fit([recall() >= 0.9], plain, metadata={"sample_weight": WEIGHT})
     assert routed.threshold_ == by_hand.threshold_ != unweighted.threshold_
     np.testing.assert_array_equal(routed.predict_proba(X), by_hand.predict_proba(X))

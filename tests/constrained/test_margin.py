@@ -1,4 +1,4 @@
-"""margin=: the best threshold within confidence limits; what users see of it."""
+"""confidence_level=: confidence limits inside the bounds, exactly; what users see of it."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._declared import Declared
+from skbandit.constrained._declared import Declared, allowed_error
 from skbandit.constrained._threshold import MET, best_threshold
 from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -131,7 +131,7 @@ def estimator(request):
 def test_report_tells_the_margin(estimator):
     plain = clone(estimator).fit(X, Y).constraint_report_
     assert "margin" not in plain
-    report = estimator.set_params(margin=0.1).fit(X, Y).constraint_report_
+    report = estimator.set_params(confidence_level=0.9).fit(X, Y).constraint_report_
     columns = plain.columns.tolist()
     after = columns.index("slack") + 1
     assert report.columns.tolist() == [*columns[:after], "margin", *columns[after:]]
@@ -149,8 +149,8 @@ def test_report_tells_the_margin(estimator):
 
 @IGNORED
 def test_off_is_the_default_and_changes_nothing(estimator):
-    assert estimator.margin is None
-    one, two = clone(estimator).fit(X, Y), estimator.set_params(margin=None).fit(X, Y)
+    assert estimator.confidence_level is None
+    one, two = clone(estimator).fit(X, Y), estimator.set_params(confidence_level=None).fit(X, Y)
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     pd.testing.assert_frame_equal(one.constraint_report_, two.constraint_report_)
 
@@ -158,23 +158,25 @@ def test_off_is_the_default_and_changes_nothing(estimator):
 @IGNORED
 def test_without_constraints_there_is_nothing_to_keep(estimator):
     plain = clone(estimator).set_params(constraints=()).fit(X, Y)
-    with_margin = clone(plain).set_params(margin=0.1).fit(X, Y)
+    with_margin = clone(plain).set_params(confidence_level=0.9).fit(X, Y)
     assert with_margin.constraint_report_.empty and with_margin.feasible_
     if hasattr(plain, "threshold_"):
         assert with_margin.threshold_ == plain.threshold_
 
 
 def test_less_is_allowed_the_more_certain_it_is_to_be():
-    """Nested sets of thresholds: the objective rises as the margin falls."""
+    """Nested sets of thresholds: the objective rises as the level falls."""
     clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.85)
-    cuts = [clone(clf).set_params(margin=m).fit(X, Y).threshold_ for m in (0.01, 0.1, 0.4)]
+    cuts = [
+        clone(clf).set_params(confidence_level=c).fit(X, Y).threshold_ for c in (0.99, 0.9, 0.6)
+    ]
     assert cuts[0] < cuts[1] < cuts[2] < clf.fit(X, Y).threshold_
 
 
 @IGNORED
 def test_training_moves_the_bound_of_a_ramp_classifier():
     plain = ConstrainedRampClassifier(constraints=recall() >= 0.9).fit(X, Y)
-    sure = ConstrainedRampClassifier(constraints=recall() >= 0.9, margin=0.05).fit(X, Y)
+    sure = ConstrainedRampClassifier(constraints=recall() >= 0.9, confidence_level=0.95).fit(X, Y)
     assert recall().value(Y, sure.predict(X)) > recall().value(Y, plain.predict(X))
     ramp = np.clip(0.5 + X @ sure.coef_[0] + sure.ramp_intercept_[0], 0, 1)
     assert ramp[Y == 1].mean() > 0.91
@@ -184,35 +186,47 @@ def test_training_moves_the_bound_of_a_ramp_classifier():
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_either_class_may_be_positive(estimator, pos_label):
     labels = np.where(Y == 1, pos_label, 1 - pos_label)
-    estimator.set_params(margin=0.1, pos_label=pos_label)
+    estimator.set_params(confidence_level=0.9, pos_label=pos_label)
     row = estimator.fit(X, labels).constraint_report_.iloc[0]
     plain = clone(estimator).set_params(pos_label=None).fit(X, Y).constraint_report_.iloc[0]
     assert row["value"] == pytest.approx(plain["value"])
     assert row["margin"] == pytest.approx(plain["margin"])
 
 
-@pytest.mark.parametrize("margin", [0, 1, -1, 0.5, 0.95, "a", float("nan")])
-def test_margin_is_a_small_probability(estimator, margin):
-    with pytest.raises(ValueError, match=r"The 'margin' parameter of \w+ must be"):
-        estimator.set_params(margin=margin).fit(X, Y)
+@pytest.mark.parametrize("level", [0, 1, -1, 0.1, 0.49, 90, "a", float("nan")])
+def test_a_confidence_level_is_a_large_probability(estimator, level):
+    with pytest.raises(ValueError, match=r"The 'confidence_level' parameter of \w+ must be"):
+        estimator.set_params(confidence_level=level).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("level", "error"),
+    [(0.9, 0.1), (0.95, 0.05), (0.99, 0.01), (0.8, 0.2), (0.5, 0.5), (0.999, 0.001), (None, None)],
+)
+def test_the_error_of_a_level_is_the_decimal_meant(level, error):
+    assert allowed_error(level) == error
+
+
+def test_the_error_of_a_level_is_never_zero():
+    assert 0 < allowed_error(1 - 1e-14) < 1e-13
 
 
 def test_clone_and_repr(estimator):
-    estimator.set_params(margin=0.05)
-    assert clone(estimator).margin == 0.05
-    assert "margin=0.05" in repr(estimator)
+    estimator.set_params(confidence_level=0.95)
+    assert clone(estimator).confidence_level == 0.95
+    assert "confidence_level=0.95" in repr(estimator)
 
 
 @IGNORED
-@pytest.mark.parametrize("margin", [None, 0.1])
-def test_too_few_rows_for_the_bound(estimator, margin):
+@pytest.mark.parametrize("level", [None, 0.9])
+def test_too_few_rows_for_the_bound(estimator, level):
     """All 20 positives found leave .1**(1/20) = .891 for certain."""
     rows = np.sort(np.append(np.flatnonzero(Y == 1)[:20], np.flatnonzero(Y == 0)))
-    estimator.set_params(constraints=recall() >= 0.9, margin=margin)
-    if margin is None:
+    estimator.set_params(constraints=recall() >= 0.9, confidence_level=level)
+    if level is None:
         assert estimator.fit(X[rows], Y[rows]).feasible_
         return
-    told = r"recall\(\) >= 0.9: is .*, missed by .*20 rows the margin turns the bound 0.9 into 1?"
+    told = r"recall\(\) >= 0.9: is .*, missed by .*20 rows, the bound 0.9 becomes 1?"
     with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
         estimator.fit(X[rows], Y[rows])
     row = caught.value.closest_.constraint_report_.iloc[0]
@@ -227,14 +241,14 @@ def test_what_is_memorised_does_not_count():
     noise, labels = rng.normal(size=(60, 200)), np.arange(60) % 2
     clf = ConstrainedRampClassifier(constraints=[recall() >= 0.6, false_positive_rate() <= 0.4])
     assert clf.fit(noise, labels).score(noise, labels) == 1
-    with pytest.raises(InfeasibleConstraintsError, match="the margin turns the bound"):
-        clf.set_params(margin=0.1).fit(noise, labels)
+    with pytest.raises(InfeasibleConstraintsError, match="with the margin for 30 rows"):
+        clf.set_params(confidence_level=0.9).fit(noise, labels)
 
 
 def test_folds_share_out_the_rows_of_either_dataset():
     data = Data(data_of().train, data_of(Y[:100], TABLE[:100]).train, 1, [0, 1])
     declared = Declared.read(None, recall(on="all") >= 0.5)
-    goals = declared.bind(data, margin=0.1)
+    goals = declared.bind(data, error=0.1)
     parts = leave_folds_out(declared, goals, np.ones(N))
     held_out = [part.held_out for part in parts]
     assert len(parts) == FOLDS
@@ -250,14 +264,14 @@ def test_folds_share_out_the_rows_of_either_dataset():
 
 @IGNORED
 def test_no_randomness(estimator):
-    one, two = (clone(estimator).set_params(margin=0.1).fit(X, Y) for _ in range(2))
+    one, two = (clone(estimator).set_params(confidence_level=0.9).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 @IGNORED
 def test_groups_frames_and_extra_rows(estimator):
     goals = [each(recall, by="sex") >= 0.6, churn("deployed", on="extra") <= 0.45]
-    estimator.set_params(objective=None, constraints=goals, margin=0.2)
+    estimator.set_params(objective=None, constraints=goals, confidence_level=0.8)
     frame = pd.DataFrame(X, columns=list("abc"), index=RNG.permutation(N))
     half = slice(0, 150)
     estimator.fit(
@@ -271,11 +285,11 @@ def test_groups_frames_and_extra_rows(estimator):
 
 
 @IGNORED
-def test_grid_search_over_margin(estimator):
+def test_grid_search_over_confidence_level(estimator):
     step = type(estimator).__name__.lower()
     search = GridSearchCV(
         make_pipeline(StandardScaler(), estimator.set_params(constraints=recall() >= 0.8)),
-        {f"{step}__margin": [None, 0.3]},
+        {f"{step}__confidence_level": [None, 0.7]},
         cv=2,
         error_score="raise",
     ).fit(X, Y)
@@ -285,7 +299,7 @@ def test_grid_search_over_margin(estimator):
 @IGNORED
 def test_without_a_threshold_to_move_the_randomised_rule_is_trained():
     clf = ConstrainedRampClassifier(
-        constraints=positive_rate() <= 0.4, threshold=None, margin=0.1
+        constraints=positive_rate() <= 0.4, threshold=None, confidence_level=0.9
     ).fit(X, Y)
     assert clf.intercept_ == clf.ramp_intercept_
     row = clf.constraint_report_.iloc[0]

@@ -218,13 +218,13 @@ def test_the_last_in_a_nested_list():
     [
         ((), None, "declares no constraint"),
         (SEVERAL, None, "0: false_positive_rate.* 1: floor; 2: precision"),
-        (SEVERAL, 3, "constraint=3 is not .* 0: false_positive_rate"),
-        (SEVERAL, "recall", "constraint='recall' is not .* 1: floor"),
-        ([recall() >= 0.5, recall() >= 0.5], "recall() >= 0.5", r"is not \(only\) one of"),
-        ((), lambda bound: [], "makes no constraint of 0.9"),
-        (SEVERAL, 0.5, "constraint=0.5 is not .* 0: false_positive_rate"),
-        (SEVERAL, [1], r"constraint=\[1\] is not .* 0: false_positive_rate"),
-        (SEVERAL, dict, "constraint=<class 'dict'> is not .* 0: false_positive_rate"),
+        (SEVERAL, 3, "constraint=3 does not match .* 0: false_positive_rate"),
+        (SEVERAL, "recall", "constraint='recall' does not match .* 1: floor"),
+        ([recall() >= 0.5, recall() >= 0.5], "recall() >= 0.5", r"does not match exactly one of"),
+        ((), lambda bound: [], "returns no constraint for 0.9"),
+        (SEVERAL, 0.5, "constraint=0.5 does not match .* 0: false_positive_rate"),
+        (SEVERAL, [1], r"constraint=\[1\] does not match .* 0: false_positive_rate"),
+        (SEVERAL, dict, "constraint=<class 'dict'> does not match .* 0: false_positive_rate"),
     ],
 )
 def test_what_is_not_clear_is_an_error(constraints, which, error):
@@ -257,9 +257,9 @@ def test_a_confidence_level_is_checked(recalls, level):
 
 
 def test_other_estimators_are_refused():
-    with pytest.raises(TypeError, match=r"not by LogisticRegression\(\)"):
+    with pytest.raises(TypeError, match=r"got LogisticRegression\(\)"):
         constraint_path(LogisticRegression(), X, Y, bounds=[0.9])
-    with pytest.raises(ValueError, match="several rules at once"):
+    with pytest.raises(ValueError, match="combines several rates into a worst case"):
         path_over(recall() >= 0.5, [0.9], objective=difference(recall, by="sex"))
 
 

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skbandit.constrained._threshold import MET, Threshold, best_threshold
+from skbandit.constrained._threshold import Threshold, best_threshold
+from skbandit.constrained._tolerances import FEASIBLE, MET, USELESS
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training._mm import evaluate
-from skbandit.constrained.training._problem import FEASIBLE
-from skbandit.constrained.training._train import USELESS, train
+from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (
     error_rate,
     f1,
@@ -80,7 +79,7 @@ def test_equals_brute_force_over_all_cuts(name, seed, ties):
     y, scores, group, weight = sample(seed, ties=ties)
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     judged = [judge(scores, objective, goals, cut) for cut in all_cuts(scores)]
-    found = best_threshold(scores, objective, goals, near=0.0)
+    found = best_threshold(scores, objective, goals, preferred=0.0)
     assert (found.objective, found.slack) == pytest.approx(
         judge(scores, objective, goals, found.cut), abs=1e-12
     )
@@ -101,8 +100,10 @@ def test_duplicated_rows_and_their_order_change_nothing(seed):
     y, scores, group, _ = sample(seed)
     twice = np.random.default_rng(seed).permutation(np.tile(np.arange(25), 2))
     declared = DECLARED["two"]
-    once = best_threshold(scores, *forms_of(y, group, *declared), near=0.3)
-    again = best_threshold(scores[twice], *forms_of(y[twice], group[twice], *declared), near=0.3)
+    once = best_threshold(scores, *forms_of(y, group, *declared), 0.3)
+    again = best_threshold(
+        scores[twice], *forms_of(y[twice], group[twice], *declared), preferred=0.3
+    )
     assert (again.cut, again.objective, again.slack) == pytest.approx(
         (once.cut, once.objective, once.slack)
     )
@@ -115,9 +116,9 @@ def test_tiny_changes_of_the_scores_change_no_answer(seed, name):
     y, scores, group, weight = sample(seed)
     scores += 0.1  # no near-cut tie between two middles
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
-    first = best_threshold(scores, objective, goals, near=0.123)
+    first = best_threshold(scores, objective, goals, preferred=0.123)
     moved = scores + 1e-13 * rng.normal(size=25)
-    second = best_threshold(moved, objective, goals, near=0.123)
+    second = best_threshold(moved, objective, goals, preferred=0.123)
     np.testing.assert_array_equal(scores > first.cut, moved > first.cut)
     np.testing.assert_array_equal(scores > first.cut, moved > second.cut)
 
@@ -126,9 +127,11 @@ def test_cuts_are_midway_and_half_a_unit_outside():
     y, group = np.array([0, 1, 1]), np.array(["a", "b", "b"])
     scores = np.array([1.0, 2.0, 4.0])
     cut = {
-        "none": best_threshold(scores, *forms_of(y, group, false_positive_rate(), []), near=9.0),
-        "all": best_threshold(scores, *forms_of(y, group, recall(), []), near=-9.0),
-        "middle": best_threshold(scores, *forms_of(y, group, error_rate(), []), near=0.0),
+        "none": best_threshold(
+            scores, *forms_of(y, group, false_positive_rate(), []), preferred=9.0
+        ),
+        "all": best_threshold(scores, *forms_of(y, group, recall(), []), -9.0),
+        "middle": best_threshold(scores, *forms_of(y, group, error_rate(), []), 0.0),
     }
     assert [cut[name].cut for name in ("none", "all", "middle")] == [4.5, 0.5, 1.5]
 
@@ -138,20 +141,22 @@ def test_equally_good_cuts_are_decided_by_nearness():
     scores = np.array([0.0, 1.0, 2.0, 3.0])
     goal = forms_of(y, group, recall(), [])
     for near, cut in [(-3, -0.5), (0.6, 0.5), (1.4, 1.5), (9, 2.5)]:
-        assert best_threshold(scores, *goal, near=near).cut == cut
+        assert best_threshold(scores, *goal, preferred=near).cut == cut
 
 
 def test_undefined_never_counts_as_met_nor_as_good():
     """All-negative has no precision: it must not win, and is taken only if all are undefined."""
     y, group = np.array([1, 0, 0, 1]), np.array(["a", "a", "b", "b"])
     scores = np.array([0.0, 1.0, 2.0, -1.0])
-    found = best_threshold(scores, *forms_of(y, group, error_rate(), precision() >= 0.9), near=9.0)
+    found = best_threshold(
+        scores, *forms_of(y, group, error_rate(), precision() >= 0.9), preferred=9.0
+    )
     assert not found.feasible and np.isfinite(found.slack)
-    found = best_threshold(scores, *forms_of(y, group, precision(), []), near=9.0)
+    found = best_threshold(scores, *forms_of(y, group, precision(), []), 9.0)
     assert found.objective == -0.5
     level = np.zeros(4)
     both = [precision() >= 0.1, negative_predictive_value() >= 0.1]
-    found = best_threshold(level, *forms_of(y, group, error_rate(), both), near=0.0)
+    found = best_threshold(level, *forms_of(y, group, error_rate(), both), preferred=0.0)
     assert found.slack == -np.inf and not found.feasible
 
 
@@ -174,14 +179,14 @@ SEVERAL = [recall() >= 0.8, false_positive_rate() <= 0.2, PARITY <= 0.1]
 
 
 def fit(problem, shift=True):
-    return train(problem, SOLVER, max_iter=15, tol=1e-5, shift=shift)
+    return train(problem, TrainingOptions(SOLVER, 15, 1e-5, choose_threshold=shift))
 
 
 def plain(problem, trained):
     """The best threshold of MM's own direction."""
     point = trained.mm.point
     z = problem.X @ point.coef
-    return best_threshold(z, problem.objective, problem.goals, near=-point.intercept)
+    return best_threshold(z, problem.objective, problem.goals, preferred=-point.intercept)
 
 
 def test_where_no_threshold_is_feasible_tightening_finds_one():
@@ -223,7 +228,7 @@ def test_tightening_never_makes_the_threshold_worse(binary):
         elif not after.feasible:
             assert after.slack >= before.slack
             # the promise of the warning: the randomised rule holds where no threshold does
-            violation = evaluate(problem, trained.point)[1].max()
+            violation = problem.evaluate(trained.point).violations.max()
             assert violation <= FEASIBLE or not trained.mm.feasible
 
 
@@ -232,7 +237,7 @@ def test_a_randomised_rule_that_holds_is_not_given_up_for_a_threshold_that_does_
     problem = compiled(*grouped(15, binary=True), error_rate(), SEVERAL, alpha=0.01)
     trained = fit(problem)
     assert trained.mm.feasible and not trained.threshold.feasible
-    assert evaluate(problem, trained.point)[1].max() <= FEASIBLE
+    assert problem.evaluate(trained.point).violations.max() <= FEASIBLE
 
 
 def test_without_shift_b_is_left_alone():

@@ -8,12 +8,13 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
+from skbandit.constrained._tolerances import FEASIBLE, SCALES
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.training._mm import evaluate, majorise_minimise
-from skbandit.constrained.training._problem import FEASIBLE, Point
+from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._problem import Point
 from skbandit.constrained.training._ramp import KINK
-from skbandit.constrained.training._starts import SCALES, best_intercept
-from skbandit.constrained.training._train import train
+from skbandit.constrained.training._starts import best_intercept
+from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (
     error_rate,
     f1,
@@ -56,7 +57,7 @@ def feasible_start(problem):
     inside = problem.tightened(np.full(len(problem.rhs), 0.01))
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
     point = majorise_minimise(inside, zero, SOLVER, max_iter=15, tol=1e-3).point
-    return point if evaluate(problem, point)[1].max() <= 0 else None
+    return point if problem.evaluate(point).violations.max() <= 0 else None
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "binary"])
@@ -73,20 +74,20 @@ def test_bare_steps_descend_and_stay_feasible(name, kind):
         point = feasible_start(problem)
         if point is None:
             continue
-        objective, violations = evaluate(problem, point)
+        current = problem.evaluate(point)
         for _ in range(6):
             convex = problem.majorise_at(point)
             solution = SOLVER.solve(convex, np.inf, 1e-10)
             moved = Point(solution.coef, solution.intercept)
-            new, new_violations = evaluate(problem, moved)
+            new = problem.evaluate(moved)
             rows = convex.rows(problem.scores(moved))[1:]
             assert rows.max() <= ROUNDING
-            assert (new_violations <= rows + ROUNDING).all()
-            assert new <= objective + ROUNDING + KINK * (violations.max() > -KINK)
+            assert (new.violations <= rows + ROUNDING).all()
+            assert new.objective <= current.objective + ROUNDING + KINK * (current.worst > -KINK)
             steps += 1
-            if objective - new < 1e-6:
+            if current.objective - new.objective < 1e-6:
                 break
-            point, objective, violations = moved, new, new_violations
+            point, current = moved, new
     assert steps >= 3
 
 
@@ -100,7 +101,7 @@ def test_runs_descend_and_stay_feasible(name, kind):
             continue
         seen = []
         found = majorise_minimise(problem, start, SOLVER, max_iter=8, tol=1e-6, report=seen.append)
-        assert (np.diff([evaluate(problem, start)[0], *found.path]) <= 0).all()
+        assert (np.diff([problem.evaluate(start).objective, *found.path]) <= 0).all()
         assert all(step.violation <= FEASIBLE for step in seen)
         assert all(abs(step.gap) <= 1e-9 for step in seen)
 
@@ -138,7 +139,7 @@ def test_impossible_is_told_as_impossible(seed):
 
 
 def fit(problem, max_iter=6):
-    return train(problem, SOLVER, max_iter=max_iter, tol=1e-5, shift=True)
+    return train(problem, TrainingOptions(SOLVER, max_iter, 1e-5, choose_threshold=True))
 
 
 def assert_same(one, other, atol=1e-7):
@@ -235,12 +236,13 @@ def test_no_worse_than_a_linear_svm_at_any_scale(seed):
     ).fit(X, y)
     w, b = svm.coef_[0] / 2, svm.intercept_[0] / 2
     trained = fit(problem, max_iter=15)
-    ours = evaluate(problem, trained.mm.point)[0]
-    assert ours <= evaluate(problem, Point(w, b))[0] + 1e-4  # the penalised intercept's error
-    scaled = [evaluate(problem, best_intercept(problem, s * w))[0] for s in SCALES]
+    ours = problem.evaluate(trained.mm.point).objective
+    assert ours <= problem.evaluate(Point(w, b)).objective + 1e-4  # the penalised intercept's error
+    scaled = [problem.evaluate(best_intercept(problem, s * w)).objective for s in SCALES]
     assert ours <= min(scaled) + 1e-4
     anyscale = [
-        evaluate(problem, best_intercept(problem, s * w))[0] for s in np.geomspace(0.1, 30, 200)
+        problem.evaluate(best_intercept(problem, s * w)).objective
+        for s in np.geomspace(0.1, 30, 200)
     ]
     assert ours <= min(anyscale) + 1e-4
 

@@ -1,4 +1,4 @@
-"""margin=: how often constraints that hold in training are violated on new data.
+"""confidence_level=: how often constraints that hold in training are violated on new data.
 
 Every seed is fixed. For other seeds each comparison with a binomial count (`at_most`,
 `at_least`) fails a correct implementation with probability 1e-4 at most.
@@ -182,11 +182,11 @@ def population_recall(coef, intercept):
     return norm.cdf((intercept + coef @ MEANS) / np.linalg.norm(coef))
 
 
-def recalls(margin, times, make):
+def recalls(level, times, make):
     """Population recalls of rules trained to have one of .85."""
     found = []
     for seed in range(times):
-        clf = make(margin).fit(*people(seed, 300))
+        clf = make(level).fit(*people(seed, 300))
         if isinstance(clf, ConstrainedThreshold):
             inner, odds = clf.estimator_, clf.threshold_ / (1 - clf.threshold_)
             found.append(population_recall(inner.coef_[0], inner.intercept_[0] - np.log(odds)))
@@ -196,12 +196,12 @@ def recalls(margin, times, make):
 
 
 def test_a_threshold_on_out_of_fold_scores():
-    def make(margin):
+    def make(level):
         return ConstrainedThreshold(
-            LogisticRegression(), false_positive_rate(), recall() >= 0.85, margin=margin
+            LogisticRegression(), false_positive_rate(), recall() >= 0.85, confidence_level=level
         )
 
-    assert (recalls(DELTA, 150, make) < 0.85).sum() <= at_most(DELTA, 150)
+    assert (recalls(1 - DELTA, 150, make) < 0.85).sum() <= at_most(DELTA, 150)
     assert (recalls(None, 150, make) < 0.85).sum() >= at_least(0.4, 150)
 
 
@@ -210,17 +210,17 @@ def test_a_threshold_on_out_of_fold_scores():
 def test_a_ramp_classifier_that_overfits():
     """Eight features for 120 positives: face value errs far more often than every second time."""
 
-    def make(margin):
+    def make(level):
         return ConstrainedRampClassifier(
             false_positive_rate(),
             recall() >= 0.85,
             alpha=0.01,
             max_iter=5,
             solver="newton",
-            margin=margin,
+            confidence_level=level,
         )
 
-    assert (recalls(0.2, 30, make) < 0.85).sum() <= at_most(0.2, 30)
+    assert (recalls(0.8, 30, make) < 0.85).sum() <= at_most(0.2, 30)
     assert (recalls(None, 30, make) < 0.85).sum() >= at_least(0.7, 30)
 
 
@@ -248,30 +248,30 @@ def violated_splits(a9a, make, splits, n):
     return broken
 
 
-def prefit(margin):
+def prefit(level):
     """A model of 800 rows, its threshold on the others."""
 
     def make(X, y, sex):
         model = LogisticRegression(C=0.1, max_iter=300).fit(X[:800], y[:800])
-        clf = ConstrainedThreshold(model, error_rate(), GOALS, cv="prefit", margin=margin)
+        clf = ConstrainedThreshold(model, error_rate(), GOALS, cv="prefit", confidence_level=level)
         return clf.fit(X[800:], y[800:], attributes=sex.iloc[800:])
 
     return make
 
 
-def cross_validated(margin):
+def cross_validated(level):
     def make(X, y, sex):
         model = LogisticRegression(C=0.1, max_iter=300)
-        clf = ConstrainedThreshold(model, error_rate(), GOALS, margin=margin)
+        clf = ConstrainedThreshold(model, error_rate(), GOALS, confidence_level=level)
         return clf.fit(X, y, attributes=sex)
 
     return make
 
 
-def trained(margin):
+def trained(level):
     def make(X, y, sex):
         clf = ConstrainedRampClassifier(
-            error_rate(), GOALS[:1], alpha=0.01, max_iter=5, margin=margin
+            error_rate(), GOALS[:1], alpha=0.01, max_iter=5, confidence_level=level
         )
         return clf.fit(X, y, attributes=sex)
 
@@ -281,7 +281,7 @@ def trained(margin):
 @pytest.mark.realdata
 @pytest.mark.parametrize(("how", "splits"), [(prefit, 150), (cross_validated, 40)])
 def test_thresholds_over_splits_of_adult(a9a, how, splits):
-    assert violated_splits(a9a, how(DELTA), splits, 3000) <= at_most(DELTA, splits)
+    assert violated_splits(a9a, how(1 - DELTA), splits, 3000) <= at_most(DELTA, splits)
     assert violated_splits(a9a, how(None), splits, 3000) >= at_least(0.35, splits)
 
 

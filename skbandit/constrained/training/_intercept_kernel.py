@@ -1,4 +1,4 @@
-"""A compiled walk along b, past all the places where the penalised ramp objective can be lowest."""
+"""Compiled search along b over all points where the penalised ramp objective can be lowest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 
-class Rates(NamedTuple):
-    """Linear forms in the answers pi: numerator, denominator, then constraint k's minus its bound.
+class RowForms(NamedTuple):
+    """Linear forms in the predictions pi, stored by row.
 
-    Entry (k, cost) of row j says that pi_j counts `cost` in form k; `constant` is what each
-    form is where all pi are 0.
+    Form 0 is the objective's numerator, form 1 its denominator, form 2 + k constraint k minus
+    its bound. Row j adds cost * pi_j to form k for each of its entries (k, cost); `constant`
+    holds the forms at pi = 0.
     """
 
     indptr: np.ndarray
@@ -23,30 +24,34 @@ class Rates(NamedTuple):
 
 
 @compiled
-def goal_of(values: np.ndarray, price: float) -> float:
-    """The ratio plus the priced violations; infinite where the denominator is empty."""
-    goal = values[0] / values[1] if values[1] > 1e-15 else np.inf
+def penalised(values: np.ndarray, penalty: float) -> float:
+    """`Iterate.penalised` of form values: the ratio plus penalised violations.
+
+    Infinite where the denominator is empty.
+    """
+    total = values[0] / values[1] if values[1] > 1e-15 else np.inf
     for k in range(2, len(values)):
-        goal += price * max(values[k], 0.0)
-    return goal
+        total += penalty * max(values[k], 0.0)
+    return total
 
 
 @compiled
-def walk(
-    rates: Rates, z: np.ndarray, scale: float, price: float, enough: float
+def minimise_along_b(
+    forms: RowForms, z: np.ndarray, scale: float, penalty: float, enough: float
 ) -> tuple[float, float]:
-    """The lowest goal along b and where it is; stops at the first that is low `enough`.
+    """Return the lowest penalised objective along b and its b.
 
-    Rows come in descending order of z: memory is then read from front to back. All forms are
-    linear in b between the kinks at -1/2 - scale z_j, from which row j's ramp rises, and
-    1/2 - scale z_j, where it stops; a violation bends the goal where it begins too.
+    Stops at the first b whose value is `enough` or lower. Rows come in descending order of z,
+    so that memory is read from front to back. All forms are linear in b between the kinks at
+    -1/2 - scale z_j, where row j's ramp starts to rise, and 1/2 - scale z_j, where it stops;
+    a violation adds a kink where it begins.
     """
     n = len(z)
-    values, there = rates.constant.copy(), rates.constant.copy()
+    values, at_kink = forms.constant.copy(), forms.constant.copy()
     slopes = np.zeros_like(values)
     rising, falling = 0, 0
     b = -0.5 - scale * z[0]
-    lowest, place = goal_of(values, price), b
+    lowest, best_b = penalised(values, penalty), b
     while falling < n and lowest > enough:
         stop = 0.5 - scale * z[falling]
         rises = rising < n and -0.5 - scale * z[rising] <= stop
@@ -58,21 +63,21 @@ def walk(
             if values[k] * ahead < 0:
                 part = step * values[k] / (values[k] - ahead)
                 for i in range(len(values)):
-                    there[i] = values[i] + part * slopes[i]
-                goal = goal_of(there, price)
-                if goal < lowest:
-                    lowest, place = goal, b + part
+                    at_kink[i] = values[i] + part * slopes[i]
+                value = penalised(at_kink, penalty)
+                if value < lowest:
+                    lowest, best_b = value, b + part
         for k in range(len(values)):
             values[k] += step * slopes[k]
         b = nearest
-        goal = goal_of(values, price)
-        if goal < lowest:
-            lowest, place = goal, b
+        value = penalised(values, penalty)
+        if value < lowest:
+            lowest, best_b = value, b
         sign = 1.0 if rises else -1.0
-        for e in range(rates.indptr[j], rates.indptr[j + 1]):
-            slopes[rates.k[e]] += sign * rates.cost[e]
+        for e in range(forms.indptr[j], forms.indptr[j + 1]):
+            slopes[forms.k[e]] += sign * forms.cost[e]
         if rises:
             rising += 1
         else:
             falling += 1
-    return lowest, place
+    return lowest, best_b

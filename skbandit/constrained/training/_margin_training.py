@@ -1,72 +1,68 @@
-"""Training with a margin: what counts are the rates of models on rows they have not seen.
+"""Training to a confidence level: constraints are judged on rows that the models have not seen.
 
-A linear rule trained on rows promises too much on them, the more the more weights it has, and no
-bound on that is of use. So every row is also answered by a model trained without its fold
-(cross-fitting), with the same bounds, and the confidence limits are those of these answers.
+A linear rule does better on its training rows than on new ones, the more so the more weights it
+has, and no known bound on this optimism is tight enough to be useful. So every row is also scored
+by a model trained without its fold (cross-fitting) under the same bounds, and the confidence
+limits are those of these out-of-fold predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._threshold import best_threshold
-from skbandit.constrained.training._problem import Point, RampProblem, what_counts
+from skbandit.constrained._threshold import Threshold, best_threshold
+from skbandit.constrained._tolerances import FOLDS, REFITS, SETTLED
+from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._train import Trained
+from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.rates._binding import margins
-
-FOLDS = 5
-
-ROUNDS, SAME = 2, 0.1
-"""Refits at most, for bounds that follow the rates; they end when all move by less than 10 %."""
 
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """A model of all rows, and answers of models that have not seen the row they answer.
+    """A model of all rows, and out-of-fold predictions.
 
     Parameters
     ----------
     trained : Trained
-        On all rows; its threshold is set by the unseen rows.
-    answers : ndarray of shape (n,)
-        0 and 1, by the same threshold on the scores of rows not seen.
+        On all rows; its threshold is chosen on out-of-fold scores.
+    predictions : ndarray of shape (n,)
+        0 and 1: out-of-fold scores cut at the same threshold.
     expected : ndarray of shape (n,)
-        Probabilities of a positive answer, of the randomised rules.
+        Probabilities of a positive prediction by the randomised out-of-fold rules.
     """
 
     trained: Trained
-    answers: np.ndarray
+    predictions: np.ndarray
     expected: np.ndarray
 
 
 @dataclass(frozen=True)
-class Part:
-    """Goals on the rows outside of a fold, and the fold's rows."""
+class Fold:
+    """Goals on the rows outside of a fold, and the indices of its held-out rows."""
 
     goals: Goals
     held_out: np.ndarray
 
 
-def leave_folds_out(declared: Declared, goals: Goals, factors: np.ndarray) -> list[Part]:
-    """Leave each fold out in turn: the labels of each dataset are shared out evenly."""
+def leave_folds_out(declared: Declared, goals: Goals, factors: np.ndarray) -> list[Fold]:
+    """Leave out each fold in turn; folds share the labels of each dataset evenly."""
     data = goals.data
-    fold = _folds(data.train.label)
+    fold = _fold_of_rows(data.train.label)
     if data.extra is not None:
-        fold = np.append(fold, _folds(data.extra.label))
+        fold = np.append(fold, _fold_of_rows(data.extra.label))
     return [
-        Part(declared.bind_part(goals, fold != k, factors), np.flatnonzero(fold == k))
+        Fold(declared.bind_part(goals, fold != k, factors), np.flatnonzero(fold == k))
         for k in range(FOLDS)
     ]
 
 
-def _folds(label: np.ndarray) -> np.ndarray:
-    """A fold for every row: rows of one label go round in turns."""
+def _fold_of_rows(label: np.ndarray) -> np.ndarray:
+    """The fold of every row: rows with the same label take turns."""
     fold = np.empty(len(label), dtype=int)
     for code in np.unique(label):
         rows = np.flatnonzero(label == code)
@@ -74,60 +70,108 @@ def _folds(label: np.ndarray) -> np.ndarray:
     return fold
 
 
-def train_with_margin(
+def train_with_margins(
     design: Any,
     goals: Goals,
-    parts: list[Part],
-    compiled: Callable[[Goals], RampProblem],
-    run: Callable[[RampProblem, Point | None], Trained],
-    warm: Point | None,
+    folds: list[Fold],
+    problem: RampProblem,
+    options: TrainingOptions,
+    warm: Point | None = None,
 ) -> CrossFitted:
-    """Train on all rows and without each fold, and set the threshold by rows not seen.
+    """Train on all rows and without each fold; choose the threshold on out-of-fold scores.
 
-    Bounds are moved inwards until the limits of the unseen rows' rates are inside those
-    declared: by the width of the limits, and by how much better the rates of seen rows are.
-    The best threshold within the limits, searched exactly, makes up for the rest.
+    Each bound is moved inwards by a margin that covers the width of its confidence limit and
+    the optimism of the training rows, and all models are trained again. The best threshold
+    within the limits, found exactly, makes up for the rest.
+
+    Parameters
+    ----------
+    design : ndarray or csr_array of shape (n, d)
+        All rows.
+    goals : Goals
+        On all rows, with confidence limits.
+    folds : list of Fold
+        From `leave_folds_out`.
+    problem : RampProblem
+        `goals`, compiled.
+    options : TrainingOptions
+        Used for all models.
+    warm : Point or None
+        Start of the model of all rows.
     """
-    measured = goals.constraints.n_rows > 0
-    constraints = goals.constraints.subset(measured)
-    problem, by = compiled(goals), np.zeros(len(constraints.bound))
-    problems = [compiled(part.goals) for part in parts]
-    whole, of_part = run(problem, warm), [run(one, None) for one in problems]
-    for _ in range(ROUNDS if whole.mm.feasible else 0):
-        seen = ramp(_scores(design, whole.point))
-        unseen = ramp(_unseen(design, parts, [one.point for one in of_part]))
-        optimism = constraints.sign * (constraints.values(unseen) - constraints.values(seen))
-        needed = optimism + margins(goals.limits, constraints, unseen)
-        # an empty denominator leaves it open: that is up to the threshold
-        needed = np.maximum(np.nan_to_num(needed, posinf=0.0, neginf=0.0), 0.0)
-        if (abs(needed - by) <= SAME * needed).all():
+    margin = np.zeros(int(goals.is_measured.sum()))
+    in_folds = [
+        compile_problem(design, fold.goals.measured, problem.alpha, problem.fit_intercept)
+        for fold in folds
+    ]
+    model = train(problem, options, warm)
+    fold_models = [train(in_fold, options) for in_fold in in_folds]
+    for _ in range(REFITS if model.mm.feasible else 0):
+        needed = _needed_margin(goals, design, folds, model, fold_models)
+        if (abs(needed - margin) <= SETTLED * needed).all():
             break
-        by = needed
-        whole = run(problem.with_margins(by), whole.point)
-        of_part = [
-            run(one.with_margins(by[part.goals.constraints.n_rows[measured] > 0]), before.point)
-            for one, part, before in zip(problems, parts, of_part, strict=True)
+        margin = needed
+        model = train(problem.with_margins(margin), options, model.point)
+        fold_models = [
+            train(
+                in_fold.with_margins(margin[fold.goals.is_measured[goals.is_measured]]),
+                options,
+                fold_model.point,
+            )
+            for in_fold, fold, fold_model in zip(in_folds, folds, fold_models, strict=True)
         ]
-    expected = ramp(_unseen(design, parts, [one.point for one in of_part]))
-    if whole.threshold is None:
-        return CrossFitted(whole, (expected > 0.5).astype(float), expected)
+    expected = ramp(_out_of_fold(design, folds, [one.point for one in fold_models]))
+    if model.threshold is None:
+        return CrossFitted(model, (expected > 0.5).astype(float), expected)
+    points = [one.point for one in fold_models]
+    threshold, predictions = _out_of_fold_threshold(design, goals, folds, model, points)
+    return CrossFitted(replace(model, threshold=threshold), predictions, expected)
+
+
+def _needed_margin(
+    goals: Goals, design: Any, folds: list[Fold], model: Trained, fold_models: list[Trained]
+) -> np.ndarray:
+    """How far inside its bound each training rate must be: its optimism plus its limit's width.
+
+    A rate with an empty denominator has no margin: it is left to the threshold.
+    """
+    constraints = goals.constraints.subset(goals.is_measured)
+    in_sample = ramp(_scores(design, model.point))
+    out_of_fold = ramp(_out_of_fold(design, folds, [one.point for one in fold_models]))
+    optimism = constraints.sign * (constraints.values(out_of_fold) - constraints.values(in_sample))
+    needed = optimism + margins(goals.limits, constraints, out_of_fold)
+    return np.maximum(np.nan_to_num(needed, posinf=0.0, neginf=0.0), 0.0)
+
+
+def _out_of_fold_threshold(
+    design: Any, goals: Goals, folds: list[Fold], model: Trained, fold_points: list[Point]
+) -> tuple[Threshold, np.ndarray]:
+    """The best threshold within the limits on out-of-fold scores, and predictions by it.
+
+    All models are centred first, so that one cut suits the scores of all; the threshold
+    returned is a cut on <w, x> again, as the model's was.
+    """
     centre = _mean_row(design)
-    scores = _unseen(design, parts, [_centred(one.point, centre) for one in of_part])
-    objective, constraints, used = what_counts(goals.objective, goals.maximise, goals.constraints)
-    limits = [limit.columns(used) for limit in goals.limits]
-    offset = _centred(whole.point, centre).intercept
-    near = offset + whole.threshold.cut
-    threshold = best_threshold(scores[used], objective, constraints, near, limits)
-    answers = (scores > threshold.cut).astype(float)
-    threshold = replace(threshold, cut=threshold.cut - offset)
-    return CrossFitted(replace(whole, threshold=threshold), answers, expected)
+    scores = _out_of_fold(design, folds, [_centred(point, centre) for point in fold_points])
+    shift = _centred(model.point, centre).intercept  # centred score minus <w, x>
+    assert model.threshold is not None
+    measured = goals.measured
+    threshold = best_threshold(
+        scores[measured.rows],
+        measured.objective,
+        measured.constraints,
+        preferred=shift + model.threshold.cut,
+        limits=measured.limits,
+    )
+    predictions = (scores > threshold.cut).astype(float)
+    return replace(threshold, cut=threshold.cut - shift), predictions
 
 
 def _centred(point: Point, centre: np.ndarray) -> Point:
-    """The direction with a score of 0 for the mean row.
+    """Replace the intercept so that the mean row has score 0.
 
-    An intercept is fitted to the rows seen, where overfitting leaves few scores near it: how
-    many unseen rows it divides off varies from model to model much more than this does.
+    Intercepts are fitted to training rows; where overfitting leaves few scores near them, the
+    number of unseen rows on either side varies much more from model to model than with this.
     """
     return replace(point, intercept=-float(centre @ point.coef))
 
@@ -136,11 +180,11 @@ def _mean_row(design: Any) -> np.ndarray:
     return np.asarray(design.mean(axis=0)).ravel()
 
 
-def _unseen(design: Any, parts: list[Part], points: list[Point]) -> np.ndarray:
-    """Scores of every row by the model without its fold."""
+def _out_of_fold(design: Any, folds: list[Fold], points: list[Point]) -> np.ndarray:
+    """Scores of every row by the model trained without its fold."""
     scores = np.empty(design.shape[0])
-    for part, point in zip(parts, points, strict=True):
-        scores[part.held_out] = _scores(design[part.held_out], point)
+    for fold, point in zip(folds, points, strict=True):
+        scores[fold.held_out] = _scores(design[fold.held_out], point)
     return scores
 
 

@@ -9,26 +9,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skbandit.constrained._tolerances import (
+    AT_CAP,
+    FEASIBLE,
+    FINER,
+    FIRST_PENALTY,
+    LAST_PENALTY,
+    LOOSEST,
+    RAISE_PENALTY,
+    SHRINKING,
+    TOL,
+)
 from skbandit.constrained.solvers import Solution, Solver, SolverError
-from skbandit.constrained.training._problem import FEASIBLE, Point, RampProblem
-from skbandit.constrained.training._ramp import ramp
-
-FIRST_PRICE, RAISE_PRICE, LAST_PRICE = 2.0, 5.0, 1e4
-"""Price of a unit of violation while there is no feasible point; it caps the multipliers."""
-
-SHRINKING = 0.7
-"""A price that brings the worst violation down to this share in one step is high enough."""
-
-TOL, LOOSEST = 1e-5, 1e-5
-"""Where `tol` is looser than TOL, the last step need not be as exact as the solver can."""
-
-FINER = 2.0
-"""A step is solved to this many times what the last one gained, within what a solver offers."""
+from skbandit.constrained.training._problem import Iterate, Point, RampProblem
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one MM step did, for progress reports."""
+    """Figures of one MM step, for progress reports."""
 
     number: int
     objective: float
@@ -46,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class MMResult:
-    """Where MM ended.
+    """Result of a run of MM.
 
     Parameters
     ----------
@@ -59,9 +57,9 @@ class MMResult:
     violation : float
         The largest normalised violation of a ramp constraint (-inf without constraints).
     converged : bool
-        Whether it stopped because nothing was to be gained.
+        Whether it stopped because a step gained less than `tol`.
     gap : float
-        How far from optimal the last convex problem was solved at most.
+        Duality gap of the last convex problem.
     """
 
     point: Point
@@ -77,6 +75,103 @@ class MMResult:
         return self.violation <= FEASIBLE
 
 
+@dataclass(frozen=True)
+class ElasticPenalty:
+    """Penalty per unit of violation, until MM has reached a feasible point.
+
+    From a feasible iterate constraints are hard. From an infeasible one each unit of violation
+    costs `value`, which also caps the multipliers. It rises until MM becomes feasible, to
+    LAST_PENALTY or just above.
+
+    Parameters
+    ----------
+    value : float, default=FIRST_PENALTY
+        Objective per unit of normalised violation.
+    """
+
+    value: float = FIRST_PENALTY
+
+    def at(self, iterate: Iterate) -> float:
+        """The penalty for a step from an iterate: infinite (hard) if it is feasible."""
+        return math.inf if iterate.feasible else self.value
+
+    def may_rise(self, reached: Iterate) -> bool:
+        """Whether violations remain and the penalty is below its maximum."""
+        return reached.worst > FEASIBLE and self.value < LAST_PENALTY
+
+    def is_final(self, left: Iterate, reached: Iterate) -> bool:
+        """Whether the next step would solve the same problem as the step `left` -> `reached`.
+
+        It would not if the penalty may still rise, or if the step has just become feasible, as
+        constraints are hard from then on.
+        """
+        return left.feasible or (reached.worst > FEASIBLE and not self.may_rise(reached))
+
+    def after(
+        self, left: Iterate, reached: Iterate, multipliers: np.ndarray, stalled: bool
+    ) -> ElasticPenalty:
+        """The penalty after a step: raised if it stalled, or was capped without much progress.
+
+        A multiplier at the cap would be larger under hard constraints; but while violations
+        shrink quickly, the present penalty suffices.
+        """
+        if not self.may_rise(reached):
+            return self
+        capped = bool((multipliers >= AT_CAP * self.value).any())
+        shrinks = reached.worst <= SHRINKING * left.worst
+        if stalled or (capped and not shrinks):
+            return ElasticPenalty(self.value * RAISE_PENALTY)
+        return self
+
+
+@dataclass(frozen=True)
+class AccuracySchedule:
+    """Duality gaps to which the subproblems are solved: rough at first, exact in the end.
+
+    Parameters
+    ----------
+    gap : float
+        For the next subproblem, in units of the objective.
+    exact : float
+        For the last subproblem of a converged run.
+    """
+
+    gap: float
+    exact: float
+
+    @classmethod
+    def begin(
+        cls, solver: Solver, objective_scale: float, tol: float, expected: float = math.inf
+    ) -> AccuracySchedule:
+        """Start at the solver's roughest gap, or finer if the first decrease is `expected`.
+
+        The last gap is finer than the decrease that `tol` regards as none.
+        """
+        last_gap = max(solver.exact, min(solver.exact * max(1.0, tol / TOL) ** 2, LOOSEST))
+        rough, exact = objective_scale * solver.rough, objective_scale * last_gap
+        return cls(min(rough, max(FINER * expected, exact)), exact)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the next subproblem is solved exactly enough to be the last."""
+        return self.gap <= self.exact
+
+    def at_last(self) -> AccuracySchedule:
+        """The schedule for a last step."""
+        return replace(self, gap=self.exact)
+
+    def gap_under(self, penalty: float) -> float:
+        """The gap in units of the penalised objective, whose costs grow with the penalty."""
+        return self.gap if self.is_exact or math.isinf(penalty) else self.gap * penalty
+
+    def after(self, decrease: float, stalled: bool) -> AccuracySchedule:
+        """The schedule after a step: exact once it stalls, else in proportion to the decrease."""
+        if stalled:
+            return self.at_last()
+        gap = min(self.gap, max(FINER * max(decrease, 0.0), self.exact))
+        return replace(self, gap=gap)
+
+
 def majorise_minimise(
     problem: RampProblem,
     start: Point,
@@ -90,96 +185,66 @@ def majorise_minimise(
     """Minimise tight convex upper bounds in turn (Algorithm 1).
 
     From a feasible point every step stays feasible and never raises the objective. From an
-    infeasible one the constraints are elastic: violations are paid for, at a price that
-    rises while it is too low, until the point is feasible or nothing is gained any more.
-
-    Early steps are solved as roughly as `solver` offers, later ones the more exactly the less
-    they gain, and only a step that was solved exactly is the last of a converged run. Near an
-    optimum say what the first step is `expected` to gain.
+    infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
+    reached or no step gains any more. Subproblems are solved more and more exactly
+    (`AccuracySchedule`); only an exact step ends a converged run. When starting near an
+    optimum, pass the decrease expected of the first step.
     """
-    point, path = start, []
-    objective, violations = evaluate(problem, point)
-    price = FIRST_PRICE
-    rough, exact = problem.unit * solver.rough, problem.unit * _exactness(solver, tol)
-    solution = guess(point, np.zeros(len(problem.rhs)), expected)
-    accuracy = min(rough, max(FINER * expected, exact))
+    current = problem.evaluate(start)
+    path: list[float] = []
+    penalty = ElasticPenalty()
+    accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
+    solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)
     converged = False
     for number in range(1, max_iter + 1):
         began = time.perf_counter()
-        inside = worst(violations) <= FEASIBLE
-        last = accuracy <= exact or number == max_iter
-        accuracy = exact if last else accuracy
-        # the price of violations is what an elastic problem is measured in
-        wanted = accuracy if inside or last else accuracy * price
-        solution = _solve(problem, point, solver, math.inf if inside else price, wanted, solution)
-        proposed = Point(solution.coef, solution.intercept)
-        new_objective, new_violations = evaluate(problem, proposed)
-        before = _penalised(objective, violations, 0.0 if inside else price)
-        after = _penalised(new_objective, new_violations, 0.0 if inside else price)
-        stays = not inside or worst(new_violations) <= FEASIBLE
-        missed = worst(violations)
-        if after <= before and stays:  # otherwise what is left to gain is rounding
-            point, objective, violations = proposed, new_objective, new_violations
-        path.append(objective)
-        report(
-            Step(number, objective, worst(violations), solution.gap, time.perf_counter() - began)
-        )
-        too_cheap = worst(violations) > FEASIBLE and price < LAST_PRICE
-        stays_out = inside or worst(violations) > FEASIBLE
-        if before - after < tol and not too_cheap and stays_out and last:
-            converged = True
+        accuracy = accuracy.at_last() if number == max_iter or accuracy.is_exact else accuracy
+        rho = penalty.at(current)
+        solution = _minimise_bound(problem, current.point, solver, rho, accuracy, solution)
+        proposed = problem.evaluate(Point(solution.coef, solution.intercept))
+        decrease = current.penalised(rho) - proposed.penalised(rho)
+        left, current = current, _better(current, proposed, rho)
+        path.append(current.objective)
+        seconds = time.perf_counter() - began
+        report(Step(number, current.objective, current.worst, solution.gap, seconds))
+        stalled = decrease < tol
+        converged = stalled and accuracy.is_exact and penalty.is_final(left, current)
+        if converged:
             break
-        capped = bool((solution.multipliers >= 0.999 * price).any())
-        shrinks = worst(violations) <= SHRINKING * missed
-        if too_cheap and (before - after < tol or (capped and not shrinks)):
-            price *= RAISE_PRICE
-        gain = max(before - after, 0.0)
-        accuracy = exact if gain < tol else min(accuracy, max(FINER * gain, exact))
-        solution = replace(solution, coef=point.coef, intercept=point.intercept)
+        penalty = penalty.after(left, current, solution.multipliers, stalled)
+        accuracy = accuracy.after(decrease, stalled)
+        solution = replace(solution, coef=current.point.coef, intercept=current.point.intercept)
     return MMResult(
-        point, solution.multipliers, tuple(path), worst(violations), converged, solution.gap
+        current.point, solution.multipliers, tuple(path), current.worst, converged, solution.gap
     )
 
 
-def _exactness(solver: Solver, tol: float) -> float:
-    """The gap of a last step: finer than what `tol` counts as nothing gained."""
-    return max(solver.exact, min(solver.exact * max(1.0, tol / TOL) ** 2, LOOSEST))
-
-
-def evaluate(problem: RampProblem, point: Point) -> tuple[float, np.ndarray]:
-    """The ramp objective with its regulariser, and the normalised violations."""
-    positive = ramp(problem.scores(point))
-    value = problem.objective_value(positive, problem.regulariser(point))
-    return value, problem.violation(positive)
-
-
-def worst(violations: np.ndarray) -> float:
-    """The largest violation, -inf without constraints."""
-    return float(violations.max(initial=-math.inf))
-
-
-def _penalised(objective: float, violations: np.ndarray, price: float) -> float:
-    return objective + price * float(np.maximum(violations, 0.0).sum())
-
-
-def guess(point: Point, multipliers: np.ndarray, gap: float) -> Solution:
-    """A point as something for a solver to start from, some gap away from the optimum."""
-    return Solution(point.coef, point.intercept, multipliers, primal=gap, dual=0.0)
-
-
-def _solve(
+def _minimise_bound(
     problem: RampProblem,
     point: Point,
     solver: Solver,
-    price: float,
-    accuracy: float,
+    penalty: float,
+    accuracy: AccuracySchedule,
     warm: Solution,
 ) -> Solution:
-    convex = problem.majorise_at(point)
+    """Solve Problem 3 at a point."""
+    convex, gap = problem.majorise_at(point), accuracy.gap_under(penalty)
     try:
-        return solver.solve(convex, price, accuracy, warm)
+        return solver.solve(convex, penalty, gap, warm)
     except SolverError:
-        if math.isfinite(price):
+        if math.isfinite(penalty):
             raise
-        # Feasible only within tolerance, or with no interior: let the constraints give a hair.
-        return solver.solve(convex, LAST_PRICE, accuracy, warm)
+        # feasible only within tolerance, or without interior: allow tiny violations
+        return solver.solve(convex, LAST_PENALTY, gap, warm)
+
+
+def _better(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
+    """The proposed iterate unless it is worse, or leaves the hard constraints, by rounding."""
+    if math.isinf(penalty) and not proposed.feasible:
+        return current
+    return proposed if proposed.penalised(penalty) <= current.penalised(penalty) else current
+
+
+def initial_solution(point: Point, multipliers: np.ndarray, gap: float) -> Solution:
+    """A point as a warm start for a solver, `gap` away from the optimum."""
+    return Solution(point.coef, point.intercept, multipliers, primal=gap, dual=0.0)

@@ -1,7 +1,8 @@
-"""The compiled problem: all that training knows of what was declared."""
+"""The compiled problem: everything that training needs to know about the declared goals."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from skbandit.constrained._declared import MeasuredGoals
+from skbandit.constrained._tolerances import FEASIBLE
 from skbandit.constrained.training._ramp import ConvexProblem, canonical, majorise, ramp
 from skbandit.rates._binding import (
     BoundConstraints,
@@ -16,9 +19,6 @@ from skbandit.rates._binding import (
     nonnegative_rows,
     weight_rows,
 )
-
-FEASIBLE = 1e-6
-"""Violations of a normalised ramp constraint up to this count as none."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,44 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Iterate:
+    """A point with its ramp objective and violations.
+
+    Parameters
+    ----------
+    point : Point
+        The classifier.
+    objective : float
+        The regularised ramp objective; inf where a ratio is undefined.
+    violations : ndarray of shape (m,)
+        Normalised violations of the ramp constraints; negative inside.
+    """
+
+    point: Point
+    objective: float
+    violations: np.ndarray
+
+    @property
+    def worst(self) -> float:
+        """The largest violation, -inf without constraints."""
+        return float(self.violations.max(initial=-math.inf))
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every ramp constraint holds."""
+        return self.worst <= FEASIBLE
+
+    def penalised(self, penalty: float) -> float:
+        """The objective plus `penalty` per unit of violation; the objective if it is infinite."""
+        weight = penalty if math.isfinite(penalty) else 0.0
+        return self.objective + weight * float(np.maximum(self.violations, 0.0).sum())
+
+
+@dataclass(frozen=True)
 class RampProblem:
     """Problem 2: minimise a rate expression of the ramp under bounds on others.
 
-    Only rows that count somewhere are kept: a row of weight 0 is as good as absent.
+    Only rows that count in some expression are kept; a row of weight 0 is dropped.
     Constraint rows are normalised to coefficients that sum to 1 in absolute value.
 
     Parameters
@@ -43,13 +77,13 @@ class RampProblem:
     objective : LinearFractionalForms
         One expression, signed so that lower is better.
     goals : BoundConstraints
-        The constraints that were not skipped, as declared.
+        The measured constraints, as declared.
     rows : csr_array of shape (m, n)
         Their normalised signed rows S: S pi <= rhs.
     rhs : ndarray of shape (m,)
         Their normalised right-hand sides.
     scale : ndarray of shape (m,)
-        What the rows were divided by.
+        Divisors of the rows.
     alpha : float
         The paper's lambda.
     fit_intercept : bool
@@ -66,13 +100,13 @@ class RampProblem:
     fit_intercept: bool
 
     @cached_property
-    def unit(self) -> float:
-        """The sum of the objective's costs: what gaps are measured in."""
+    def objective_scale(self) -> float:
+        """The sum of the objective's absolute costs: the unit of duality gaps."""
         return float(np.abs(self.objective.numerator.data).sum()) or 1.0
 
     @property
     def fractional(self) -> bool:
-        """Whether the objective is a ratio, to be linearised in every step."""
+        """Whether the objective is a ratio, linearised anew in every step."""
         return self.objective.denominator.nnz > 0
 
     def scores(self, point: Point) -> np.ndarray:
@@ -84,7 +118,7 @@ class RampProblem:
         return float(0.5 * self.alpha * point.coef @ point.coef)
 
     def objective_value(self, positive: np.ndarray, regulariser: float = 0.0) -> float:
-        """The objective at answers pi; a ratio N/D is regularised as (N + alpha/2 |w|^2)/D.
+        """The objective at predictions pi; a ratio N/D is regularised as (N + alpha/2 |w|^2)/D.
 
         Infinite where the ratio is undefined.
         """
@@ -93,13 +127,19 @@ class RampProblem:
         return np.inf if np.isnan(value) else float(value)
 
     def violation(self, positive: np.ndarray) -> np.ndarray:
-        """Normalised violations of the constraints at answers pi; negative inside."""
+        """Normalised violations of the constraints at predictions pi; negative inside."""
         return self.rows @ positive - self.rhs
 
-    def majorise_at(self, point: Point, *, constrained: bool = True) -> ConvexProblem:
-        """Problem 3, tight at a point.
+    def evaluate(self, point: Point) -> Iterate:
+        """Evaluate the regularised ramp objective and the normalised violations at a point."""
+        positive = ramp(self.scores(point))
+        value = self.objective_value(positive, self.regulariser(point))
+        return Iterate(point, value, self.violation(positive))
 
-        A ratio as objective is first linearised at its present value rho, N - rho D: what
+    def majorise_at(self, point: Point, *, constrained: bool = True) -> ConvexProblem:
+        """Build Problem 3, tight at a point.
+
+        A ratio as objective is first linearised at its present value rho, N - rho D: whatever
         lowers that below 0 lowers the ratio (Dinkelbach 1967).
         """
         f = self.scores(point)
@@ -137,31 +177,24 @@ class RampProblem:
         """Return the problem with every normalised bound moved inwards by `by`."""
         return replace(self, rhs=self.rhs - by)
 
-    def with_margins(self, by: np.ndarray) -> RampProblem:
-        """Return the problem with every bound, as declared, moved inwards by `by`."""
+    def with_margins(self, margins: np.ndarray) -> RampProblem:
+        """Return the problem with every bound, as declared, moved inwards by its margin."""
         sign = self.goals.sign
-        rows, rhs = weight_rows(self.goals.forms, self.goals.bound - sign * by, sign)
+        rows, rhs = weight_rows(self.goals.forms, self.goals.bound - sign * margins, sign)
         rows = csr_array(rows.multiply(1 / self.scale[:, None]))
         return replace(self, rows=rows, rhs=rhs / self.scale)
 
 
-def compile_problem(
-    X: Any,
-    objective: LinearFractionalForms,
-    maximise: bool,
-    goals: BoundConstraints,
-    alpha: float,
-    fit_intercept: bool,
-) -> RampProblem:
-    """Make Problem 2 of bound expressions over the rows of X."""
-    objective, measured, used = what_counts(objective, maximise, goals)
-    X = canonical(X) if len(used) == X.shape[0] else canonical(X)[used]
+def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: bool) -> RampProblem:
+    """Compile bound goals over the rows of X into Problem 2."""
+    X = canonical(X) if len(goals.rows) == X.shape[0] else canonical(X)[goals.rows]
+    measured = goals.constraints
     rows, rhs = weight_rows(measured.forms, measured.bound, measured.sign)
     scale = np.asarray(abs(rows).sum(axis=1)).ravel()
     scale[scale == 0] = 1.0
     return RampProblem(
         X,
-        objective,
+        goals.objective,
         measured,
         csr_array(rows.multiply(1 / scale[:, None])),
         rhs / scale,
@@ -169,21 +202,3 @@ def compile_problem(
         alpha,
         fit_intercept,
     )
-
-
-def what_counts(
-    objective: LinearFractionalForms, maximise: bool, goals: BoundConstraints
-) -> tuple[LinearFractionalForms, BoundConstraints, np.ndarray]:
-    """Keep the constraints that were not skipped and the rows that count somewhere.
-
-    Returns the objective, signed so that lower is better, and the constraints over these
-    rows, and their indices.
-    """
-    measured = goals.subset(goals.n_rows > 0)
-    counts = [objective.numerator, objective.denominator]
-    counts += [measured.forms.numerator, measured.forms.denominator]
-    used = np.flatnonzero(sum(np.asarray(abs(c).sum(axis=0)).ravel() for c in counts))
-    if maximise:
-        objective = objective.negated()
-    measured = replace(measured, forms=measured.forms.columns(used))
-    return objective.columns(used), measured, used

@@ -1,4 +1,4 @@
-"""Training from start to deployable threshold; pure arrays in, a linear classifier out."""
+"""Training from start to deployable threshold: arrays in, a linear classifier out."""
 
 from __future__ import annotations
 
@@ -9,27 +9,45 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skbandit.constrained._threshold import Threshold, best_threshold
-from skbandit.constrained.solvers import Solver
-from skbandit.constrained.training._mm import (
-    MMResult,
-    Step,
-    evaluate,
-    majorise_minimise,
-    worst,
+from skbandit.constrained._tolerances import (
+    MET,
+    NEAR,
+    TIGHTEN,
+    TIGHTEN_ROUNDS,
+    TIGHTEN_STEPS,
+    TIGHTEN_TOL,
+    USELESS,
 )
-from skbandit.constrained.training._problem import FEASIBLE, Point, RampProblem
+from skbandit.constrained.solvers import Solver
+from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
+from skbandit.constrained.training._problem import Point, RampProblem
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._starts import starts
-from skbandit.rates._binding import MET
 
-USELESS = 0.005
-"""A threshold whose objective is worse than MM promised by more than this is not taken."""
 
-NEAR = 1e-3
-"""What the first step from a warm start is expected to gain."""
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train, whatever the problem.
 
-TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
-"""By how much bounds are tightened more than they are missed, how often, and to what effort."""
+    Parameters
+    ----------
+    solver : Solver
+        Solver of the convex subproblems.
+    max_iter : int
+        Maximum number of MM steps.
+    tol : float
+        Decrease of the objective below which MM stops.
+    choose_threshold : bool
+        Whether to replace b by the best threshold on hard rates.
+    report : callable
+        Called with each `Step`.
+    """
+
+    solver: Solver
+    max_iter: int
+    tol: float
+    choose_threshold: bool
+    report: Callable[[Step], None] = lambda step: None
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Trained:
     multipliers : ndarray of shape (m,)
         For the normalised rows.
     threshold : Threshold or None
-        For w alone (cut on <w, x>); None if b was left alone.
+        For w alone (cut on <w, x>); None if b was kept.
     """
 
     mm: MMResult
@@ -54,41 +72,32 @@ class Trained:
     threshold: Threshold | None
 
 
-def train(
-    problem: RampProblem,
-    solver: Solver,
-    *,
-    max_iter: int,
-    tol: float,
-    shift: bool,
-    warm: Point | None = None,
-    report: Callable[[Step], None] = lambda step: None,
-) -> Trained:
-    """Run MM from a start, and, if `shift`, choose the deterministic threshold.
+def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = None) -> Trained:
+    """Run MM from a start and, if asked for, choose the deterministic threshold.
 
-    MM is local: if it ends where the constraints do not hold, or where it began, such as at
-    one answer for all, it is run from the next start too.
+    MM is local: if it ends where the constraints do not hold, or where it began (e.g. at the
+    same prediction for all), it is run from the next start too.
     """
     best: MMResult | None = None
-    for start in starts(problem, solver, warm):
-        before, missed = evaluate(problem, start)
+    for start in starts(problem, options.solver, warm):
+        before = problem.evaluate(start)
         mm = majorise_minimise(
             problem,
             start,
-            solver,
-            max_iter=max_iter,
-            tol=tol,
+            options.solver,
+            max_iter=options.max_iter,
+            tol=options.tol,
             expected=NEAR if start is warm else math.inf,
-            report=report,
+            report=options.report,
         )
         if best is None or _ahead(mm, best):
             best = mm
-        moved = worst(missed) > FEASIBLE or mm.path[-1] < before - tol
+        moved = not before.feasible or mm.path[-1] < before.objective - options.tol
         if best.feasible and (moved or start is warm):
             break
     assert best is not None  # there is always a start
     first = Trained(best, best.point, best.multipliers, None)
-    return _with_threshold(problem, first, solver, tol, report) if shift else first
+    return _with_threshold(problem, first, options) if options.choose_threshold else first
 
 
 def _ahead(one: MMResult, other: MMResult) -> bool:
@@ -98,18 +107,12 @@ def _ahead(one: MMResult, other: MMResult) -> bool:
     return one.violation < other.violation
 
 
-def _with_threshold(
-    problem: RampProblem,
-    trained: Trained,
-    solver: Solver,
-    tol: float,
-    report: Callable[[Step], None],
-) -> Trained:
+def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOptions) -> Trained:
     """Shift b to the best feasible threshold; if that costs too much, tighten and refit.
 
-    A single threshold can be feasible and useless, or not exist though the ramp problem is
-    feasible. Bounds are then tightened by what the hard rates miss, and MM goes on from
-    where it is.
+    A feasible threshold can be useless, or not exist though the ramp problem is feasible.
+    Bounds are then tightened by the amount by which the hard rates miss them, and MM
+    continues from the current point.
     """
     best = replace(trained, threshold=_search(problem, trained.point))
     if not trained.mm.feasible:
@@ -126,11 +129,11 @@ def _with_threshold(
         mm = majorise_minimise(
             bounds,
             current,
-            solver,
+            options.solver,
             max_iter=TIGHTEN_STEPS,
-            tol=max(tol, TIGHTEN_TOL),
+            tol=max(options.tol, TIGHTEN_TOL),
             expected=TIGHTEN,
-            report=report,
+            report=options.report,
         )
         current = mm.point
         found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))
@@ -140,8 +143,9 @@ def _with_threshold(
 
 
 def _search(problem: RampProblem, point: Point) -> Threshold:
+    """Find the best threshold on <w, x>, among equals the nearest to the point's own."""
     z = problem.scores(replace(point, intercept=0.0))
-    return best_threshold(z, problem.objective, problem.goals, near=-point.intercept)
+    return best_threshold(z, problem.objective, problem.goals, preferred=-point.intercept)
 
 
 def _hard(problem: RampProblem, point: Point) -> np.ndarray:
@@ -163,14 +167,14 @@ def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
 
 
 def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
-    """Feasible thresholds first, by objective; then by what is missed.
+    """Rank feasible thresholds first, by objective; then the others by their miss.
 
-    A threshold that holds beside a randomised rule that no longer does must be the better
-    one by a margin; among those that do not hold, the randomised rule decides.
+    A feasible threshold whose randomised rule is no longer feasible must be better by
+    USELESS; among infeasible thresholds, a feasible randomised rule comes first.
     """
     found = trained.threshold
     assert found is not None
-    holds = worst(evaluate(problem, trained.point)[1]) <= FEASIBLE
+    holds = problem.evaluate(trained.point).feasible
     if found.feasible:
         return 0, found.objective + (0.0 if holds else USELESS)
     return 1 if holds else 2, -found.slack

@@ -5,14 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skbandit.constrained._tolerances import (
+    FEASIBLE,
+    FINER,
+    FIRST_PENALTY,
+    LAST_PENALTY,
+    RAISE_PENALTY,
+)
 from skbandit.constrained.solvers import CvxpySolver, Solution, SolverError
 from skbandit.constrained.training._mm import (
-    FIRST_PRICE,
-    LAST_PRICE,
-    evaluate,
+    AccuracySchedule,
+    ElasticPenalty,
     majorise_minimise,
 )
-from skbandit.constrained.training._problem import FEASIBLE, Point
+from skbandit.constrained.training._problem import Iterate, Point
 from skbandit.constrained.training._ramp import ramp
 from skbandit.rates import (
     error_rate,
@@ -38,15 +44,15 @@ def run(problem, start=ZERO, solver=SOLVER, max_iter=15, tol=1e-6):
 
 
 class Scripted:
-    """Returns given solutions in turn; an exception is raised. Remembers the prices."""
+    """Returns given solutions in turn; an exception is raised. Remembers the penalties."""
 
     name, rough, exact = "scripted", 1e-10, 1e-10
 
     def __init__(self, *script):
-        self.script, self.prices = list(script), []
+        self.script, self.penalties = list(script), []
 
     def solve(self, problem, penalty, tol, warm=None):
-        self.prices.append(penalty)
+        self.penalties.append(penalty)
         move = self.script.pop(0)
         if isinstance(move, Exception):
             raise move
@@ -68,16 +74,16 @@ GOALS = {
 def test_from_a_feasible_start_the_path_descends_and_stays_feasible(name, seed):
     X, y, group = sample(seed, n=60)
     problem = compiled(X, y, group, *GOALS[name])
-    before, violations = evaluate(problem, ZERO)
-    assert violations.max() <= 1e-12
+    before = problem.evaluate(ZERO)
+    assert before.violations.max() <= 1e-12
     found, steps = run(problem)
-    path = [before, *found.path]
+    path = [before.objective, *found.path]
     assert (np.diff(path) <= 0).all()
-    assert path[-1] < before
+    assert path[-1] < before.objective
     assert all(step.violation <= FEASIBLE for step in steps)
     assert [step.objective for step in steps] == list(found.path)
-    objective, violations = evaluate(problem, found.point)
-    assert (objective, violations.max()) == (found.path[-1], found.violation)
+    end = problem.evaluate(found.point)
+    assert (end.objective, end.violations.max()) == (found.path[-1], found.violation)
     assert found.feasible and found.converged
 
 
@@ -109,42 +115,42 @@ def test_impossible_constraints_are_reported_as_missed(fit_intercept):
     assert not found.feasible
     assert found.converged  # no step is of any use
     assert found.violation >= 0.3 - 1e-6  # in normalised rows: .8 and .2 are .6 apart
-    assert found.multipliers.max() <= LAST_PRICE * 5
+    assert found.multipliers.max() <= LAST_PENALTY * 5
     assert len(steps) <= 10
 
 
-def test_the_price_rises_while_it_is_too_low():
-    """Recall costs more errors than the first price pays for."""
+def test_the_penalty_rises_while_it_is_too_low():
+    """Recall costs more errors than the first penalty pays for."""
     X, y, group = sample(0, n=60, noise=3.0)
     problem = compiled(X, y, group, 20 * false_positive_rate(), [recall() >= 0.9])
 
     class Recorder:
-        name, rough, exact, prices = "recorder", SOLVER.rough, SOLVER.exact, []
+        name, rough, exact, penalties = "recorder", SOLVER.rough, SOLVER.exact, []
 
         def solve(self, convex, penalty, tol, warm=None):
-            self.prices.append(penalty)
+            self.penalties.append(penalty)
             return SOLVER.solve(convex, penalty, tol)
 
     found, _ = run(problem, solver=Recorder())
-    prices = np.array(Recorder.prices)
-    elastic = prices[np.isfinite(prices)]
-    assert elastic[0] == FIRST_PRICE
-    assert elastic[-1] > FIRST_PRICE
+    penalties = np.array(Recorder.penalties)
+    elastic = penalties[np.isfinite(penalties)]
+    assert elastic[0] == FIRST_PENALTY
+    assert elastic[-1] > FIRST_PENALTY
     assert (np.diff(elastic) >= 0).all()
     assert found.feasible
-    assert found.multipliers.max() > FIRST_PRICE
+    assert found.multipliers.max() > FIRST_PENALTY
 
 
-def test_the_price_stays_while_violations_shrink():
+def test_the_penalty_stays_while_violations_shrink():
     """Multipliers are at the cap in every step; the miss is .4, .22, .07, .04, then little less."""
     X, y, group = sample(0, n=60)
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.9])
-    script = [([c, 0, 0], [FIRST_PRICE]) for c in (0.2, 0.4, 0.5, 0.55, 0.7)]
+    script = [([c, 0, 0], [FIRST_PENALTY]) for c in (0.2, 0.4, 0.5, 0.55, 0.7)]
     solver = Scripted(*script)
     run(problem, solver=solver, max_iter=5)
-    shrinking, slow = solver.prices[:4], solver.prices[4:]
-    assert shrinking == [FIRST_PRICE] * 4
-    assert slow == [FIRST_PRICE * 5]  # .5 to .55 brought little
+    shrinking, slow = solver.penalties[:4], solver.penalties[4:]
+    assert shrinking == [FIRST_PENALTY] * 4
+    assert slow == [FIRST_PENALTY * 5]  # .5 to .55 brought little
 
 
 def test_an_optimum_is_a_fixed_point():
@@ -172,7 +178,7 @@ def test_a_step_that_gains_nothing_or_leaves_the_bounds_is_not_taken():
     worse = Scripted(([-3.0, 1, 1], [0.0]))
     found, steps = run(problem, start, worse, max_iter=1)
     assert found.point is start
-    assert steps[0].objective == evaluate(problem, start)[0]
+    assert steps[0].objective == problem.evaluate(start).objective
     outside = Scripted(([0.6, 0.5, 0.5], [0.0]))
     found, _ = run(replace(problem, objective=problem.objective.negated()), start, outside, 1)
     assert found.point is start
@@ -183,7 +189,7 @@ def test_a_failed_hard_solve_gives_the_constraints_a_hair():
     start = Point(np.array([0.2, -0.2, -0.2]), 0.0)
     solver = Scripted(SolverError("infeasible"), ([0.3, -0.3, -0.3], [0.7]))
     found, _ = run(problem, start, solver, max_iter=1)
-    assert solver.prices == [np.inf, LAST_PRICE]
+    assert solver.penalties == [np.inf, LAST_PENALTY]
     np.testing.assert_array_equal(found.multipliers, [0.7])
     np.testing.assert_array_equal(found.point.coef, [0.3, -0.3, -0.3])
     with pytest.raises(SolverError):  # an elastic problem is always feasible
@@ -210,14 +216,109 @@ def test_evaluate_is_the_regularised_ramp_rate():
     X, y, group = sample(4, n=60)
     point = Point(np.array([0.3, -0.2, 0.1]), 0.1)
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.7])
-    objective, violations = evaluate(problem, point)
+    found = problem.evaluate(point)
     pi = ramp(X @ point.coef + 0.1)
     wrong = np.where(y == 1, 1 - pi, pi).mean()
-    assert objective == pytest.approx(wrong + 0.025 * point.coef @ point.coef)
-    assert violations[0] == pytest.approx(0.7 - pi[y == 1].mean())
+    assert found.objective == pytest.approx(wrong + 0.025 * point.coef @ point.coef)
+    assert found.violations[0] == pytest.approx(0.7 - pi[y == 1].mean())
 
 
 def test_steps_print_in_one_line():
     X, y, group = sample(0, n=60)
     _, steps = run(compiled(X, y, group, error_rate()))
     assert str(steps[0]).startswith("step  1  objective 0.") and "\n" not in str(steps[0])
+
+
+# --- the elastic penalty -------------------------------------------------------------------
+
+
+def at(objective, *violations):
+    return Iterate(ZERO, objective, np.array(violations))
+
+
+OUTSIDE, INSIDE = at(1.0, 0.5, -0.1), at(1.0, FEASIBLE, -0.1)
+LOOSE, CAPPED = np.zeros(2), np.array([0.0, FIRST_PENALTY])
+
+
+def test_constraints_are_hard_from_feasible_points_only():
+    assert ElasticPenalty().at(OUTSIDE) == FIRST_PENALTY
+    assert ElasticPenalty().at(INSIDE) == np.inf
+    assert ElasticPenalty().at(at(1.0)) == np.inf  # without constraints
+
+
+def test_a_penalised_objective_counts_positive_violations():
+    assert at(1.0, 0.5, -0.1, 0.25).penalised(4.0) == 4.0
+    assert at(1.0, 0.5).penalised(np.inf) == 1.0  # hard constraints are not paid for
+
+
+@pytest.mark.parametrize(
+    ("reached", "multipliers", "stalled", "factor"),
+    [
+        (at(0.9, 0.45, 0.0), LOOSE, True, RAISE_PENALTY),  # no gain at this penalty
+        (at(0.9, 0.45, 0.0), LOOSE, False, 1.0),  # no multiplier asks for more
+        (at(0.9, 0.45, 0.0), CAPPED, False, RAISE_PENALTY),
+        (at(0.9, 0.30, 0.0), CAPPED, False, 1.0),  # violations shrink quickly
+        (INSIDE, CAPPED, True, 1.0),  # feasible: constraints are hard from now on
+    ],
+)
+def test_the_penalty_rises_if_a_step_stalls_or_is_capped(reached, multipliers, stalled, factor):
+    after = ElasticPenalty().after(OUTSIDE, reached, multipliers, stalled)
+    assert after.value == FIRST_PENALTY * factor
+
+
+def test_the_penalty_stops_rising():
+    last = ElasticPenalty(LAST_PENALTY)
+    assert last.after(OUTSIDE, OUTSIDE, LOOSE, True) is last
+
+
+@pytest.mark.parametrize(
+    ("left", "reached", "penalty", "final"),
+    [
+        (INSIDE, INSIDE, FIRST_PENALTY, True),
+        (OUTSIDE, INSIDE, FIRST_PENALTY, False),  # elastic so far, hard from now on
+        (OUTSIDE, OUTSIDE, FIRST_PENALTY, False),  # a higher penalty may help
+        (OUTSIDE, OUTSIDE, LAST_PENALTY, True),
+    ],
+)
+def test_a_run_may_end_where_the_next_problem_is_the_same(left, reached, penalty, final):
+    assert ElasticPenalty(penalty).is_final(left, reached) == final
+
+
+# --- accuracies ----------------------------------------------------------------------------
+
+
+class Range:
+    """A solver's gaps, if the objective's costs sum to 1."""
+
+    name, rough, exact = "range", 1e-2, 1e-6
+
+
+def test_accuracies_start_rough_and_end_exact():
+    schedule = AccuracySchedule.begin(Range(), 2.0, tol=1e-5)
+    assert (schedule.gap, schedule.exact) == (2e-2, 2e-6)
+    assert not schedule.is_exact and schedule.at_last().is_exact
+    assert schedule.after(0.0, stalled=True) == schedule.at_last()
+
+
+def test_a_small_expected_decrease_starts_finer():
+    assert AccuracySchedule.begin(Range(), 2.0, 1e-5, expected=1e-3).gap == FINER * 1e-3
+    assert AccuracySchedule.begin(Range(), 2.0, 1e-5, expected=1e-9).gap == 2e-6
+
+
+@pytest.mark.parametrize(("tol", "exact"), [(1e-7, 1e-6), (1e-5, 1e-6), (2e-5, 4e-6), (1e-2, 1e-5)])
+def test_a_loose_tol_loosens_the_last_gap_to_a_limit(tol, exact):
+    assert AccuracySchedule.begin(Range(), 1.0, tol).exact == pytest.approx(exact)
+
+
+def test_gaps_follow_the_decrease_and_never_grow():
+    schedule = AccuracySchedule.begin(Range(), 1.0, tol=1e-5)
+    assert schedule.after(1e-3, stalled=False).gap == FINER * 1e-3
+    assert schedule.after(1.0, stalled=False).gap == schedule.gap
+    assert schedule.after(1e-9, stalled=False).is_exact
+
+
+def test_rough_gaps_are_in_units_of_the_penalised_objective():
+    schedule = AccuracySchedule(gap=1e-3, exact=1e-6)
+    assert schedule.gap_under(10.0) == 1e-2
+    assert schedule.gap_under(np.inf) == 1e-3
+    assert schedule.at_last().gap_under(10.0) == 1e-6

@@ -5,17 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skbandit.constrained._tolerances import FEASIBLE, START_PENALTY
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.training import _train
-from skbandit.constrained.training._mm import evaluate
-from skbandit.constrained.training._problem import FEASIBLE, Point
-from skbandit.constrained.training._starts import (
-    PRICE,
-    best_intercept,
-    penalised,
-    starts,
-)
-from skbandit.constrained.training._train import train
+from skbandit.constrained.training._problem import Point
+from skbandit.constrained.training._starts import best_intercept, starts
+from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (
     error_rate,
     f1,
@@ -39,6 +34,11 @@ def sample(rng, n=25, ties=False):
     return X, y, rng.uniform(0.2, 2, n)
 
 
+def penalised(problem, point):
+    """The objective by which starts are compared."""
+    return problem.evaluate(point).penalised(START_PENALTY)
+
+
 def brute_force(problem, w):
     """The lowest penalised objective over a fine grid and all kinks."""
     z = problem.scores(Point(w, 0.0))
@@ -49,7 +49,7 @@ def brute_force(problem, w):
     below = (goal.denominator @ pi)[0] + goal.denominator_constant
     missed = np.maximum(problem.rows @ pi - problem.rhs[:, None], 0).sum(axis=0)
     defined = below > 1e-12
-    return (above[defined] / below[defined] + PRICE * missed[defined]).min()
+    return (above[defined] / below[defined] + START_PENALTY * missed[defined]).min()
 
 
 LINEAR = {
@@ -138,7 +138,7 @@ def test_a_feasible_warm_start_is_taken_and_an_infeasible_one_competes():
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, error_rate(), recall() >= 0.8)
     feasible, awful = Point(np.zeros(3), 0.5), Point(np.array([-9.0, 0, 0]), -9.0)
-    assert evaluate(problem, feasible)[1].max() <= FEASIBLE
+    assert problem.evaluate(feasible).violations.max() <= FEASIBLE
     assert next(starts(problem, SOLVER, feasible)) is feasible
     cold = next(starts(problem, SOLVER))
     found = next(starts(problem, SOLVER, awful))
@@ -154,9 +154,9 @@ def test_start_escapes_the_precision_trap(goal):
     rng = np.random.default_rng(3)
     X, y, _ = sample(rng, n=60)
     problem = compiled(X, y, None, goal, recall() >= 0.3)
-    objective, violations = evaluate(problem, next(starts(problem, SOLVER)))
-    assert np.isfinite(objective)
-    assert violations.max() <= FEASIBLE
+    start = problem.evaluate(next(starts(problem, SOLVER)))
+    assert np.isfinite(start.objective)
+    assert start.violations.max() <= FEASIBLE
 
 
 def test_rounding_does_not_choose_among_equal_starts():
@@ -179,11 +179,12 @@ def test_a_run_that_ends_where_it_began_is_not_the_last(monkeypatch):
     X, y, weight = sample(rng, n=80)
     problem = compiled(X, y, None, error_rate(), precision() >= 0.8, weight, alpha=0.01)
     nobody, svm = Point(np.zeros(3), -2.0), Point(np.array([2.0, 0.0, 0.0]), -1.0)
+    options = TrainingOptions(SOLVER, 15, 1e-5, choose_threshold=False)
     monkeypatch.setattr(_train, "starts", lambda *_: iter([nobody, svm]))
-    found = train(problem, SOLVER, max_iter=15, tol=1e-5, shift=False)
+    found = train(problem, options)
     assert np.ptp(problem.scores(found.point)) > 1
-    assert found.mm.path[-1] < evaluate(problem, nobody)[0] - 0.05
+    assert found.mm.path[-1] < problem.evaluate(nobody).objective - 0.05
     # but a warm start is where one wants to be
     monkeypatch.setattr(_train, "starts", lambda *_: iter([nobody, svm]))
-    kept = train(problem, SOLVER, max_iter=15, tol=1e-5, shift=False, warm=nobody)
+    kept = train(problem, options, warm=nobody)
     np.testing.assert_allclose(kept.point.coef, 0.0, atol=1e-8)

@@ -1,0 +1,107 @@
+"""Tolerances, penalties and efforts of constrained training, with their units.
+
+Rates, bounds, slacks and objectives are shares: 0.01 is one percentage point. Normalised
+constraints are divided by the sum of their absolute coefficients, scores are those of a ramp
+that rises from 0 to 1 between -1/2 and 1/2. Constants of one solver stand in its folder, the
+width of the ramp's kinks beside `majorise`.
+"""
+
+from __future__ import annotations
+
+from skbandit.rates._binding import MET
+
+__all__ = [
+    "AT_CAP",
+    "FEASIBLE",
+    "FINER",
+    "FIRST_PENALTY",
+    "FLAT",
+    "FOLDS",
+    "INACCURATE",
+    "LAST_PENALTY",
+    "LOOSEST",
+    "MET",
+    "NEAR",
+    "RAISE_PENALTY",
+    "REFITS",
+    "SAME_SCORE",
+    "SCALES",
+    "SETTLED",
+    "SHRINKING",
+    "START_PENALTY",
+    "TIE",
+    "TIGHTEN",
+    "TIGHTEN_ROUNDS",
+    "TIGHTEN_STEPS",
+    "TIGHTEN_TOL",
+    "TOL",
+    "USELESS",
+]
+
+# --- when a constraint holds ------------------------------------------------------------------
+# MET (1e-9, slack of a hard rate, from `skbandit.rates`): hard rates are counts, so only rounding
+# separates a tight one from its bound. Ramp rates come from a solver, hence the larger FEASIBLE.
+
+FEASIBLE = 1e-6
+"""Normalised violation up to which a ramp constraint holds; beyond it, training is elastic."""
+
+# --- the elastic penalty of MM (objective per unit of normalised violation) --------------------
+
+FIRST_PENALTY, RAISE_PENALTY, LAST_PENALTY = 2.0, 5.0, 1e4
+"""First penalty, the factor by which it rises, and where it stops rising; it caps multipliers."""
+
+AT_CAP = 0.999
+"""Share of the penalty from which on a multiplier counts as capped by it."""
+
+SHRINKING = 0.7
+"""A step that reduces the worst violation to this share or less needs no higher penalty."""
+
+START_PENALTY = 10.0
+"""Penalty at which starting points are compared.
+
+Higher than FIRST_PENALTY, which may still rise: a start is chosen once.
+"""
+
+# --- how exactly MM solves its subproblems (gaps in units of `RampProblem.objective_scale`) ----
+
+FINER = 2.0
+"""Each subproblem is solved to a gap of FINER x the last decrease, within the solver's range."""
+
+TOL, LOOSEST = 1e-5, 1e-5
+"""If `tol > TOL`, the final subproblem may be solved less accurately, to LOOSEST at most."""
+
+INACCURATE = 1e-4
+"""Duality gap of the last subproblem above which a `ConvergenceWarning` is raised."""
+
+# --- starting points --------------------------------------------------------------------------
+
+SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Factors of a direction that are tried, each with its best intercept."""
+
+FLAT = 1e-3
+"""Range of scores below which a direction does not separate any rows."""
+
+TIE = 1e-10
+"""Penalised objectives this close are equal; the first candidate wins, whatever the rounding."""
+
+NEAR = 1e-3
+"""Decrease of the objective expected of the first step from a warm start."""
+
+# --- thresholds -------------------------------------------------------------------------------
+
+USELESS = 0.005
+"""A threshold is rejected if its objective is worse than the ramp's by more than this."""
+
+TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
+"""Tightening for a threshold: normalised amount beyond the miss, rounds, MM steps, their `tol`."""
+
+SAME_SCORE = 1e-10
+"""Scores closer than this, relative to them and to the median, may differ by rounding only."""
+
+# --- cross-fitting for a confidence level ------------------------------------------------------
+
+FOLDS = 5
+"""Folds that are left out in turn."""
+
+REFITS, SETTLED = 2, 0.1
+"""Refits at most for bounds that follow the rates; none if all move by less than this share."""
