@@ -9,8 +9,7 @@ import numpy as np
 from skbandit.bandit._delayed import Events, windows_of
 from skbandit.bandit._kernels import walk
 from skbandit.bandit._state import Beliefs, Choices, Prior, Rule, with_arms
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._log import Log
+from skbandit.logs import Codes, Log, code_labels, label_array
 
 
 class Replayed(NamedTuple):

@@ -17,8 +17,7 @@ from skbandit.bandit._delayed import check_rewards, join, windows_of
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Beliefs, Choices, with_arms
-from skbandit.logs._arms import label_array, read_pools
-from skbandit.logs._log import Log
+from skbandit.logs import Log, label_array, read_pools
 from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 

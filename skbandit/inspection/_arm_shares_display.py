@@ -18,8 +18,15 @@ from skbandit.inspection._style import (
     short_dates,
     wrapped,
 )
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._log import as_actions, column_names, read_times, times_as_series
+from skbandit.logs import (
+    Codes,
+    as_actions,
+    code_labels,
+    column_names,
+    label_array,
+    read_times,
+    times_as_series,
+)
 from skbandit.utils._validation import as_labels
 
 if TYPE_CHECKING:
@@ -156,13 +163,13 @@ class ArmSharesDisplay:
         """
         if not isinstance(result, ReplayResult):
             raise TypeError(f"expected a ReplayResult, as replay() returns it, got {result!r}.")
-        walks = [(walk, walk.take(result.bucket)) for walk in result.walks]
-        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in walks])
+        runs = [(run, run.take(result.bucket)) for run in result.trajectories]
+        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in runs])
         if not len(step):
             raise ValueError("the replay kept no event: there is no arm to draw.")
-        action = np.concatenate([walk.action[own] for walk, own in walks])
+        action = np.concatenate([run.action[own] for run, own in runs])
         order = step.argsort(kind="stable")
-        shares = _shares(pd.Index(step[order]), action[order], result.terms.arms)
+        shares = _shares(pd.Index(step[order]), action[order], result.metadata.arms)
         of = "" if result.bucket == "learning" else f" of the {result.bucket} bucket"
         return cls(shares, label=f"event played{of}, T").plot(ax, arms=arms)
 

@@ -238,12 +238,12 @@ def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
         raise TypeError(
             f"expected a ReplayResult, as replay() returns it, or several by name, got {result!r}."
         )
-    longest = min(len(walk.take("learning")) for walk in result.walks)
+    longest = min(len(run.take("learning")) for run in result.trajectories)
     if not longest:
         raise ValueError(f"{name!r} has a run that kept no event: there is no curve to draw.")
     first = max(1, round(_FIRST * longest))
     horizons = np.unique(np.linspace(first, longest, _POINTS).round().astype(int))
-    known = len(result.walks) > 1 or not result.terms.learns
+    known = len(result.trajectories) > 1 or not result.metadata.learns
     rows = []
     for horizon in horizons.tolist():
         then = result.at(horizon)

@@ -115,7 +115,7 @@ def test_labels_that_cannot_be_looked_up():
 )
 def test_what_numpy_would_make_numbers_of(column, values):
     """A part of a complex number, and nanoseconds of dates: neither is what was meant."""
-    with pytest.raises(ValueError, match=f"{column} must be numbers, one a row: found"):
+    with pytest.raises(ValueError, match=f"{column} must be numbers, one per row: found"):
         GLMUCBPolicy("linear").fit(X, Y.assign(**{column: values}))
 
 

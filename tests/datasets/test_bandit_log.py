@@ -13,7 +13,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from skbandit.datasets import make_bandit_log
-from skbandit.logs._log import read_log
+from skbandit.logs import read_log
 
 CHANCE = 5.0
 MEAN = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from skbandit.datasets import read_yahoo_r6
-from skbandit.logs._log import read_log
+from skbandit.logs import read_log
 
 R6A = (
     "1241160900 109513 0 |user 2:0.000012 3:0.000000 4:0.000006 5:0.000023 6:0.999958 1:1.000000 "

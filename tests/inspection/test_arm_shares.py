@@ -239,7 +239,7 @@ def test_shares_that_are_none_are_refused_before_anything_is_drawn():
         ArmSharesDisplay(shares).plot(arms="ab")
     with pytest.raises(TypeError, match=r"arms must be labels, found \['a'\]: unhashable"):
         ArmSharesDisplay(shares).plot(arms=[["a"]])
-    with pytest.raises(ValueError, match="timestamp must be 1D with one time an event"):
+    with pytest.raises(ValueError, match="timestamp must be 1D with one time per event"):
         ArmSharesDisplay.from_log(["a", "b"], timestamp=np.zeros((2, 2)))
     with pytest.raises(ValueError, match="timestamp has 0 entries for 2 events"):
         ArmSharesDisplay.from_log(["a", "b"], timestamp=[])

@@ -213,7 +213,7 @@ def test_two_columns_of_one_name(tmp_path, column):
 
 def test_files_without_events(tmp_path):
     pq.write_table(TABLE[:0], tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="blocks holds no event"):
+    with pytest.raises(ValueError, match="blocks contains no event"):
         judged(tmp_path)
     pq.write_table(TABLE, tmp_path / "b.parquet")
     assert judged(tmp_path) == 400
