@@ -72,26 +72,27 @@ class EpsilonGreedy(BaseEstimator):
 
 
 class QuickEpsilonGreedy(EpsilonGreedy):
-    """The same, walking logs of one set of arms by itself."""
+    """The same, replaying logs of one set of arms by itself."""
 
-    def _walk_log(self, X, log, rows, keep, deployment, *, rule, learn, max_accepted):
+    def _replay_log(self, request):
         self._begin()
+        log, rows, keep, deployment = request.log, request.rows, request.keep, request.deployment
         pool = tuple(log.arms.tolist())
         actions, rewards = log.arms[log.action[rows]].tolist(), log.reward[rows].tolist()
         accepted, n_played = [], 0
         for at, (arm, reward) in enumerate(zip(actions, rewards, strict=True)):
             if not keep[at]:
                 continue
-            greedy = deployment[at] or rule == "predict"
+            greedy = deployment[at] or request.rule == "predict"
             if (max(pool, key=self._mean) if greedy else self._one(pool)) != arm:
                 continue
             accepted.append(at)
             if deployment[at]:
                 continue
             n_played += 1
-            if n_played == max_accepted:
+            if n_played == request.max_accepted:
                 return np.array(accepted), at + 1
-            if learn:
+            if request.learn:
                 self.total_[arm] = self.total_.get(arm, 0.0) + reward
                 self.times_[arm] = self.times_.get(arm, 0) + 1
         return np.array(accepted, dtype=int), len(rows)

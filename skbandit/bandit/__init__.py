@@ -1,5 +1,6 @@
-"""Act: policies that choose arms by context, and learn from what came of it."""
+"""Policies that choose arms by context and learn from the rewards."""
 
 from skbandit.bandit._policy import GLMUCBPolicy
+from skbandit.bandit._select import select
 
-__all__ = ["GLMUCBPolicy"]
+__all__ = ["GLMUCBPolicy", "select"]

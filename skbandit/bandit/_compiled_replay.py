@@ -1,4 +1,4 @@
-"""A log as a policy's compiled pass takes it, and what the policy knows after it."""
+"""Replay in compiled code: a log encoded for the kernel, and the policy's state afterwards."""
 
 from __future__ import annotations
 
@@ -7,115 +7,106 @@ from typing import NamedTuple
 import numpy as np
 
 from skbandit.bandit._delayed import Events, windows_of
-from skbandit.bandit._kernels import walk
-from skbandit.bandit._state import Beliefs, Choices, Prior, Rule, with_arms
-from skbandit.logs import Codes, Log, code_labels, label_array
+from skbandit.bandit._kernels import EncodedLog, Schedule, replay_rows
+from skbandit.bandit._posterior import with_arms
+from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule
+from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
 
 
 class Replayed(NamedTuple):
-    """What a pass accepted, and what is known of the arms after it."""
+    """Accepted events, and the state of the policy after them."""
 
-    accepted: np.ndarray  # positions in the rows that were walked
-    n_seen: int
+    accepted: np.ndarray  # positions in the rows of the request
+    n_seen: int  # rows consumed
     codes: Codes
     beliefs: Beliefs
-    waiting: Events | None  # accepted, and not learned yet
+    delayed: Events | None  # accepted, but not learned yet
 
 
-def replay_pass(
+def replay_compiled(
+    request: ReplayRequest,
     X: np.ndarray,
-    log: Log,
-    rows: np.ndarray,
-    keep: np.ndarray,
-    greedy: np.ndarray,
-    deployment: np.ndarray,
     *,
-    max_accepted: int,
-    learn: bool,
     every: float | None,
-    waiting: Events | None,
+    delayed: Events | None,
     alphas: np.ndarray,
     codes: Codes,
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
 ) -> Replayed:
-    """Replay a log to what `beliefs` say of the arms in `codes`, without changing either.
+    """Replay a log with `beliefs` about the arms in `codes`, without changing either.
 
-    See `skbandit.bandit._kernels.walk`; `every` is in seconds, and None is not to wait. Events
-    that are `waiting` have weight 1.
+    `X` are the request's contexts, checked. `every` is the length of update windows in seconds,
+    or None to learn at once; `delayed` are events, of weight 1, that await learning.
     """
-    known, n_events = len(codes), len(log)
+    log, rows, keep = request.log, request.rows, request.keep
+    n_known, n_events = len(codes), len(log)
     codes = dict(codes)
-    number = code_labels(log.arms, codes).astype(np.int64)  # of the log's arms
+    number = code_labels(log.arms, codes).astype(np.int64)  # of each arm of the log
     action, reward = number[log.action], log.reward
     window = np.empty(0, dtype=np.int64)
-    if every is not None and (learn or waiting is not None):
+    if every is not None and (request.learn or delayed is not None):
         times = None if log.timestamp is None else log.timestamp[rows]
         window = np.empty(n_events, dtype=np.int64)
         window[rows] = windows_of(times, every)
-    if waiting is not None:  # as further rows, which are walked by no one
-        X = np.concatenate([X, waiting.X])
-        action = np.concatenate([action, code_labels(waiting.arms, codes)])
-        reward = np.concatenate([reward, waiting.reward])
-        window = np.concatenate([window, waiting.window])
-    beliefs = with_arms(beliefs, list(codes)[known:], prior)
-    # as if not known before they are learned: arms seen in between come first
-    beliefs.rank[known:] += len(codes)
+    if delayed is not None:  # further rows, outside the schedule
+        X = np.concatenate([X, delayed.X])
+        action = np.concatenate([action, code_labels(delayed.arms, codes)])
+        reward = np.concatenate([reward, delayed.reward])
+        window = np.concatenate([window, delayed.window])
+    beliefs = with_arms(beliefs, list(codes)[n_known:], prior)
+    # new arms rank last until they are learned: arms learned in the meantime precede them
+    beliefs.tie_order[n_known:] += len(codes)
     if log.pools is None:
-        sets = Choices(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
+        sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
     else:
-        sets = Choices(log.pools.of_event, log.pools.start, number[log.pools.arms])
-    held = np.arange(n_events, len(X))
-    accepted, n_seen = walk(
-        X,
-        action,
-        reward,
-        sets,
-        window,
-        held,
-        rows,
-        keep,
-        greedy,
-        deployment,
-        learn,
-        max_accepted,
+        sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    delayed_rows = np.arange(n_events, len(X))
+    greedy = request.deployment | (request.rule == "predict")
+    accepted, n_seen = replay_rows(
+        EncodedLog(X, action, reward, sets, window, delayed_rows),
+        Schedule(rows, keep, greedy, request.deployment),
+        request.learn,
+        len(rows) if request.max_accepted is None else request.max_accepted,
         alphas,
         beliefs,
         prior,
         rule,
     )
-    still = None
+    still_delayed = None
     if len(window):
-        learning = accepted[~deployment[accepted]] if learn else accepted[:0]
-        waited = np.concatenate([held, rows[learning]])
-        # whoever is shown an event learns those of earlier windows first
+        learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
+        candidates = np.concatenate([delayed_rows, rows[learned]])
+        # showing an event first learns those of earlier windows
         shown = np.flatnonzero(keep[:n_seen])
         if len(shown):
-            waited = waited[window[waited] == window[rows[shown[-1]]]]
-        if len(waited):
-            labels = label_array(codes)[action[waited]]
-            ones = np.ones(len(waited))
-            still = Events(X[waited], labels, reward[waited], ones, window[waited])
-    return Replayed(accepted, n_seen, *_as_learned(codes, beliefs, known), still)
+            candidates = candidates[window[candidates] == window[rows[shown[-1]]]]
+        if len(candidates):
+            labels = label_array(codes)[action[candidates]]
+            ones = np.ones(len(candidates))
+            still_delayed = Events(
+                X[candidates], labels, reward[candidates], ones, window[candidates]
+            )
+    return Replayed(accepted, n_seen, *_in_learned_order(codes, beliefs, n_known), still_delayed)
 
 
-def _as_learned(codes: Codes, beliefs: Beliefs, known: int) -> tuple[Codes, Beliefs]:
-    """The arms known before and those learned since, in this order, as if learned one by one."""
+def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Codes, Beliefs]:
+    """Drop new arms never learned, and number the others as if learned one by one."""
     labels = list(codes)
-    learned = beliefs.learned[: beliefs.clock[2]]
-    arms = np.concatenate([np.arange(known), learned[learned >= known]])
+    learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
+    arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
     number = np.zeros(len(labels), dtype=np.int64)
     number[arms] = np.arange(len(arms))
     order = np.zeros(len(arms), dtype=np.int64)
     order[: len(learned)] = number[learned]
-    kept = Beliefs(
+    renumbered = Beliefs(
         mean=beliefs.mean[arms],
-        spread=beliefs.spread[arms],
+        cov_factor=beliefs.cov_factor[arms],
         n_updates=beliefs.n_updates[arms],
-        rank=beliefs.rank[arms],
+        tie_order=beliefs.tie_order[arms],
         learned=order,
-        key=beliefs.key[arms],
-        clock=beliefs.clock,
+        rng_key=beliefs.rng_key[arms],
+        counters=beliefs.counters,
     )
-    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, kept
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, renumbered

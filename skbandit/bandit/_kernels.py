@@ -1,63 +1,96 @@
-"""Compiled passes over rows: what a policy chooses, what it learns, and both in turn over a log.
+"""Compiled passes over events: score, choose, learn, and replay.
 
-A choice has a number t, the address of its random numbers; a greedy one, which has none, has -1.
+`t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
+t = -1.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skbandit.bandit._posterior import learn, moments
-from skbandit.bandit._scores import blind_score, explores, score, wins_tie
-from skbandit.bandit._state import Beliefs, Choices, Prior, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit.exploration import (
+    accepts_proposal,
+    compares_proposal,
+    probabilities,
+    proposes,
+    score,
+)
+from skbandit.bandit.exploration._ties import uniform_score, wins_tie
 from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
+
+class EncodedLog(NamedTuple):
+    """Events of a log, arms numbered as in `Beliefs`; further rows hold delayed events."""
+
+    X: np.ndarray  # (n_rows, n_features)
+    action: np.ndarray  # (n_rows,)
+    reward: np.ndarray  # (n_rows,)
+    sets: ArmSets  # available arms of each event
+    window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
+    delayed: np.ndarray  # rows that await learning when the replay begins
+
+
+class Schedule(NamedTuple):
+    """Order and treatment of the events of a replay, each array of shape (n_events,)."""
+
+    rows: np.ndarray  # rows of the log, in the order of the replay
+    keep: np.ndarray  # False skips the event
+    greedy: np.ndarray  # True compares the greedy choice
+    deployment: np.ndarray  # True learns nothing
 
 
 @compiled_exactly
 def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
-    """What choices t, t + 1, ... (or greedy ones) compare, of shape (n_rows, n_arms)."""
-    mean, spread, key = beliefs.mean, beliefs.spread, beliefs.key
+    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+    mean, cov_factor, rng_key = beliefs.mean, beliefs.cov_factor, beliefs.rng_key
     x = context(X, rule)
     scores = np.empty((len(X), len(mean)))
     for row in range(len(X)):
         x[: X.shape[1]] = X[row]
         for k in range(len(mean)):
-            m, v = moments(x, mean, spread, k)
-            scores[row, k] = score(m, v, alpha, t, key[k], rule)
+            m, v = moments(x, mean, cov_factor, k)
+            scores[row, k] = score(m, v, alpha, t, rng_key[k], rule)
         t += t >= 0
     return scores
 
 
 @compiled_exactly
 def choose_rows(
-    X: np.ndarray, choices: Choices, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+    X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
 ) -> np.ndarray:
-    """The arm chosen on each row, by choices t, t + 1, ..., or by greedy ones."""
-    mean, spread, key, rank = beliefs.mean, beliefs.spread, beliefs.key, beliefs.rank
+    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    of_event, start, arms = sets.of_event, sets.start, sets.arms
     x = context(X, rule)
     chosen = np.empty(len(X), dtype=np.int64)
     for row in range(len(X)):
         x[: X.shape[1]] = X[row]
-        pool = choices.of_event[row]
-        best = -1
-        best_score = -np.inf
-        blind = explores(t, rule)
-        for j in range(choices.start[pool], choices.start[pool + 1]):
-            k = choices.arms[j]
-            if blind:
-                its = blind_score(t, key[k], rule)
-            else:
-                m, v = moments(x, mean, spread, k)
-                its = score(m, v, alpha, t, key[k], rule)
-            if (
-                best < 0
-                or its > best_score
-                or (its == best_score and wins_tie(t, key[k], key[best], rank[k], rank[best], rule))
-            ):
-                best, best_score = k, its
-        chosen[row] = best
+        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        chosen[row] = _choice(x, pool, t, alpha, beliefs, rule)
         t += t >= 0
     return chosen
+
+
+@compiled_exactly
+def probability_rows(
+    X: np.ndarray, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
+) -> np.ndarray:
+    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
+    of_event, start, arms = sets.of_event, sets.start, sets.arms
+    x = context(X, rule)
+    out = np.zeros((len(X), len(mean)))
+    m, v = np.empty(len(mean)), np.empty(len(mean))
+    for row in range(len(X)):
+        x[: X.shape[1]] = X[row]
+        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        for k in pool:
+            m[k], v[k] = moments(x, mean, cov_factor, k)
+        probabilities(pool, m, v, alpha, n_events, rule, out[row])
+    return out
 
 
 @compiled_exactly
@@ -70,27 +103,19 @@ def learn_rows(
     prior: Prior,
     rule: Rule,
 ) -> None:
-    """Learn events in order; those without weight never happened."""
+    """Learn events in order, ignoring those of weight 0."""
     x = context(X, rule)
-    room = np.empty((2, len(x)))
+    workspace = np.empty((2, len(x)))
     for row in range(len(X)):
         if weight[row] > 0.0:
             x[: X.shape[1]] = X[row]
-            learn(x, action[row], reward[row], weight[row], rule.link, beliefs, prior, room)
+            learn(x, action[row], reward[row], weight[row], rule.link, beliefs, prior, workspace)
 
 
 @compiled_exactly
-def walk(
-    X: np.ndarray,
-    action: np.ndarray,
-    reward: np.ndarray,
-    choices: Choices,
-    window: np.ndarray,
-    held: np.ndarray,
-    rows: np.ndarray,
-    keep: np.ndarray,
-    greedy: np.ndarray,
-    deployment: np.ndarray,
+def replay_rows(
+    log: EncodedLog,
+    schedule: Schedule,
     learning: bool,
     max_accepted: int,
     alphas: np.ndarray,
@@ -98,30 +123,32 @@ def walk(
     prior: Prior,
     rule: Rule,
 ) -> tuple[np.ndarray, int]:
-    """Replay: one pass over a log, learning the events that the policy would have chosen itself.
+    """Accept, and learn, the logged events whose action the policy would have chosen.
 
-    Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. Events of `rows` are taken in turn,
-    those without `keep` passed over. An event is accepted where the choice, greedy or exploring,
-    is the logged one; it is then learned, unless it is of the deployment bucket, at once or when
-    its `window` has passed; the rows `held` wait for that from the beginning. `alphas` is one, or
-    one for each number of events learned.
+    Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. An accepted event outside the
+    deployment bucket is learned at once, or when its `window` has passed. `alphas` has one entry,
+    or one per number of events learned since the replay began.
 
     Returns
     -------
     tuple
-        Positions in `rows` of accepted events, and how many of `rows` it took to accept
-        `max_accepted` in the learning bucket.
+        Positions in the schedule of accepted events, and the number of events it took to accept
+        `max_accepted` for learning.
     """
-    mean, spread, key, rank = beliefs.mean, beliefs.spread, beliefs.key, beliefs.rank
-    of_event, start, arms, clock = choices.of_event, choices.start, choices.arms, beliefs.clock
+    # arrays leave their tuples before the loop, as each access counts a reference
+    mean, cov_factor = beliefs.mean, beliefs.cov_factor
+    rng_key, tie_order, counters = beliefs.rng_key, beliefs.tie_order, beliefs.counters
+    X, action, reward, sets, window, delayed = log
+    of_event, start, arms = sets.of_event, sets.start, sets.arms
+    rows, keep, greedy, deployment = schedule
     x = context(X, rule)
-    room = np.empty((2, len(x)))
+    workspace = np.empty((2, len(x)))
     accepted = np.empty(len(rows), dtype=np.int64)
-    waiting = np.empty(len(held) + (len(rows) if len(window) else 0), dtype=np.int64)
-    waiting[: len(held)] = held
-    n_before = clock[0]
+    waiting = np.empty(len(delayed) + (len(rows) if len(window) else 0), dtype=np.int64)
+    waiting[: len(delayed)] = delayed
+    n_before = counters[N_EVENTS]
     n_accepted = n_counted = n_learned = 0
-    n_waiting = len(held)
+    n_waiting = len(delayed)
     last_best = start[:-1].copy()
     for position in range(len(rows)):
         if n_counted == max_accepted:
@@ -133,19 +160,28 @@ def walk(
             for j in range(n_learned, n_waiting):
                 x[: X.shape[1]] = X[waiting[j]]
                 k = action[waiting[j]]
-                learn(x, k, reward[waiting[j]], 1.0, rule.link, beliefs, prior, room)
+                learn(x, k, reward[waiting[j]], 1.0, rule.link, beliefs, prior, workspace)
             n_learned = n_waiting
         for i in range(X.shape[1]):
             x[i] = X[row, i]
         t = -1
         if not greedy[position]:
-            t = clock[1]
-            clock[1] += 1
-        alpha = alphas[min(clock[0] - n_before, len(alphas) - 1)]
-        if not _is_choice(
-            x, action[row], alpha, t, of_event[row], start, arms, last_best, mean, spread, key,
-            rank, rule,
-        ):  # fmt: skip
+            t = counters[N_CHOICES]
+            counters[N_CHOICES] += 1
+        alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
+        k, pool = action[row], of_event[row]
+        if not proposes(t, rule):
+            matches = _is_best(
+                x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, rng_key,
+                tie_order, rule,
+            )  # fmt: skip
+        else:
+            available = arms[start[pool] : start[pool + 1]]
+            if compares_proposal(rule):
+                matches = k == _choice(x, available, t, alpha, beliefs, rule)
+            else:
+                matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
+        if not matches:
             continue
         accepted[n_accepted] = position
         n_accepted += 1
@@ -158,12 +194,79 @@ def walk(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn(x, action[row], reward[row], 1.0, rule.link, beliefs, prior, room)
+            learn(x, k, reward[row], 1.0, rule.link, beliefs, prior, workspace)
     return accepted[:n_accepted], len(rows)
 
 
+@compiled_exactly
+def _choice(
+    x: np.ndarray, pool: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+) -> int:
+    """Arm of the pool chosen in context x."""
+    mean, cov_factor = beliefs.mean, beliefs.cov_factor
+    rng_key, tie_order = beliefs.rng_key, beliefs.tie_order
+    proposed = -1
+    if proposes(t, rule):
+        proposed = _drawn(pool, t, rng_key, tie_order, rule)
+        if not compares_proposal(rule):
+            return proposed
+    best = -1
+    best_score = proposed_score = -np.inf
+    for k in pool:
+        m, v = moments(x, mean, cov_factor, k)
+        its = score(m, v, alpha, t, rng_key[k], rule)
+        if k == proposed:
+            proposed_score = its
+        if (
+            best < 0
+            or its > best_score
+            or (
+                its == best_score
+                and wins_tie(t, rng_key[k], rng_key[best], tie_order[k], tie_order[best], rule)
+            )
+        ):
+            best, best_score = k, its
+    if proposed >= 0 and proposed != best:
+        n_events = beliefs.counters[N_EVENTS]
+        if accepts_proposal(best_score, proposed_score, len(pool), n_events, alpha, t, rule):
+            return proposed
+    return best
+
+
+@compiled_exactly
+def _drawn(pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule) -> int:
+    """Arm of the pool drawn uniformly in choice t."""
+    drawn = pool[0]
+    largest = uniform_score(t, rng_key[drawn], rule)
+    for k in pool[1:]:
+        its = uniform_score(t, rng_key[k], rule)
+        if its > largest or (
+            its == largest
+            and wins_tie(t, rng_key[k], rng_key[drawn], tie_order[k], tie_order[drawn], rule)
+        ):
+            drawn, largest = k, its
+    return drawn
+
+
+@compiled_exactly
+def _is_drawn(
+    k: int, pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule
+) -> bool:
+    """Whether arm k is the one drawn uniformly from the pool in choice t."""
+    mine = uniform_score(t, rng_key[k], rule)
+    for other in pool:
+        if other != k:
+            its = uniform_score(t, rng_key[other], rule)
+            if its > mine or (
+                its == mine
+                and wins_tie(t, rng_key[other], rng_key[k], tie_order[other], tie_order[k], rule)
+            ):
+                return False
+    return True
+
+
 @inlined_exactly
-def _is_choice(
+def _is_best(
     x: np.ndarray,
     k: int,
     alpha: float,
@@ -173,34 +276,28 @@ def _is_choice(
     arms: np.ndarray,
     last_best: np.ndarray,
     mean: np.ndarray,
-    spread: np.ndarray,
-    key: np.ndarray,
-    rank: np.ndarray,
+    cov_factor: np.ndarray,
+    rng_key: np.ndarray,
+    tie_order: np.ndarray,
     rule: Rule,
 ) -> bool:
-    """Whether arm k, one of the pool, is chosen.
+    """Whether arm k of the pool has the largest score.
 
-    One better arm is enough to say no: the one that won last time is looked at first.
+    The first better arm settles it. The previous winner, kept in `last_best`, is compared first.
     """
-    blind = explores(t, rule)
-    if blind:
-        mine = blind_score(t, key[k], rule)
-    else:
-        m, v = moments(x, mean, spread, k)
-        mine = score(m, v, alpha, t, key[k], rule)
+    m, v = moments(x, mean, cov_factor, k)
+    mine = score(m, v, alpha, t, rng_key[k], rule)
     j = own = last_best[pool]
     for _ in range(start[pool + 1] - start[pool]):
         other = arms[j]
         if other == k:
             own = j
         else:
-            if blind:
-                its = blind_score(t, key[other], rule)
-            else:
-                m, v = moments(x, mean, spread, other)
-                its = score(m, v, alpha, t, key[other], rule)
+            m, v = moments(x, mean, cov_factor, other)
+            its = score(m, v, alpha, t, rng_key[other], rule)
             if its > mine or (
-                its == mine and wins_tie(t, key[other], key[k], rank[other], rank[k], rule)
+                its == mine
+                and wins_tie(t, rng_key[other], rng_key[k], tie_order[other], tie_order[k], rule)
             ):
                 last_best[pool] = j
                 return False
@@ -211,5 +308,5 @@ def _is_choice(
 
 @compiled_exactly
 def context(X: np.ndarray, rule: Rule) -> np.ndarray:
-    """Room for one row, the constant feature last."""
+    """Buffer for one row of features, followed by the constant feature."""
     return np.ones(X.shape[1] + (1 if rule.intercept else 0))

@@ -1,4 +1,4 @@
-"""The learning half of a policy: beliefs about arms, and events that change them."""
+"""The learning half of a policy: posteriors of arms, updated by ordered events."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.bandit._delayed import Events, check_rewards, join, windows_of
+from skbandit.bandit._delayed import Events, join, windows_of
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import Beliefs, Prior, no_beliefs, with_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs
 from skbandit.logs import (
     Codes,
     as_actions,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ArmLearner(BaseEstimator):
-    """Learns a model an arm from events in order; what it does with them, a policy says."""
+    """Learns one model per arm from ordered events; how they are used is up to the policy."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
@@ -81,14 +81,14 @@ class ArmLearner(BaseEstimator):
 
     @property
     def covariance_(self) -> np.ndarray:
-        """Posterior covariance of each arm's weights, or its diagonal; the constant one's last."""
+        """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
         check_is_fitted(self)
-        spread = self._beliefs.spread
-        return spread.copy() if spread.ndim == 2 else spread @ spread.transpose(0, 2, 1)
+        factor = self._beliefs.cov_factor
+        return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
 
     @property
     def n_updates_(self) -> np.ndarray:
-        """Number of events learned of each arm, of shape (n_arms,)."""
+        """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
         return self._beliefs.n_updates.copy()
 
@@ -102,25 +102,25 @@ class ArmLearner(BaseEstimator):
         available: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Forget what was learned, and learn the events of a log in their order.
+        """Learn the events of a log in order, discarding earlier learning.
 
         Parameters
         ----------
         X : array-like of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
-            What was done and what came of it. A column `timestamp` (datetimes, or numbers of
-            seconds) is needed for `update_every`, a column `available` is checked; what else a
-            log has is left alone.
+            Arms played and rewards observed. `update_every` requires a column `timestamp`
+            (datetimes, or numbers of seconds); a column `available` is checked; other columns
+            are ignored.
         reward : array-like of shape (n_events,), default=None
-            Rewards of an array of actions. Without them each action counts as reward 1, with a
-            warning.
+            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
+            with a warning.
         available : array-like, default=None
-            What could be chosen, as in `select`, if it is no column of `y`: each action must be
-            among its own.
+            Arms available to each event, as in `select`, if not a column of `y`. Each action
+            must be among them.
         sample_weight : array-like of shape (n_events,), default=None
-            How many events each one counts for: its likelihood is taken to that power. Events
-            of weight 0 never happened.
+            Number of events that each one counts for: its likelihood is raised to this power.
+            Events of weight 0 are ignored.
 
         Returns
         -------
@@ -142,17 +142,17 @@ class ArmLearner(BaseEstimator):
         available: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn further events, in their order; the same as if `fit` had seen all of them.
+        """Learn further events in order, with the same result as one `fit` on all of them.
 
-        An error leaves the policy as it was. So does an interrupt, but that one of fewer events
-        than arms may come when all of them are learned: learning so few is not undone.
+        An error leaves the policy unchanged. An interrupt is rolled back too, except for batches
+        smaller than the number of arms, which may already have been learned.
 
         Parameters
         ----------
         X : array-like of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
-            As in `fit`. Arms that are new are appended to `arms_`.
+            As in `fit`. New arms are appended to `arms_`.
         reward : array-like of shape (n_events,), default=None
             As in `fit`.
         available : array-like, default=None
@@ -172,12 +172,12 @@ class ArmLearner(BaseEstimator):
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
-        """Say what time it is: events of earlier windows of `update_every` are learned.
+        """Advance the clock: learn the events of `update_every` windows that have ended.
 
         Parameters
         ----------
         timestamp : datetime or float, default=None
-            The time, in seconds if a number; None learns all that waits.
+            Current time, in seconds if a number; None learns all delayed events.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class ArmLearner(BaseEstimator):
         return self
 
     def _begin(self, X: Any) -> None:
-        """Start with what is believed beforehand."""
+        """Start from the prior."""
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._codes = {}
@@ -208,15 +208,19 @@ class ArmLearner(BaseEstimator):
             named = self._number(self.arms)
             twice = np.flatnonzero(np.bincount(named, minlength=1) > 1)
             if len(twice):
-                raise ValueError(f"arms names {list(self._codes)[twice[0]]!r} twice.")
+                raise ValueError(
+                    f"arms names {list(self._codes)[twice[0]]!r} twice: name each arm once."
+                )
 
     def _number(self, labels: Any) -> np.ndarray:
-        """Numbers of arms; those that are new get the prior."""
-        known = len(self._codes)
-        codes = dict(self._codes)  # a draft shares it with the policy, which an error leaves alone
+        """Numbers of arms; new arms start from the prior."""
+        from skbandit.bandit._posterior import with_arms
+
+        n_known = len(self._codes)
+        codes = dict(self._codes)  # a copy, as a draft shares it with the policy
         numbers = code_labels(labels, codes, "arms")
-        if len(codes) > known:
-            self._beliefs = with_arms(self._beliefs, list(codes)[known:], self._prior())
+        if len(codes) > n_known:
+            self._beliefs = with_arms(self._beliefs, list(codes)[n_known:], self._prior())
             self._codes, self._labels = codes, label_array(codes)
         return numbers
 
@@ -224,27 +228,29 @@ class ArmLearner(BaseEstimator):
         return read_prior(self, self.n_features_in_)
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
-        return read_alphas(self.alpha, int(self._beliefs.clock[0]), n_events)
+        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
     def _rows(self, X: Any) -> np.ndarray:
-        """Contexts, checked; what needs no check beyond its numbers takes the short way."""
+        """Check contexts; arrays that only need finite values skip the full validation."""
         plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
         named = hasattr(self, "feature_names_in_")
         if plain and not named and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X):
             if np.isfinite(np.vdot(X, X)):
                 return X
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        check_squares(X)  # else variances, and beliefs with them, would be no numbers
+        check_squares(X)  # else variances would overflow to nan
         return X
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
-        """Check events, and learn those whose window has passed."""
+        """Check events, and learn those whose window has ended."""
+        from skbandit.bandit.links import check_rewards
+
         X = self._rows(X)
         if reward is None and column_names(y) is None:
             y = as_actions(y)
             warnings.warn(
-                "y has actions and no rewards, so each counts as one of reward 1: give a "
-                "DataFrame with columns 'action' and 'reward', or pass reward=.",
+                "y has actions but no rewards, so each action counts as reward 1: pass a "
+                "DataFrame with columns 'action' and 'reward', or reward=.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -259,8 +265,8 @@ class ArmLearner(BaseEstimator):
             window = windows_of(log.timestamp, every)
             if self._waiting and window[0] < self._waiting[0].window[0]:
                 raise ValueError(
-                    "timestamp of row 0 is earlier than events that were learned before: "
-                    "update_every needs events in order of time."
+                    "timestamp of row 0 is earlier than events already learned: update_every "
+                    "requires events in order of time."
                 )
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
         if every is None:
@@ -273,7 +279,7 @@ class ArmLearner(BaseEstimator):
             self._waiting = [*self._waiting, events.take(~passed)]
 
     def _learn_waiting(self) -> None:
-        """Learn what waited for its window to pass."""
+        """Learn all delayed events."""
         self._absorb(join(self._waiting))
         self._waiting = []
 
@@ -284,9 +290,9 @@ class ArmLearner(BaseEstimator):
         if len(events):
             action = self._number(events.arms)
             prior, rule = self._prior(), read_rule(self, self._seed)
-            self._alphas(len(events))  # says now what is wrong with it, not in the next choice
-            # Learning is in place, and an interrupt may follow it. A copy costs less than to learn
-            # so many events; those that waited would be learned again.
+            self._alphas(len(events))  # raise errors now, not in the next choice
+            # Learning works in place, and an interrupt may follow it. Copy where that costs less
+            # than learning; delayed events always, as they would be learned twice.
             if self._waiting or len(events) >= len(self._codes):
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
             learn_rows(events.X, action, events.reward, events.weight, self._beliefs, prior, rule)

@@ -1,4 +1,4 @@
-"""A policy's parameters, checked and as the compiled passes take them."""
+"""Parameters of a policy, checked and converted for the compiled passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
 
 def read_rule(policy: Any, seed: int) -> Rule:
-    """How the policy compares arms."""
+    """Settings of the policy's choices."""
     greedy = policy.exploration == "greedy"
     return Rule(
         link=LINKS.index(policy.link),
@@ -25,17 +25,17 @@ def read_rule(policy: Any, seed: int) -> Rule:
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
-    """What the policy believes beforehand."""
+    """Prior of the policy's arms, and its settings of learning."""
     adaptive_mean = _is_adaptive(policy.prior_mean)
     adaptive_variance = _is_adaptive(policy.prior_variance)
     if (adaptive_mean or adaptive_variance) and policy.forgetting < 1:
         raise ValueError(
-            f"forgetting={policy.forgetting:g} goes back to a fixed prior: with an adaptive one "
-            "take forgetting=1."
+            f"forgetting={policy.forgetting:g} requires a fixed prior: with an adaptive prior, use "
+            "forgetting=1."
         )
     n_weights = n_features + bool(policy.fit_intercept)
-    mean = _of_each_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
-    variance = _of_each_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
+    mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
+    variance = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (variance > 0).all():
         raise ValueError(f"prior_variance must be positive, got {variance[variance <= 0][0]:g}.")
     return Prior(
@@ -49,23 +49,23 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 
 
 def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:
-    """The one alpha, or alpha after `n_learned` events and each of `n_events` more."""
+    """Alpha as an array: one value, or the values after n_learned, n_learned + 1, ... events."""
     if not callable(alpha):
         return np.array([float(alpha)])
     counts = np.arange(n_learned, n_learned + n_events + 1)
     values = np.asarray(alpha(counts), dtype=np.float64)
     if values.shape not in {(), counts.shape}:
         raise ValueError(
-            f"alpha, called on an array of {len(counts)} numbers of events, answered with shape "
-            f"{values.shape}."
+            f"alpha, called with an array of {len(counts)} event counts, returned an array of "
+            f"shape {values.shape}: it must return one number per count."
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError("alpha must give nonnegative finite numbers for any number of events.")
+        raise ValueError("alpha must return nonnegative finite numbers for any number of events.")
     return np.atleast_1d(values)
 
 
 def read_interval(update_every: Any) -> float | None:
-    """Seconds between updates; None is no delay."""
+    """Length of update windows in seconds; None learns at once."""
     if update_every is None:
         return None
     if isinstance(update_every, int | float | np.number):
@@ -81,10 +81,10 @@ def _is_adaptive(value: Any) -> bool:
     return isinstance(value, str) and value == "adaptive"
 
 
-def _of_each_weight(
+def _per_weight(
     value: Any, default: float, name: str, n_features: int, n_weights: int
 ) -> np.ndarray:
-    """A number for each weight; with one a feature, the constant feature keeps the default."""
+    """One number per weight; the constant's keeps the default if only features are given."""
     weights = np.full(n_weights, default)
     if _is_adaptive(value):
         return weights
@@ -96,9 +96,7 @@ def _of_each_weight(
     elif given.shape in {(n_features,), (n_weights,)}:
         weights[: len(given)] = given
     else:
-        constant = (
-            f", or {n_weights} with the constant one's last" if n_weights > n_features else ""
-        )
+        constant = f", or {n_weights} with the constant's last" if n_weights > n_features else ""
         raise ValueError(
             f"{name} has shape {given.shape}, expected a number or one for each of the "
             f"{n_features} features{constant}."

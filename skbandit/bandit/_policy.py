@@ -1,4 +1,4 @@
-"""The contextual bandit policy: plumbing around beliefs, a rule, and compiled passes."""
+"""The contextual bandit policy: a scikit-learn front for beliefs, a rule, and compiled passes."""
 
 from __future__ import annotations
 
@@ -9,129 +9,141 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import check_rewards, join, windows_of
+from skbandit.bandit._delayed import join, windows_of
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
-from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Beliefs, Choices, with_arms
-from skbandit.logs import Log, label_array, read_pools
+from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
+from skbandit.logs import ReplayRequest, label_array, read_pools
 from skbandit.utils._atomic_fit import all_or_nothing
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# Thompson sampling's probabilities are within 1/(2 * this) of the truth.
-_QUANTILES = 250
-# Choices of several threads are counted one after the other, so that no two share their chance.
+# Held while choices are counted, so that threads sharing a policy never share random numbers.
 _COUNTING = Lock()
 
 
 class GLMUCBPolicy(ArmLearner):
-    """Choose arms by context and learn from rewards: a Bayesian GLM an arm, several explorations.
+    """Contextual bandit with one Bayesian GLM per arm and a choice of exploration strategies.
 
-    Each arm a has weights w ~ N(μ, Σ), and for a context x the reward's linear predictor is
-    θ = wᵀx ~ N(m, v). An event updates m and v of the arm that was played, and is lifted from
-    there to its weights (Li, Chu, Langford, Moon & Wang, 2012). Contexts, arms and rewards come
-    one event after the other: `select` says what to play, `partial_fit` learns from what came of
-    it, `predict` says what is best by now. `fit` learns a whole log in order.
+    Each arm has weights w ~ N(μ, Σ), and in a context x the linear predictor of its reward is
+    θ = wᵀx ~ N(m, v). An event updates m and v of the arm that was played, and from them its
+    weights (Li, Chu, Langford, Moon & Wang, 2012). Online, `select` returns the arm to play,
+    `partial_fit` learns from the reward, and `predict` returns the best arm so far. `fit` learns
+    a whole log in order.
 
     Parameters
     ----------
     link : {"linear", "logistic", "probit"}, default="logistic"
-        Reward model: θ plus Gaussian noise (any rewards; updated exactly), P(r = 1) = σ(θ)
-        (Laplace's approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
-        eqs. 10-11). The last two take rewards from 0 to 1; a fraction counts as that share of a
-        success, and of a failure.
+        Reward model: θ plus Gaussian noise (any rewards; exact updates), P(r = 1) = σ(θ)
+        (Laplace approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
+        eqs. 10-11). The last two require rewards from 0 to 1; a fraction r counts as r successes
+        and 1 - r failures.
     alpha : float or callable, default=1.0
-        Multiple of the standard deviation in upper confidence bounds, at least 0. A function is
-        called on an array of numbers of learned events, as ``np.log1p``, and makes it grow.
-    exploration : {"ucb", "epsilon_greedy", "thompson", "greedy"}, default="ucb"
-        How `select` explores: the largest upper bound of the mean reward; the greedy choice,
-        but with probability `epsilon` any arm; the largest draw from the posterior; not at all.
+        Amount of exploration, at least 0: the multiple of the standard deviation in upper
+        confidence bounds, or the α of "squarecb" (see Notes). A function, such as ``np.log1p``,
+        is called with an array of numbers of learned events.
+    exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
+        Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
+        probability `epsilon`, else the greedy choice; the largest draw from the posterior;
+        inverse gap weighting of mean rewards (Foster & Rakhlin, 2020); or no exploration.
     epsilon : float, default=0.0
-        Share of ε-greedy choices that are made uniformly among the available arms.
+        Probability that an ε-greedy choice is uniform among the available arms.
     ucb : {"U0", "U1", "U2", "U3"}, default="U0"
         Upper bound of the logistic model, with E the mean reward of `mean`: U0 σ(m + α√v);
         U1 U0 plus α times an approximate standard deviation of σ(θ); U2 E (1 + α√(exp(v) - 1));
-        U3 σ(m) + α√v, which wants a very small α (Filippi et al., 2010). The other links have
-        one each: m + α√v, Φ(m + α√v).
+        U3 σ(m) + α√v, which needs a very small α (Filippi et al., 2010). The other links have
+        one bound each: m + α√v, Φ(m + α√v).
     mean : {"M0", "M1", "M2", "M3"}, default="M0"
         Posterior mean reward of the logistic model: M0 σ(m), M1 σ(m/√(1 + πv/8)), M2 σ(m + v/2),
-        M3 exp(m + v/2). M2 and M3 are for rare rewards: good to 1 % at m = -6, v = 1, they give
-        .88 and 7.39 for .5 at m = 0, v = 4.
+        M3 exp(m + v/2). M2 and M3 are for rare rewards: accurate to 1 % at m = -6, v = 1, they
+        return .88 and 7.39 instead of .5 at m = 0, v = 4.
     prior_mean : float, array-like or "adaptive", default=0.0
-        Of all weights, or of each feature's, or of each feature's and then the constant's.
-        "adaptive": a new arm starts from the average of the posterior means of the arms that
-        have been learned by then (section 5.2), from two arms on.
+        Prior mean of all weights, or one number per feature, optionally followed by the
+        constant's. "adaptive": once two arms have been learned, a new arm starts from the
+        average of the learned arms' posterior means (section 5.2).
     prior_variance : float, array-like or "adaptive", default=1.0
-        Likewise. "adaptive": their empirical covariance, with N(0, 1) counted as one arm.
-        A wide prior is optimistic for logistic and probit rewards that are rare: it explores by
-        itself, even with `exploration="greedy"`. For linear rewards it is not: there, raise
-        `prior_mean` of the constant feature.
+        Prior variance, likewise. "adaptive": the empirical covariance of those posterior means,
+        with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
+        optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
+        it is not: raise the `prior_mean` of the constant feature instead.
     noise_variance : float, default=1.0
-        Of linear rewards.
+        Noise variance of linear rewards.
     covariance : {"diagonal", "full"}, default="diagonal"
-        Whether weights of an arm count as independent: linear or quadratic cost in the features.
+        Whether the weights of an arm are independent or correlated. The cost per event is linear
+        or quadratic in the number of features.
     forgetting : float, default=1.0
-        Below 1, whenever an arm is learned its earlier evidence is discounted by this factor,
-        for rewards that drift: with g, the evidence of about 1/(1 - g) events is kept.
+        Factor by which an arm's earlier evidence is discounted whenever the arm is learned, for
+        rewards that drift: a factor g keeps the evidence of about 1/(1 - g) events.
     fit_intercept : bool, default=True
-        Whether a constant feature is added.
+        Whether to add a constant feature.
     arms : array-like of labels, default=None
-        Arms known beforehand; others may appear at any time, in `y` or in `available`.
+        Arms known in advance; others may appear at any time, in `y` or in `available`.
     update_every : float, str or timedelta, default=None
-        Learn at the end of windows of so many seconds (or of a length like "5min") of the log's
-        `timestamp`, and choose by the old beliefs until then (section 5.1). None learns at once.
+        Length of update windows, in seconds of the log's `timestamp` or as in "5min": events are
+        learned when their window ends, and choices use the old beliefs until then (section 5.1).
+        None learns at once.
     random_state : int, RandomState instance or None, default=None
-        Of draws, of blind choices, and of choices between equals.
+        Seed of random choices, including those between ties.
 
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order in which they were named or first learned. New ones are appended.
+        Labels, in the order in which they were named or first learned. New arms are appended.
     coef_ : ndarray of shape (n_arms, n_features)
         Posterior means of the weights.
     intercept_ : ndarray of shape (n_arms,)
-        Posterior mean of the constant feature's weight, 0 without one.
+        Posterior mean of the constant feature's weight; 0 if there is none.
     covariance_ : ndarray of shape (n_arms, n_weights) or (n_arms, n_weights, n_weights)
         Posterior variances, or covariances, of the weights, the constant feature's last.
     n_updates_ : ndarray of shape (n_arms,)
-        Number of events learned.
+        Number of events learned per arm.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where `X` has string names.
+        Names of the features, if all column names of `X` are strings.
 
     See Also
     --------
-    skbandit.evaluation.replay : What a policy would have earned on a log, learning as it goes.
+    skbandit.bandit.select : The exploring choice of a policy behind transformers.
+    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
     skbandit.evaluation.ReplayScorer : The same for `GridSearchCV`.
 
     Notes
     -----
-    Learning is sequential: the same events in the same order give the same state to the bit, by
-    one `fit` or many `partial_fit`, before or after pickling. In another order they give another
-    state, if one that is as good.
+    Learning is sequential: the same events in the same order lead to the same state to the bit,
+    by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
+    another state.
 
-    A policy that was not fitted acts by its prior once it knows of arms, by `arms` or `available`.
+    An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
-    Random numbers are functions of the seed, of how many choices were made before, and of the
-    arm's label. So a batch of choices is the same as one by one, and two policies with the same
-    seed face the same chance.
+    Random numbers are functions of the seed, the number of choices made before, and the arm's
+    label. A batch of choices therefore equals choices one by one, and two policies with the same
+    seed see the same random numbers.
 
     A step takes (m, v, r) to m⁺ = m + v g and v⁺ = v - v² h, and the weights to μ + g Σx and
-    Σ - h Σx xᵀΣ (of diagonal Σ, its diagonal). A full Σ is kept as L with Σ = L Lᵀ, so that
-    it stays positive definite. The constant 1/2 in eqs. 5-6, 1/(1 + v) in eq. 11 and Σx in eq. 8
-    are misprinted in the paper.
+    Σ - h Σx xᵀΣ (only the diagonal of a diagonal Σ). A full Σ is stored as L with Σ = L Lᵀ, so
+    that it stays positive definite. The constant 1/2 in eqs. 5-6, 1/(1 + v) in eq. 11 and Σx in
+    eq. 8 are misprinted in the paper.
+
+    SquareCB plays arm a, of K available, with probability 1/(K + γ (y_b - y_a)), where y are
+    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α after
+    n learned events: the γ = √(K T/R) of the paper's Theorem 1, with T replaced by n and the bound
+    R on the squared-loss regret of the reward model by α². So `alpha` is in units of the reward;
+    ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. As R grows like
+    d log n for d weights, a slowly growing function is a sound `alpha`, too.
 
     References
     ----------
     L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
     contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
+
+    D. Foster, A. Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with
+    regression oracles. ICML, PMLR 119, 3199-3210.
 
     Examples
     --------
@@ -216,46 +228,45 @@ class GLMUCBPolicy(ArmLearner):
         return tags
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """The arm of largest posterior mean reward: what is best to do, not to learn.
+        """Choose the arm of the largest posterior mean reward, without exploring.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
-            What can be chosen, as in `select`.
+            Available arms, as in `select`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Arm labels; of equals, the arm that comes first in `arms_`.
+            Arm labels; ties go to the arm that comes first in `arms_`.
         """
         return self._choose(X, available, exploring=False)
 
     def select(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """The arm to play: the exploring choice.
+        """Choose the arm to play, exploring.
 
-        Choices are counted, so that each has random numbers of its own: those of a batch are
-        the same as if they were made one by one.
+        Choices are counted, so that each has its own random numbers; a batch of choices equals
+        the same choices one by one.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Contexts.
         available : sequence of tuples of arm labels, or boolean array or DataFrame, default=None
-            What can be chosen: one tuple a row, or one column an arm, those of an array in
-            the order of `arms_`. Arms that are new are judged by the prior. None is all of
-            `arms_`.
+            Available arms: one tuple per row, or one column per arm, an array's in the order of
+            `arms_`. New arms have the prior. None makes all of `arms_` available.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Arm labels. Equals are chosen from at random.
+            Arm labels. Ties are broken at random.
         """
         return self._choose(X, available, exploring=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """What `predict` compares: the linear predictor of the posterior mean reward.
+        """Return the scores that `predict` compares: linear predictors of mean rewards.
 
         Parameters
         ----------
@@ -265,12 +276,12 @@ class GLMUCBPolicy(ArmLearner):
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
-            Larger is better; columns as `arms_`. See `predict_reward` for the reward's scale.
+            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
         """
         return self._scores(X, -1)
 
     def select_scores(self, X: Any) -> np.ndarray:
-        """What the next `select` compares, on a scale that increases in the upper bound.
+        """Return the scores that the next `select` compares.
 
         Parameters
         ----------
@@ -280,14 +291,14 @@ class GLMUCBPolicy(ArmLearner):
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`. Thompson sampling: one draw of each. ε-greedy: scores of its
-            greedy choices.
+            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
+            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
         """
         check_is_fitted(self)
-        return self._scores(X, int(self._beliefs.clock[1]))
+        return self._scores(X, int(self._beliefs.counters[N_CHOICES]))
 
     def predict_reward(self, X: Any) -> np.ndarray:
-        """Posterior mean reward of every arm.
+        """Predict the posterior mean reward of every arm.
 
         Parameters
         ----------
@@ -299,145 +310,127 @@ class GLMUCBPolicy(ArmLearner):
         ndarray of shape (n_samples, n_arms)
             On the reward's scale; columns as `arms_`. `mean="M3"` may exceed 1.
         """
+        from skbandit.bandit.links import mean_rewards
+
         index = self.decision_function(X)
-        if self.link == "linear":
-            return index
-        if self.link == "probit":
-            return ndtr(index)
-        return np.exp(index) if self.mean == "M3" else expit(index)
+        return mean_rewards(index, read_rule(self, self._seed))
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Probability that `select` chooses each arm.
+        """Return the probability that `select` chooses each arm.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
-            What can be chosen, as in `select`.
+            Available arms, as in `select`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; what a row lacks to 1 is the probability of arms that are new.
-            Exact but for Thompson sampling, where an integral is taken numerically, to .002.
+            Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
+            arms not in `arms_`. Exact, except that Thompson sampling's are integrated
+            numerically, with an error of at most .002.
         """
-        from skbandit.bandit._probabilities import choice_probabilities
+        from skbandit.bandit._kernels import probability_rows
 
         X = self._ready(X, available)
-        beliefs, choices, _ = self._choices(len(X), available)
-        n_quantiles = _QUANTILES if self.exploration == "thompson" else 1
-        quantiles = ndtri((np.arange(n_quantiles) + 0.5) / n_quantiles)
-        likely = choice_probabilities(
-            X, choices, quantiles, self._alphas()[0], beliefs, read_rule(self, self._seed)
-        )
-        return likely[:, : len(self._codes)]
+        beliefs, sets, _ = self._available(len(X), available)
+        rule = read_rule(self, self._seed)
+        probability = probability_rows(X, sets, self._alphas()[0], beliefs, rule)
+        return probability[:, : len(self._codes)]
 
     def _ready(self, X: Any, available: Any) -> np.ndarray:
-        """Contexts, checked, for a policy that knows of arms at least."""
+        """Check contexts, and start an unfitted policy that knows arms from its prior."""
         if not self.__sklearn_is_fitted__():
             if self.arms is None and available is None:
                 raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or name them by arms=, or "
-                    "pass available=; it then acts by its prior."
+                    f"This {type(self).__name__} knows no arms: fit it, or pass arms= or "
+                    "available= to act by the prior."
                 )
             with all_or_nothing(self) as draft:
                 draft._validate_params()
                 draft._begin(X)
         return self._rows(X)
 
-    def _choices(self, n_rows: int, available: Any) -> tuple[Beliefs, Choices, np.ndarray]:
-        """What is believed of the arms to choose from, the sets of them, and their labels."""
+    def _available(self, n_rows: int, available: Any) -> tuple[Beliefs, ArmSets, np.ndarray]:
+        """Beliefs about the available arms, their sets per row, and their labels."""
+        from skbandit.bandit._posterior import with_arms
+
         if available is None:
             n_arms = len(self._codes)
-            sets = Choices(np.zeros(n_rows, np.int32), np.array([0, n_arms]), np.arange(n_arms))
+            sets = ArmSets(np.zeros(n_rows, np.int32), np.array([0, n_arms]), np.arange(n_arms))
             return self._beliefs, sets, self._labels
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)
-        sets = Choices(pools.of_event, pools.start, pools.arms)
+        sets = ArmSets(pools.of_event, pools.start, pools.arms)
         if len(codes) == len(self._codes):
             return self._beliefs, sets, self._labels
         beliefs = with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
         return beliefs, sets, label_array(codes)
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
-        """Labels of the arms chosen."""
+        """Labels of the chosen arms."""
         from skbandit.bandit._kernels import choose_rows
 
         X = self._ready(X, available)
-        beliefs, sets, labels = self._choices(len(X), available)
+        beliefs, sets, labels = self._available(len(X), available)
         alpha, rule = self._alphas()[0], read_rule(self, self._seed)
         t = self._count_choices(len(X)) if exploring else -1
         return labels[choose_rows(X, sets, t, alpha, beliefs, rule)]
 
     def _count_choices(self, n: int) -> int:
-        """Number of the first of so many further choices."""
-        clock = self._beliefs.clock
+        """Count n further choices and return the number of the first."""
+        counters = self._beliefs.counters
         with _COUNTING:
-            t = int(clock[1])
-            clock[1] += n
+            t = int(counters[N_CHOICES])
+            counters[N_CHOICES] += n
         return t
 
     def _scores(self, X: Any, t: int) -> np.ndarray:
-        """Scores of all arms for choices t, t + 1, ..., or for greedy ones."""
+        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
         from skbandit.bandit._kernels import score_rows
 
         check_is_fitted(self)
         rule = read_rule(self, self._seed)
         return score_rows(self._rows(X), t, self._alphas()[0], self._beliefs, rule)
 
-    def _walk_log(
-        self,
-        X: Any,
-        log: Log,
-        rows: np.ndarray,
-        keep: np.ndarray,
-        deployment: np.ndarray,
-        *,
-        rule: str,
-        learn: bool,
-        max_accepted: int | None,
-    ) -> tuple[np.ndarray, int] | None:
-        """Replay in one compiled pass, as `evaluation.replay` asks for it; a subclass does not.
+    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
+        """Replay a log in one compiled pass; see `skbandit.logs._replay_request.ReplaysLogs`.
 
-        Decisions are those of `select`, `predict` and `partial_fit`, event for event, and so is
-        what this policy has learned in the end.
+        Subclasses that choose or learn differently are replayed event by event.
         """
         own = ("select", "predict", "partial_fit", "advance")
         if any(getattr(type(self), name) is not getattr(GLMUCBPolicy, name) for name in own):
             return None
-        from skbandit.bandit._compiled_replay import replay_pass
+        from skbandit.bandit._compiled_replay import replay_compiled
+        from skbandit.bandit.links import check_rewards
 
-        X = self._ready(X, log.arms)
+        log, rows = request.log, request.rows
+        X = self._ready(request.X, log.arms)
         check_rewards(self.link, log.reward)
         every = read_interval(self.update_every)
-        waiting = None
+        delayed = None
         if self._waiting and every is None:
             self._learn_waiting()
         elif self._waiting and every is not None:
-            waiting = join(self._waiting)
-            if log.timestamp is None or (waiting.weight != 1).any():
+            delayed = join(self._waiting)
+            if log.timestamp is None or (delayed.weight != 1).any():
                 return None
-            if windows_of(log.timestamp[rows[:1]], every)[0] < waiting.window[0]:
-                return None  # `partial_fit` says what is wrong
-        passed = replay_pass(
+            if windows_of(log.timestamp[rows[:1]], every)[0] < delayed.window[0]:
+                return None  # `partial_fit` raises the error
+        replayed = replay_compiled(
+            request,
             X,
-            log,
-            rows,
-            keep,
-            deployment | (rule == "predict"),
-            deployment,
-            max_accepted=len(rows) if max_accepted is None else max_accepted,
-            learn=learn,
             every=every,
-            waiting=waiting,
+            delayed=delayed,
             alphas=self._alphas(len(rows)),
             codes=self._codes,
             beliefs=self._beliefs,
             prior=self._prior(),
             rule=read_rule(self, self._seed),
         )
-        self._codes, self._beliefs = passed.codes, passed.beliefs
+        self._codes, self._beliefs = replayed.codes, replayed.beliefs
         self._labels = label_array(self._codes)
-        self._waiting = [] if passed.waiting is None else [passed.waiting]
-        return passed.accepted, passed.n_seen
+        self._waiting = [] if replayed.delayed is None else [replayed.delayed]
+        return replayed.accepted, replayed.n_seen

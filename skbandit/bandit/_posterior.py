@@ -1,43 +1,44 @@
-"""Weights of one arm, w ~ N(mean, Σ), Σ diagonal or full: θ = wᵀx, and what a step on θ changes.
+"""Posterior of an arm's weights, w ~ N(mean, Σ): moments of θ = wᵀx, and updates by a step on θ.
 
 Li, Chu, Langford, Moon & Wang (2012), eqs. 8-9 (eq. 8 prints xᵀΣ for Σx):
 
-    mean ← mean + g Σx          Σ ← Σ - h Σx xᵀΣ      (diagonal Σ: its diagonal)
+    mean ← mean + g Σx          Σ ← Σ - h Σx xᵀΣ      (only the diagonal of a diagonal Σ)
 
-A full Σ is kept as L with Σ = L Lᵀ (Potter's square-root filter), as rounding cannot make that
-indefinite. `spread` is the diagonal or L; which, the compiler knows by its number of axes.
+A full Σ is stored as L with Σ = L Lᵀ (Potter's square-root filter), which rounding cannot make
+indefinite. `cov_factor` is the diagonal or L; the number of axes distinguishes them at compile
+time.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 
-from skbandit.bandit._state import Beliefs, Prior
-from skbandit.bandit.links._linear import linear_step
-from skbandit.bandit.links._logistic import logistic_step
-from skbandit.bandit.links._probit import probit_step
+from skbandit.bandit._state import N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
+from skbandit.bandit.links import linear, step
 from skbandit.utils._compiled import compiled_exactly, inlined_exactly
 
 
 @inlined_exactly
-def moments(x: np.ndarray, mean: np.ndarray, spread: np.ndarray, k: int) -> tuple[float, float]:
+def moments(x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int) -> tuple[float, float]:
     """Mean and variance of θ = wᵀx for arm k."""
     d = len(x)
     m = 0.0
     v = 0.0
-    if spread.ndim == 2:
+    if cov_factor.ndim == 2:
         for i in range(d):
             m += x[i] * mean[k, i]
-            v += x[i] * x[i] * spread[k, i]
+            v += x[i] * x[i] * cov_factor[k, i]
     else:
         for i in range(d):
             m += x[i] * mean[k, i]
         for j in range(d):
             a = 0.0
             for i in range(d):
-                a += spread[k, i, j] * x[i]
+                a += cov_factor[k, i, j] * x[i]
             v += a * a
     return m, v
 
@@ -51,33 +52,29 @@ def learn(
     link: int,
     beliefs: Beliefs,
     prior: Prior,
-    room: np.ndarray,
+    workspace: np.ndarray,
 ) -> None:
-    """Learn reward r of arm k in context x; `weight` events' worth, by a likelihood to that power.
+    """Learn reward r of arm k in context x, with the likelihood raised to the power `weight`.
 
-    `room`, of shape (2, n_weights), is overwritten.
+    `workspace` has shape (2, n_weights) and is overwritten.
     """
-    mean, spread = beliefs.mean, beliefs.spread
+    mean, cov_factor = beliefs.mean, beliefs.cov_factor
     if beliefs.n_updates[k] == 0:
-        beliefs.learned[beliefs.clock[2]] = k
-        if beliefs.rank[k] >= len(beliefs.rank):  # not known beforehand: after those that are
-            known = len(beliefs.rank) - np.sum(beliefs.rank >= len(beliefs.rank))
-            beliefs.rank[k] = known
-        beliefs.clock[2] += 1
+        beliefs.learned[beliefs.counters[N_LEARNED_ARMS]] = k
+        if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
+            n_known = np.sum(beliefs.tie_order < len(beliefs.tie_order))
+            beliefs.tie_order[k] = n_known
+        beliefs.counters[N_LEARNED_ARMS] += 1
     beliefs.n_updates[k] += 1
-    beliefs.clock[0] += 1
+    beliefs.counters[N_EVENTS] += 1
     if prior.forgetting < 1.0:
-        _forget(k, beliefs, prior, room)
-    m, v = moments(x, mean, spread, k)
+        _forget(k, beliefs, prior, workspace)
+    m, v = moments(x, mean, cov_factor, k)
     if v > 0.0:
-        if link == 0:
-            g, h = linear_step(m, weight * v, r, prior.noise_variance)
-        elif link == 1:
-            g, h = logistic_step(m, weight * v, r)
-        else:
-            g, h = probit_step(m, weight * v, r)
-        _absorb(x, k, weight * g, weight * h, mean, spread, room)
-    if (prior.adaptive_mean or prior.adaptive_variance) and beliefs.clock[2] < len(mean):
+        g, h = step(m, weight * v, r, link, prior.noise_variance)
+        _absorb(x, k, weight * g, weight * h, mean, cov_factor, workspace)
+    adaptive = prior.adaptive_mean or prior.adaptive_variance
+    if adaptive and beliefs.counters[N_LEARNED_ARMS] < len(mean):
         renew_prior(beliefs, prior)
 
 
@@ -88,24 +85,24 @@ def _absorb(
     g: float,
     h: float,
     mean: np.ndarray,
-    spread: np.ndarray,
-    room: np.ndarray,
+    cov_factor: np.ndarray,
+    workspace: np.ndarray,
 ) -> None:
-    """Lift a step (g, h) on θ to the weights of arm k."""
+    """Update the weights of arm k by a step (g, h) on θ."""
     d = len(x)
-    if spread.ndim == 2:
+    if cov_factor.ndim == 2:
         for i in range(d):
-            sx = spread[k, i] * x[i]
+            sx = cov_factor[k, i] * x[i]
             mean[k, i] += g * sx
-            spread[k, i] *= 1.0 - h * sx * x[i]
+            cov_factor[k, i] *= 1.0 - h * sx * x[i]
         return
     # with a = Lᵀx: L ← L - c L a aᵀ, where (1 - c v)² = 1 - h v
-    a, sx = room[0], room[1]
+    a, sx = workspace[0], workspace[1]
     v = 0.0
     for j in range(d):
         a[j] = 0.0
         for i in range(d):
-            a[j] += spread[k, i, j] * x[i]
+            a[j] += cov_factor[k, i, j] * x[i]
         v += a[j] * a[j]
     if v <= 0.0:
         return
@@ -113,42 +110,42 @@ def _absorb(
     for i in range(d):
         sx[i] = 0.0
         for j in range(d):
-            sx[i] += spread[k, i, j] * a[j]
+            sx[i] += cov_factor[k, i, j] * a[j]
         mean[k, i] += g * sx[i]
     for i in range(d):
         for j in range(d):
-            spread[k, i, j] -= c * sx[i] * a[j]
+            cov_factor[k, i, j] -= c * sx[i] * a[j]
 
 
 @compiled_exactly
-def _forget(k: int, beliefs: Beliefs, prior: Prior, room: np.ndarray) -> None:
-    """Discount the evidence of arm k: precision Λ ← γ Λ + (1 - γ) Λ₀, its information likewise.
+def _forget(k: int, beliefs: Beliefs, prior: Prior, workspace: np.ndarray) -> None:
+    """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
-    That is Σ ← Σ/γ, and then to observe the prior, coordinate by coordinate, with the precision
+    That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
     (1 - γ)/variance.
     """
-    mean, spread, gamma = beliefs.mean, beliefs.spread, prior.forgetting
+    mean, cov_factor, gamma = beliefs.mean, beliefs.cov_factor, prior.forgetting
     d = mean.shape[1]
-    spread[k] /= gamma if spread.ndim == 2 else math.sqrt(gamma)
+    cov_factor[k] /= gamma if cov_factor.ndim == 2 else math.sqrt(gamma)
     unit = np.zeros(d)
     for i in range(d):
         unit[i] = 1.0
-        m, v = moments(unit, mean, spread, k)
-        g, h = linear_step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
-        _absorb(unit, k, g, h, mean, spread, room)
+        m, v = moments(unit, mean, cov_factor, k)
+        g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
+        _absorb(unit, k, g, h, mean, cov_factor, workspace)
         unit[i] = 0.0
 
 
 @compiled_exactly
 def renew_prior(beliefs: Beliefs, prior: Prior) -> None:
-    """Give arms without events the prior: fixed, or adapted to the arms that have some (sec. 5.2).
+    """Reset arms without events to the prior: fixed, or adapted to the other arms (section 5.2).
 
-    Adaptive: mean and covariance of the posterior means of the n arms with events, where the
-    covariance, [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, counts the prior variance as one arm, so that
-    it cannot vanish. Below two arms it is the prior given.
+    The adaptive prior has the mean μ̄ of the posterior means μ_k of the n arms with events, and the
+    covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior variance as one arm so
+    that it cannot vanish. With fewer than two such arms the prior stays fixed.
     """
-    mean, spread = beliefs.mean, beliefs.spread
-    n = beliefs.clock[2]
+    mean, cov_factor = beliefs.mean, beliefs.cov_factor
+    n = beliefs.counters[N_LEARNED_ARMS]
     d = mean.shape[1]
     center = np.zeros(d)
     for j in range(n):
@@ -168,16 +165,36 @@ def renew_prior(beliefs: Beliefs, prior: Prior) -> None:
     for k in range(len(mean)):
         if beliefs.n_updates[k] == 0:
             mean[k] = center
-    _spread_unlearned(spread, beliefs.n_updates, covariance)
+    _reset_unlearned(cov_factor, beliefs.n_updates, covariance)
 
 
 @compiled_exactly
-def _spread_unlearned(spread: np.ndarray, n_updates: np.ndarray, covariance: np.ndarray) -> None:
-    """Give arms without events this covariance."""
-    if spread.ndim == 2:
-        of_each = np.diag(covariance)
+def _reset_unlearned(cov_factor: np.ndarray, n_updates: np.ndarray, covariance: np.ndarray) -> None:
+    """Reset the covariance of arms without events."""
+    if cov_factor.ndim == 2:
+        factor = np.diag(covariance)
     else:
-        of_each = np.linalg.cholesky(covariance)
+        factor = np.linalg.cholesky(covariance)
     for k in range(len(n_updates)):
         if n_updates[k] == 0:
-            spread[k] = of_each
+            cov_factor[k] = factor
+
+
+def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
+    """Copy of beliefs with new arms at their prior; greedy choices prefer earlier arms."""
+    grown = {}
+    for name, array in beliefs._asdict().items():
+        if name == "counters":
+            grown[name] = array.copy()
+        else:
+            new_rows = np.zeros((len(labels), *array.shape[1:]), array.dtype)
+            grown[name] = np.concatenate([array, new_rows])
+    n_old = len(beliefs.tie_order)
+    grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
+    # keyed by label, as an arm's number depends on the order of events
+    grown["rng_key"][n_old:] = [
+        crc32(str(label).encode("utf-8", "backslashreplace")) for label in labels
+    ]
+    larger = Beliefs(**grown)
+    renew_prior(larger, prior)
+    return larger

@@ -1,7 +1,7 @@
-"""Random numbers by address: a function of (seed, number of the choice, arm), with no state.
+"""Random numbers by address: a stateless function of (seed, number of the choice, arm, use).
 
-So a choice is the same whether it is made alone or in a batch, in which order arms are looked at,
-and whether an arm that cannot win is looked at at all.
+A choice is therefore the same made alone or in a batch, in whatever order its arms are compared,
+and even if arms that cannot win are skipped.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from skbandit.utils._compiled import compiled_exactly
 
-# What a number is used for.
+# Uses of a random number, part of its address.
 TIE, COIN, EXPLORE, RADIUS, ANGLE = 1, 2, 3, 4, 5
 
 
 @compiled_exactly
 def uniform(seed: int, t: int, key: int, use: int) -> float:
-    """A number in [0, 1), of 53 random bits."""
+    """Uniform draw from [0, 1) with 53 random bits."""
     address = _mixed(np.uint64(key) + np.uint64(use) * np.uint64(0xD1B54A32D192ED03))
     bits = _mixed(_mixed(np.uint64(seed) + np.uint64(t) * np.uint64(0x9E3779B97F4A7C15)) ^ address)
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
@@ -26,14 +26,14 @@ def uniform(seed: int, t: int, key: int, use: int) -> float:
 
 @compiled_exactly
 def standard_normal(seed: int, t: int, key: int) -> float:
-    """A draw from N(0, 1), by Box and Muller."""
+    """Draw from N(0, 1) by the Box-Muller transform."""
     radius = math.sqrt(-2.0 * math.log1p(-uniform(seed, t, key, RADIUS)))
     return radius * math.cos(2.0 * math.pi * uniform(seed, t, key, ANGLE))
 
 
 @compiled_exactly
 def _mixed(z: np.uint64) -> np.uint64:
-    """The finaliser of splitmix64 (Steele, Lea & Flood 2014)."""
+    """Finaliser of splitmix64 (Steele, Lea & Flood 2014)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -1,35 +1,40 @@
-"""What a policy believes of its arms and how it acts on that, as plain arrays."""
+"""State and settings of a policy as plain arrays and scalars, the form compiled code takes."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-from zlib import crc32
+from typing import NamedTuple
 
 import numpy as np
 
+# Names of options. Compiled code sees their positions, which are told apart in one place each:
+# `skbandit.bandit.links` and `skbandit.bandit.exploration`.
 LINKS = ("linear", "logistic", "probit")
-EXPLORATIONS = ("ucb", "epsilon_greedy", "thompson")
+EXPLORATIONS = ("ucb", "epsilon_greedy", "thompson", "squarecb")
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
+# Positions in `Beliefs.counters`.
+N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
+
 
 class Beliefs(NamedTuple):
-    """Weights w ~ N(mean, Σ) of every arm, and what else learning changes. Arrays, in place.
+    """Posterior w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
 
-    `spread` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ: so Σ stays positive definite.
+    `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so that Σ stays positive
+    definite.
     """
 
     mean: np.ndarray  # (n_arms, n_weights)
-    spread: np.ndarray  # (n_arms, n_weights) or (n_arms, n_weights, n_weights)
+    cov_factor: np.ndarray  # (n_arms, n_weights) or (n_arms, n_weights, n_weights)
     n_updates: np.ndarray  # (n_arms,), events learned
-    rank: np.ndarray  # (n_arms,), whom greedy choices prefer among equals: the smallest
-    learned: np.ndarray  # (n_arms,), the arms with events, in order of their first
-    key: np.ndarray  # (n_arms,), address of its random numbers
-    clock: np.ndarray  # (3,): events learned, choices made, arms with events
+    tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
+    learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
+    rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams
+    counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
 
 
 class Prior(NamedTuple):
-    """What is believed of an arm before any event, and how else learning is set."""
+    """Prior of a new arm, and the settings of learning."""
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_weights,)
@@ -40,10 +45,10 @@ class Prior(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How arms are compared; names are numbered as in the tuples of this module. Only scalars.
+    """Settings of choices: `link`, `exploration`, `ucb` and `mean` are positions of names.
 
-    Compiled code counts references of every array that it takes out of a tuple, and arms are
-    compared a billion times.
+    Only scalars: compiled code counts a reference whenever it takes an array out of a tuple, and
+    this tuple is read for every comparison of two arms.
     """
 
     link: int
@@ -55,43 +60,22 @@ class Rule(NamedTuple):
     intercept: bool
 
 
-class Choices(NamedTuple):
-    """Sets of arms to choose from: set k is ``arms[start[k]:start[k + 1]]``."""
+class ArmSets(NamedTuple):
+    """Sets of available arms: set k is ``arms[start[k]:start[k + 1]]``."""
 
-    of_event: np.ndarray  # (n_events,)
+    of_event: np.ndarray  # (n_events,), number of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
 
 
 def no_beliefs(n_weights: int, full: bool) -> Beliefs:
-    """Beliefs about no arm yet."""
+    """Beliefs of a policy without arms."""
     return Beliefs(
         mean=np.empty((0, n_weights)),
-        spread=np.empty((0, n_weights, n_weights) if full else (0, n_weights)),
+        cov_factor=np.empty((0, n_weights, n_weights) if full else (0, n_weights)),
         n_updates=np.empty(0, dtype=np.int64),
-        rank=np.empty(0, dtype=np.int64),
+        tie_order=np.empty(0, dtype=np.int64),
         learned=np.empty(0, dtype=np.int64),
-        key=np.empty(0, dtype=np.int64),
-        clock=np.zeros(3, dtype=np.int64),
+        rng_key=np.empty(0, dtype=np.int64),
+        counters=np.zeros(3, dtype=np.int64),
     )
-
-
-def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
-    """A copy with further arms, which have the prior; greedy choices prefer earlier arms."""
-    from skbandit.bandit._posterior import renew_prior
-
-    grown = {}
-    for name, array in beliefs._asdict().items():
-        if name == "clock":
-            grown[name] = array.copy()
-        else:
-            grown[name] = np.concatenate(
-                [array, np.zeros((len(labels), *array.shape[1:]), array.dtype)]
-            )
-    old, new = len(beliefs.rank), len(beliefs.rank) + len(labels)
-    grown["rank"][old:] = np.arange(old, new)
-    # by label, as an arm's number depends on the order of events
-    grown["key"][old:] = [crc32(str(one).encode("utf-8", "backslashreplace")) for one in labels]
-    larger = Beliefs(**grown)
-    renew_prior(larger, prior)
-    return larger

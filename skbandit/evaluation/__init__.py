@@ -2,7 +2,6 @@
 
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, doubly_robust, ips, snips
-from skbandit.evaluation._policy_protocol import select
 from skbandit.evaluation._rate_scorer import RateScorer
 from skbandit.evaluation._replay._blocks import replay_blocks
 from skbandit.evaluation._replay._engine import replay
@@ -21,6 +20,5 @@ __all__ = [
     "off_policy_blocks",
     "replay",
     "replay_blocks",
-    "select",
     "snips",
 ]

@@ -1,4 +1,4 @@
-"""The policy protocol, and policies behind transformers.
+"""The policy protocol.
 
 A policy is any object with `select`, `predict` or both; the other members are optional:
 
@@ -13,10 +13,8 @@ A policy is any object with `select`, `predict` or both; the other members are o
 - ``advance(timestamp)``: called before each choice if the log has timestamps, in seconds.
 - ``arms_``, or ``arms`` before fitting: labels of the known arms.
 - ``random_state``: set on copies, so that runs differ and can be repeated.
-- ``_walk_log(X, log, rows, keep, deployment, *, rule, learn, max_accepted)``: a faster
-  `skbandit.evaluation._replay._pass.replay_pass`, with the same return values (accepted positions,
-  number of events seen), the same decisions as the public methods, event for event, and the same
-  state afterwards. It may return None to decline, as a subclass that overrides a public method must.
+- ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
+  what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.
 """
 
 from __future__ import annotations
@@ -26,50 +24,6 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-
-from skbandit.utils._pipeline import split_pipeline, transformed
-
-
-def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
-    """Choose arms by a policy's `select`, also if the policy ends a Pipeline.
-
-    `Pipeline.predict` gives a policy's greedy choice; a Pipeline has no `select`.
-
-    Parameters
-    ----------
-    policy : object with select, Pipeline that ends in one, or fitted search over either
-        The policy; `select` may change its state, such as its count of choices.
-    X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-        Contexts, in the form that the first transformer expects.
-    available : array-like of shape (n_samples,), default=None
-        One tuple of arm labels per row; None is every arm that the policy knows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Arm labels.
-
-    Raises
-    ------
-    AttributeError
-        If the last step has no `select`.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skbandit import GLMUCBPolicy
-    >>> from skbandit.datasets import make_bandit_log
-    >>> from skbandit.evaluation import select
-    >>> log = make_bandit_log(2000, n_arms=3, random_state=0)
-    >>> policy = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
-    >>> policy = policy.fit(log.X, log.y)
-    >>> choices = select(policy, log.X[:4], available=[(1,), (2,), (1,), (0,)])
-    >>> choices.tolist()
-    [1, 2, 1, 0]
-    """
-    policy, X = behind_transformers(policy, X)
-    return policy.select(X, available=available)
 
 
 def check_rule(rule: Any) -> None:
@@ -87,16 +41,6 @@ def known_arms(policy: Any) -> list[Any] | None:
 def plain_labels(labels: Any) -> list[Any]:
     """Labels as a list."""
     return labels.tolist() if hasattr(labels, "tolist") else list(labels)
-
-
-def behind_transformers(policy: Any, X: Any) -> tuple[Any, Any]:
-    """The policy in a Pipeline or fitted search, and the rows transformed for it."""
-    if hasattr(policy, "best_estimator_"):
-        return behind_transformers(policy.best_estimator_, X)
-    transformers, last = split_pipeline(policy)
-    if last is policy:
-        return policy, X
-    return behind_transformers(last, transformed(transformers, X))
 
 
 def checked_choices(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.evaluation._policy_protocol import behind_transformers
 from skbandit.inspection._style import (
     PALETTE,
     axes_or_new,
@@ -18,6 +17,7 @@ from skbandit.inspection._style import (
     read_table,
     wrapped,
 )
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

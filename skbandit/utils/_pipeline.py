@@ -22,3 +22,13 @@ def transformed(transformers: Pipeline | None, rows: Any) -> Any:
     if isinstance(rows, tuple):
         return tuple(transformers.transform(part) for part in rows)
     return transformers.transform(rows)
+
+
+def behind_transformers(policy: Any, X: Any) -> tuple[Any, Any]:
+    """The policy within a Pipeline or a fitted search, and the rows transformed for it."""
+    if hasattr(policy, "best_estimator_"):
+        return behind_transformers(policy.best_estimator_, X)
+    transformers, last = split_pipeline(policy)
+    if last is policy:
+        return policy, X
+    return behind_transformers(last, transformed(transformers, X))

@@ -1,4 +1,4 @@
-"""Scalar steps and scores against 60 digits, over the whole range of (m, v)."""
+"""Scalar steps and indices against 60 digits, over the whole range of (m, v)."""
 
 import itertools
 
@@ -6,11 +6,16 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from skbandit.bandit._scores import greedy_score, score
-from skbandit.bandit._state import MEANS, Rule
-from skbandit.bandit.links._linear import linear_step
-from skbandit.bandit.links._logistic import logistic_step
-from skbandit.bandit.links._probit import probit_step
+from skbandit.bandit._state import LINKS, MEANS, Rule
+from skbandit.bandit.links import (
+    linear,
+    logistic,
+    mean_index,
+    mean_reward,
+    mean_rewards,
+    probit,
+    upper_index,
+)
 
 MEANS_OF_THETA = [0.0, 1e-3, -0.7, 4.0, -4.0, 30.0, -37.0, 200.0, -1e3, 1e3]
 VARIANCES = [1e-12, 1e-4, 0.3, 1.0, 30.0, 1e3, 1e6]
@@ -48,7 +53,7 @@ def laplace(m, v, r):
 @pytest.mark.parametrize("r", [0.0, 0.3, 1.0])
 def test_the_laplace_step_finds_the_mode(r):
     for m, v in itertools.product(MEANS_OF_THETA, VARIANCES):
-        g, h = logistic_step(m, v, r)
+        g, h = logistic.step(m, v, r)
         exact_g, exact_h = laplace(m, v, r)
         # θ itself is good to 1e-13 of its size, and the slopes are what that makes of them
         digits = 11 - np.log10(max(1.0, abs(m)))
@@ -67,7 +72,7 @@ def hazard(z):
 def test_the_probit_step_matches_moments(r):
     sign = 2 * r - 1
     for m, v in itertools.product([*MEANS_OF_THETA, 1e4, -1e4], VARIANCES):
-        g, h = probit_step(m, v, float(r))
+        g, h = probit.step(m, v, float(r))
         scale = mp.sqrt(1 + mp.mpf(v))
         z = sign * mp.mpf(m) / scale
         rho = hazard(z)
@@ -93,7 +98,7 @@ def exact_moments(likelihood, m, v):
 def test_the_probit_moments_are_those_of_the_posterior(sign):
     for m, v in itertools.product([-2.0, 0.3, 1.5], [0.2, 3.0]):
         mean, variance = exact_moments(lambda theta: mp.ncdf(sign * theta), m, v)
-        g, h = probit_step(m, v, float(sign > 0))
+        g, h = probit.step(m, v, float(sign > 0))
         assert m + v * g == pytest.approx(mean, abs=1e-10)
         assert v - v * v * h == pytest.approx(variance, abs=1e-10)
 
@@ -103,21 +108,21 @@ def test_the_logistic_posterior_is_near_the_exact_one(sign):
     """Laplace's mean and deviation, for a wide and for a narrow prior."""
     for m, v in [(0.0, 1.0), (-3.0, 0.1), (-3.0, 1.0)]:
         mean, variance = exact_moments(lambda theta: 1 / (1 + mp.exp(-sign * theta)), m, v)
-        g, h = logistic_step(m, v, float(sign > 0))
+        g, h = logistic.step(m, v, float(sign > 0))
         assert m + v * g == pytest.approx(mean, abs=0.12 * v)
         assert v - v * v * h == pytest.approx(variance, rel=0.05)
 
 
 def test_the_linear_step_is_bayes_rule():
     m, v, r, s2 = 0.4, 2.0, 1.7, 0.5
-    g, h = linear_step(m, v, r, s2)
+    g, h = linear.step(m, v, r, s2)
     precision = 1 / v + 1 / s2
     assert v - v * v * h == pytest.approx(1 / precision)
     assert m + v * g == pytest.approx((m / v + r / s2) / precision)
 
 
 def test_variance_stays_positive_and_a_mirror_image_is_one():
-    for step in (logistic_step, probit_step):
+    for step in (logistic.step, probit.step):
         for m, v, r in itertools.product(MEANS_OF_THETA, VARIANCES, [0.0, 0.25, 1.0]):
             g, h = step(m, v, r)
             assert 0 <= h * v < 1, (step, m, v, r)
@@ -127,16 +132,15 @@ def test_variance_stays_positive_and_a_mirror_image_is_one():
             assert mirror_h == pytest.approx(h, rel=1e-9)
 
 
-def rule(link="logistic", exploration=0, ucb=0, mean=0):
-    number = ["linear", "logistic", "probit"].index(link)
-    return Rule(number, exploration, ucb, mean, 0.0, 0, False)
+def rule(link="logistic", ucb=0, mean=0):
+    return Rule(LINKS.index(link), 0, ucb, mean, 0.0, 0, False)
 
 
 def sigma(z):
     return 1 / (1 + mp.exp(-mp.mpf(z)))
 
 
-def mean_reward(m, v, mean):
+def published_mean(m, v, mean):
     m, v = mp.mpf(m), mp.mpf(v)
     if mean == 3:
         return mp.exp(m + v / 2)
@@ -151,21 +155,21 @@ def published_upper(m, v, alpha, ucb, mean):
     if ucb == 1:
         top = mp.pi * mp.mpf(m) / mp.sqrt(8) - 1
         spread = mp.ncdf(top / mp.sqrt(mp.pi - 1 + mp.pi**2 * mp.mpf(v) / 8))
-        spread -= mean_reward(m, v, 1) ** 2
+        spread -= published_mean(m, v, 1) ** 2
         return sigma(m + alpha * root) + alpha * mp.sqrt(max(0, spread))
     if ucb == 2:
-        return mean_reward(m, v, mean) * (1 + alpha * mp.sqrt(mp.expm1(mp.mpf(v))))
+        return published_mean(m, v, mean) * (1 + alpha * mp.sqrt(mp.expm1(mp.mpf(v))))
     return sigma(m) + alpha * root
 
 
 @pytest.mark.parametrize("mean", range(4), ids=MEANS)
 @pytest.mark.parametrize("ucb", range(4))
-def test_scores_order_arms_as_published_upper_bounds_do(ucb, mean):
+def test_upper_indices_order_arms_as_published_upper_bounds_do(ucb, mean):
     """A few are equal in floating point that are not: the bounded U1 and U3."""
     places = [*itertools.product([-800.0, -6.0, -1.0, 0.0, 2.0, 50.0], [1e-6, 0.1, 4.0, 800.0])]
     pairs = {
         (m, v): (
-            score(m, v, 0.7, 0, 0, rule(ucb=ucb, mean=mean)),
+            upper_index(m, v, 0.7, rule(ucb=ucb, mean=mean)),
             published_upper(m, v, 0.7, ucb, mean),
         )
         for m, v in places
@@ -180,18 +184,37 @@ def test_scores_order_arms_as_published_upper_bounds_do(ucb, mean):
 
 
 @pytest.mark.parametrize("mean", range(4), ids=MEANS)
-def test_greedy_scores_order_arms_as_posterior_means_do(mean):
+def test_mean_indices_order_arms_as_posterior_means_do(mean):
     places = [*itertools.product([-800.0, -6.0, 0.0, 2.0, 50.0], [1e-6, 0.1, 4.0, 800.0])]
     for one, other in itertools.combinations(places, 2):
-        difference = mean_reward(*one, mean) - mean_reward(*other, mean)
+        difference = published_mean(*one, mean) - published_mean(*other, mean)
         if abs(difference) > mp.mpf("1e-50"):
-            mine = greedy_score(*one, rule(mean=mean)) - greedy_score(*other, rule(mean=mean))
+            mine = mean_index(*one, rule(mean=mean)) - mean_index(*other, rule(mean=mean))
             assert (mine > 0) == (difference > 0)
 
 
 def test_no_uncertainty_no_bonus():
     for ucb in range(4):
-        with_bonus = score(-1.0, 0.0, 2.0, 0, 0, rule(ucb=ucb))
-        without = score(-1.0, 0.0, 0.0, 0, 0, rule(ucb=ucb))
+        with_bonus = upper_index(-1.0, 0.0, 2.0, rule(ucb=ucb))
+        without = upper_index(-1.0, 0.0, 0.0, rule(ucb=ucb))
         # U1's approximate variance is .0008 there, where it should be none
         assert with_bonus == pytest.approx(without, abs=0.1 if ucb == 1 else 1e-12)
+
+
+@pytest.mark.parametrize("mean", range(4), ids=MEANS)
+@pytest.mark.parametrize("link", LINKS)
+def test_mean_rewards_of_an_index(link, mean):
+    """In compiled code and by scipy, against 60 digits."""
+    given = rule(link, mean=mean)
+    indices = np.array([-700.0, -37.0, -3.0, 0.0, 0.2, 5.0, 40.0])
+    one_by_one = [mean_reward(index, given) for index in indices]
+    by_scipy = mean_rewards(indices, given)
+    for index, one, other in zip(indices, one_by_one, by_scipy, strict=True):
+        if link == "linear":
+            exact = index
+        elif link == "probit":
+            exact = mp.ncdf(mp.mpf(index))
+        else:
+            exact = mp.exp(index) if mean == 3 else sigma(index)
+        assert close(one, exact, 11) or one == exact
+        assert close(other, exact, 11) or other == exact

@@ -137,7 +137,7 @@ def test_rewards_of_any_kind(dtype):
 
 def test_actions_alone_count_as_successes():
     X, y = make_log()
-    with pytest.warns(UserWarning, match="each counts as one of reward 1"):
+    with pytest.warns(UserWarning, match="each action counts as reward 1"):
         told = GLMUCBPolicy().fit(X, y["action"])
     expected = GLMUCBPolicy().fit(X, y["action"], reward=np.ones(len(y)))
     np.testing.assert_array_equal(told.coef_, expected.coef_)

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._posterior import learn, moments
-from skbandit.bandit._state import Prior, no_beliefs, with_arms
-from skbandit.bandit.links._logistic import logistic_step
+from skbandit.bandit._posterior import learn, moments, with_arms
+from skbandit.bandit._state import LINKS, Prior, no_beliefs
+from skbandit.bandit.links import logistic
 
 D = 4
 
@@ -23,14 +23,14 @@ def arm(full, prior):
 
 
 def learn_all(X, r, link, beliefs, prior):
-    room = np.empty((2, D))
+    workspace = np.empty((2, D))
     for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 1.0, link, beliefs, prior, room)
+        learn(x, 0, one, 1.0, LINKS.index(link), beliefs, prior, workspace)
 
 
 def covariance(beliefs):
-    spread = beliefs.spread[0]
-    return np.diag(spread) if spread.ndim == 1 else spread @ spread.T
+    factor = beliefs.cov_factor[0]
+    return np.diag(factor) if factor.ndim == 1 else factor @ factor.T
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_full_linear_is_bayesian_linear_regression(events):
     X, r = events
     given = prior(mean=np.array([0.3, -1.0, 0.0, 2.0]), variance=np.array([0.1, 1.0, 3.0, 0.5]))
     beliefs = arm(True, given)
-    learn_all(X, r, 0, beliefs, given)
+    learn_all(X, r, "linear", beliefs, given)
     precision = np.diag(1 / given.variance) + X.T @ X / given.noise_variance
     exact = np.linalg.solve(precision, given.mean / given.variance + X.T @ r / given.noise_variance)
     np.testing.assert_allclose(beliefs.mean[0], exact, atol=1e-12)
@@ -56,21 +56,21 @@ def test_a_step_is_equations_8_and_9(full, events):
     X, r = events
     given = prior()
     beliefs = arm(full, given)
-    learn_all(X[:20], r[:20], 1, beliefs, given)
+    learn_all(X[:20], r[:20], "logistic", beliefs, given)
     mean, sigma = beliefs.mean[0].copy(), covariance(beliefs).copy()
     x = X[20]
-    m, v = moments(x, beliefs.mean, beliefs.spread, 0)
+    m, v = moments(x, beliefs.mean, beliefs.cov_factor, 0)
     assert m == pytest.approx(mean @ x)
     assert v == pytest.approx(x @ sigma @ x)
-    g, h = logistic_step(m, v, 1.0)
-    learn_all(X[20:21], [1.0], 1, beliefs, given)
+    g, h = logistic.step(m, v, 1.0)
+    learn_all(X[20:21], [1.0], "logistic", beliefs, given)
     np.testing.assert_allclose(beliefs.mean[0], mean + sigma @ x * g, atol=1e-14)
     expected = sigma - h * np.outer(sigma @ x, sigma @ x)
     if not full:
         expected = np.diag(np.diag(expected))
     np.testing.assert_allclose(covariance(beliefs), expected, atol=1e-14)
     if full:  # then θ itself has the moments of the step
-        after = moments(x, beliefs.mean, beliefs.spread, 0)
+        after = moments(x, beliefs.mean, beliefs.cov_factor, 0)
         assert after == pytest.approx((m + v * g, v - v * v * h))
 
 
@@ -78,9 +78,9 @@ def test_a_weight_is_a_likelihood_to_that_power(events):
     X, r = events
     given = prior()
     twice, weighted = arm(True, given), arm(True, given)
-    learn_all(np.repeat(X, 2, axis=0), np.repeat(r, 2), 0, twice, given)
+    learn_all(np.repeat(X, 2, axis=0), np.repeat(r, 2), "linear", twice, given)
     for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 2.0, 0, weighted, given, np.empty((2, D)))
+        learn(x, 0, one, 2.0, LINKS.index("linear"), weighted, given, np.empty((2, D)))
     np.testing.assert_allclose(weighted.mean, twice.mean, atol=1e-13)
     np.testing.assert_allclose(covariance(weighted), covariance(twice), atol=1e-14)
 
@@ -116,7 +116,7 @@ def test_forgetting_discounts_evidence_and_not_the_prior(full, events):
     beliefs = arm(full, given)
     if not full:  # one feature at a time: then the diagonal is all there is
         X = np.eye(D)[np.arange(len(X)) % D]
-    learn_all(X, r, 0, beliefs, given)
+    learn_all(X, r, "linear", beliefs, given)
     weight = gamma ** np.arange(len(X))[::-1] / given.noise_variance
     precision = np.eye(D) + (X * weight[:, None]).T @ X
     exact = np.linalg.solve(precision, given.mean + X.T @ (weight * r))

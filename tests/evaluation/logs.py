@@ -30,10 +30,10 @@ def uneven_log(n, seed=0):
 
 
 def generic(policy):
-    """The same policy without its own walk."""
+    """The same policy without a replay of its own."""
 
     class Plain(type(policy)):
-        def _walk_log(self, *args, **kwargs):
+        def _replay_log(self, request):
             return None
 
     return Plain(**policy.get_params())

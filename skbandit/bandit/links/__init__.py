@@ -1,7 +1,95 @@
-"""Reward models: one Bayesian step each for a scalar θ ~ N(m, v), lifted to weights elsewhere.
+"""Reward models, one file per link, and the switch between them.
 
-A step takes (m, v, r), with r the reward, to (g, h) such that the posterior of θ has mean m + v g
-and variance v - v² h. Written so, nothing is divided by v and no differences cancel.
+A link file defines, for a linear predictor θ ~ N(m, v):
+
+- `step(m, v, r)`: (g, h) such that the posterior of θ given the reward r has mean m + v g and
+  variance v - v² h. This form does not divide by v, and no differences cancel.
+- `index(m, v)`: an increasing function of the mean reward, which greedy choices compare.
+- `upper(m, v, alpha)`: an increasing function of the upper confidence bound.
+- `mean_reward(index)` and `mean_rewards(index)`: the mean reward itself, on the reward's scale, of
+  a number in compiled code and of an array.
+- `REWARD_RANGE`: the smallest and the largest reward that the model accepts.
+
+Indices rather than rewards are compared because they neither overflow nor round to ties.
+
+The functions below are the only ones that compare codes of links. They import numba, so this
+module is imported inside functions.
 """
 
+from __future__ import annotations
+
+import numpy as np
+
+from skbandit.bandit._state import LINKS, Rule
+from skbandit.bandit.links import _linear as linear
+from skbandit.bandit.links import _logistic as logistic
+from skbandit.bandit.links import _probit as probit
+from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
 __all__: list[str] = []
+
+LINEAR, LOGISTIC, PROBIT = range(len(LINKS))
+
+
+@inlined_exactly
+def step(m: float, v: float, r: float, link: int, noise_variance: float) -> tuple[float, float]:
+    """(g, h) of the posterior of θ ~ N(m, v) given the reward r."""
+    if link == LINEAR:
+        g, h = linear.step(m, v, r, noise_variance)
+    elif link == LOGISTIC:
+        g, h = logistic.step(m, v, r)
+    else:
+        g, h = probit.step(m, v, r)
+    return g, h
+
+
+@compiled_exactly
+def mean_index(m: float, v: float, rule: Rule) -> float:
+    """Increasing function of the posterior mean reward where θ ~ N(m, v)."""
+    if rule.link == LINEAR:
+        return linear.index(m, v)
+    if rule.link == LOGISTIC:
+        return logistic.index(m, v, rule.mean)
+    return probit.index(m, v)
+
+
+@inlined_exactly
+def upper_index(m: float, v: float, alpha: float, rule: Rule) -> float:
+    """Increasing function of the upper confidence bound of the reward where θ ~ N(m, v)."""
+    if rule.link == LINEAR:
+        upper = linear.upper(m, v, alpha)
+    elif rule.link == LOGISTIC:
+        upper = logistic.upper(m, v, alpha, rule.ucb, rule.mean)
+    else:
+        upper = probit.upper(m, v, alpha)
+    return upper
+
+
+@compiled_exactly
+def mean_reward(index: float, rule: Rule) -> float:
+    """Mean reward of an arm with this `mean_index`."""
+    if rule.link == LINEAR:
+        return linear.mean_reward(index)
+    if rule.link == LOGISTIC:
+        return logistic.mean_reward(index, rule.mean)
+    return probit.mean_reward(index)
+
+
+def mean_rewards(index: np.ndarray, rule: Rule) -> np.ndarray:
+    """Mean rewards of an array of indices, by scipy."""
+    if rule.link == LINEAR:
+        return linear.mean_rewards(index)
+    if rule.link == LOGISTIC:
+        return logistic.mean_rewards(index, rule.mean)
+    return probit.mean_rewards(index)
+
+
+def check_rewards(link: str, reward: np.ndarray) -> None:
+    """Require rewards within the range of the link."""
+    low, high = (linear, logistic, probit)[LINKS.index(link)].REWARD_RANGE
+    wrong = np.flatnonzero((reward < low) | (reward > high))
+    if len(wrong):
+        raise ValueError(
+            f"reward is {reward[int(wrong[0])]:g} on row {wrong[0]}, but link={link!r} requires "
+            f"rewards from {low:g} to {high:g}: rescale them, or use link='linear'."
+        )

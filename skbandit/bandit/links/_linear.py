@@ -1,12 +1,41 @@
-"""Linear rewards: r = θ + noise, which Bayes' rule updates exactly."""
+"""Linear rewards, r = θ + Gaussian noise: Bayes' rule is exact."""
 
 from __future__ import annotations
 
-from skbandit.utils._compiled import compiled_exactly
+import math
+
+import numpy as np
+
+from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
+REWARD_RANGE = (-math.inf, math.inf)
 
 
 @compiled_exactly
-def linear_step(m: float, v: float, r: float, noise_variance: float) -> tuple[float, float]:
-    """(g, h) of the Gaussian posterior given a reward with Gaussian noise."""
+def step(m: float, v: float, r: float, noise_variance: float) -> tuple[float, float]:
+    """(g, h) of the Gaussian posterior."""
     total = v + noise_variance
     return (r - m) / total, 1.0 / total
+
+
+@inlined_exactly
+def index(m: float, v: float) -> float:
+    """The mean reward itself."""
+    return m
+
+
+@inlined_exactly
+def upper(m: float, v: float, alpha: float) -> float:
+    """The upper bound itself."""
+    return m + alpha * math.sqrt(v)
+
+
+@inlined_exactly
+def mean_reward(index: float) -> float:
+    """The index is the mean reward."""
+    return index
+
+
+def mean_rewards(index: np.ndarray) -> np.ndarray:
+    """The indices are the mean rewards."""
+    return index

@@ -1,14 +1,23 @@
-"""Logistic rewards, P(r = 1) = σ(θ): the Laplace step, and ways to judge an uncertain θ.
+"""Logistic rewards, P(r = 1) = σ(θ): Laplace step, posterior means M0-M3, upper bounds U0-U3.
 
-Li, Chu, Langford, Moon & Wang (2012): posterior by eqs. 6-7 (which as printed lack the ½ in the
-Gaussian's exponent), posterior means M0-M3, upper bounds U0-U3.
+Li, Chu, Langford, Moon & Wang (2012), eqs. 3 and 6-7; eq. 6 as printed lacks the ½ in the exponent
+of the Gaussian.
 """
 
 from __future__ import annotations
 
 import math
 
-from skbandit.utils._compiled import compiled_exactly
+import numpy as np
+from scipy.special import expit
+
+from skbandit.bandit._state import MEANS, UCBS
+from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
+REWARD_RANGE = (0.0, 1.0)
+
+U0, U1, U2, U3 = range(len(UCBS))
+M0, M1, M2, M3 = range(len(MEANS))
 
 
 @compiled_exactly
@@ -27,24 +36,24 @@ def _sigmoids(z: float) -> tuple[float, float]:
 
 @compiled_exactly
 def log_sigmoid(z: float) -> float:
-    """Logarithm of σ(z), exact where σ(z) is 0 or 1 in floating point."""
+    """Logarithm of σ(z), accurate even where σ(z) rounds to 0 or 1."""
     return min(z, 0.0) - math.log1p(math.exp(-abs(z)))
 
 
 @compiled_exactly
-def logistic_step(m: float, v: float, r: float) -> tuple[float, float]:
+def step(m: float, v: float, r: float) -> tuple[float, float]:
     """(g, h) of the Laplace approximation; a fraction r is r successes and 1 - r failures.
 
-    The mode solves θ - m = v (r - σ(θ)), whose left side less its right increases in θ.
-    Newton's method from m diverges for some (m, v), so it is kept within a bracket.
+    The mode is the root of θ - m - v (r - σ(θ)), which increases in θ. Newton's method started
+    at m diverges for some (m, v), so it is safeguarded by a bracket.
     """
     sign = 1.0
     up, down = _sigmoids(m)
-    if r * up < (1.0 - r) * down:  # the mode is below m: the mirror image
+    if r * up < (1.0 - r) * down:  # the mode is below m: solve the mirror image
         sign, m, r = -1.0, -m, 1.0 - r
         up = down
     low = m
-    # θ - m <= v r σ(-θ): by σ(-θ) <= σ(-m), and by σ(-θ) <= exp(-θ)
+    # θ - m <= v r σ(-θ), where σ(-θ) <= σ(-m) and σ(-θ) <= exp(-θ)
     high = max(low, min(m + v * r * up, max(m, 0.0) + math.log1p(v * r)))
     theta = low
     for _ in range(100):
@@ -65,26 +74,34 @@ def logistic_step(m: float, v: float, r: float) -> tuple[float, float]:
 
 
 @compiled_exactly
-def logistic_index(m: float, v: float, mean: int) -> float:
-    """The linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
-    if mean == 0:
+def index(m: float, v: float, mean: int) -> float:
+    """Linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
+    if mean == M0:
         return m
-    if mean == 1:
+    if mean == M1:
         return m / math.sqrt(1.0 + math.pi * v / 8.0)
     return m + 0.5 * v
 
 
+@inlined_exactly
+def upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
+    """Increasing function of the upper bound: U0's linear predictor, log U2, or U1 or U3 itself."""
+    if ucb == U0:  # the default, without a call
+        bound = m + alpha * math.sqrt(v)
+    else:
+        bound = _other_upper(m, v, alpha, ucb, mean)
+    return bound
+
+
 @compiled_exactly
-def logistic_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
-    """An increasing function of the upper bound U0 (its linear predictor), U2 (its log), U1, U3."""
-    if ucb == 0:
-        return m + alpha * math.sqrt(v)
-    if ucb == 1:
-        spread = math.sqrt(max(0.0, _variance(m, v)))
-        return sigmoid(m + alpha * math.sqrt(v)) + alpha * spread
-    if ucb == 2:
-        index = logistic_index(m, v, mean)
-        log_mean = index if mean == 3 else log_sigmoid(index)
+def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
+    """Upper bounds other than U0."""
+    if ucb == U1:
+        deviation = math.sqrt(max(0.0, _variance(m, v)))
+        return sigmoid(m + alpha * math.sqrt(v)) + alpha * deviation
+    if ucb == U2:
+        predictor = index(m, v, mean)
+        log_mean = predictor if mean == M3 else log_sigmoid(predictor)
         if alpha == 0.0 or v == 0.0:
             return log_mean
         # log(1 + α √(eᵛ - 1)), where eᵛ may overflow
@@ -95,6 +112,17 @@ def logistic_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> flo
 
 @compiled_exactly
 def _variance(m: float, v: float) -> float:
-    """Var σ(θ) as U1 approximates it, good to ±.004 only: at small v it may be negative."""
+    """Var σ(θ) as U1 approximates it, accurate to ±.004 only: it may be negative for small v."""
     z = (math.pi * m / math.sqrt(8.0) - 1.0) / math.sqrt(math.pi - 1.0 + math.pi**2 * v / 8.0)
-    return 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(logistic_index(m, v, 1)) ** 2
+    return 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(index(m, v, M1)) ** 2
+
+
+@compiled_exactly
+def mean_reward(index: float, mean: int) -> float:
+    """Mean reward of an index; M3 may exceed 1."""
+    return math.exp(index) if mean == M3 else sigmoid(index)
+
+
+def mean_rewards(index: np.ndarray, mean: int) -> np.ndarray:
+    """Mean rewards of an array of indices; M3 may exceed 1."""
+    return np.exp(index) if mean == M3 else expit(index)

@@ -1,19 +1,24 @@
 """Probit rewards, P(r = 1) = Φ(θ): the assumed-density-filtering step.
 
-Li, Chu, Langford, Moon & Wang (2012), eqs. 10-11, where as printed δ has 1/√(1 + v) for 1/(1 + v),
-which makes variances negative.
+Li, Chu, Langford, Moon & Wang (2012), eqs. 10-11; δ in eq. 11 is printed with 1/√(1 + v) in place
+of 1/(1 + v), which would make variances negative.
 """
 
 from __future__ import annotations
 
 import math
 
-from skbandit.utils._compiled import compiled_exactly
+import numpy as np
+from scipy.special import ndtr
+
+from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
+REWARD_RANGE = (0.0, 1.0)
 
 
 @compiled_exactly
-def probit_step(m: float, v: float, r: float) -> tuple[float, float]:
-    """(g, h) of the moments given r; a fraction is that share of a success and of a failure."""
+def step(m: float, v: float, r: float) -> tuple[float, float]:
+    """(g, h) that match the posterior moments; a fraction r is r successes and 1 - r failures."""
     total = 1.0 + v
     scale = math.sqrt(total)
     up, up_bend = _hazard(m / scale)
@@ -23,20 +28,37 @@ def probit_step(m: float, v: float, r: float) -> tuple[float, float]:
 
 
 @compiled_exactly
-def probit_index(m: float, v: float) -> float:
-    """The linear predictor whose Φ is the mean reward."""
+def index(m: float, v: float) -> float:
+    """Linear predictor whose Φ is the mean reward."""
     return m / math.sqrt(1.0 + v)
+
+
+@inlined_exactly
+def upper(m: float, v: float, alpha: float) -> float:
+    """Linear predictor whose Φ is the upper bound."""
+    return m + alpha * math.sqrt(v)
+
+
+@compiled_exactly
+def mean_reward(index: float) -> float:
+    """Mean reward of an index."""
+    return 0.5 * math.erfc(-index / math.sqrt(2.0))
+
+
+def mean_rewards(index: np.ndarray) -> np.ndarray:
+    """Mean rewards of an array of indices."""
+    return ndtr(index)
 
 
 @compiled_exactly
 def _hazard(z: float) -> tuple[float, float]:
-    """ρ = φ(z)/Φ(z) and ρ (ρ + z), which is within [0, 1], for any z."""
+    """ρ = φ(z)/Φ(z), and ρ (ρ + z), which lies in [0, 1], accurately for any z."""
     if z > -5.0:
         density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         rho = density / (0.5 * math.erfc(-z / math.sqrt(2.0)))
         return rho, min(max(rho * (rho + z), 0.0), 1.0)
-    # Laplace's continued fraction, ρ = x + 1/(x + 2/(x + 3/...)) with x = -z: so ρ + z is had
-    # without the difference of two large numbers. At x = 5, 60 terms are more than enough.
+    # Laplace's continued fraction ρ = x + 1/(x + 2/(x + 3/...)), x = -z, yields ρ + z without
+    # subtracting two large numbers. At x = 5, 60 terms are more than enough.
     x = -z
     tail = x
     for k in range(60, 1, -1):

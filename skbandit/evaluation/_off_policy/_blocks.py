@@ -13,7 +13,6 @@ import numpy as np
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
 from skbandit.evaluation._off_policy._target_policy import JudgedLog, read_judged_log
-from skbandit.evaluation._policy_protocol import behind_transformers
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
@@ -24,6 +23,7 @@ from skbandit.logs import (
     read_block,
 )
 from skbandit.utils._optional import import_optional
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import as_labels
 
 # Sums per estimator, by name.

@@ -12,14 +12,14 @@ import pandas as pd
 
 from skbandit.evaluation._off_policy._sums import JudgedEvents
 from skbandit.evaluation._policy_protocol import (
-    behind_transformers,
     check_rule,
+    checked_choices,
     known_arms,
     plain_labels,
 )
-from skbandit.evaluation._replay._pass import checked_choices
 from skbandit.evaluation._replay._warnings import check_uniform
 from skbandit.logs import Codes, Log, code_labels, read_log, read_numbers
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
 
 # Rows may sum to 1, and probabilities exceed 1, within this rounding error.

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 
 from skbandit.evaluation._off_policy._sums import IPS, EventSums, JudgedEvents
-from skbandit.evaluation._policy_protocol import behind_transformers
 from skbandit.evaluation._replay._engine import (
     prepared_copy,
     read_replayed,
@@ -38,6 +37,7 @@ from skbandit.logs import (
     label_array,
     read_block,
 )
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import as_labels
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._policy_protocol import behind_transformers, known_arms
+from skbandit.evaluation._policy_protocol import known_arms
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._pass import replay_pass
 from skbandit.evaluation._replay._result import (
@@ -26,7 +26,8 @@ from skbandit.evaluation._replay._result import (
 from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, read_log
+from skbandit.logs import Log, ReplayRequest, read_log
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
 
 
@@ -317,8 +318,7 @@ def replay_block(
     """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
-    own_pass = getattr(policy, "_walk_log", lambda *_, **__: None)
-    accepted, n_seen = own_pass(
+    request = ReplayRequest(
         X,
         log,
         schedule.rows,
@@ -327,7 +327,9 @@ def replay_block(
         rule=options.rule,
         learn=options.learn,
         max_accepted=max_accepted,
-    ) or replay_pass(policy, X, log, schedule, options, max_accepted, report)
+    )
+    own_replay = getattr(policy, "_replay_log", lambda request: None)
+    accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
     event = schedule.rows[accepted]
     return Trajectory(
         event=event,

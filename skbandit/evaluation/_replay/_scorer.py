@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._policy_protocol import behind_transformers
 from skbandit.evaluation._replay._engine import read_replayed, replay_runs
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
 from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_row_weights
 
 if TYPE_CHECKING:

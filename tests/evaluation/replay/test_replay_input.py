@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import select
 from skbandit.datasets import fetch_open_bandit, make_bandit_log
-from skbandit.evaluation import ReplayScorer, replay, select
+from skbandit.evaluation import ReplayScorer, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, Recorder

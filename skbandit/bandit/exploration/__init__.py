@@ -1,0 +1,98 @@
+"""Exploration rules, one file per rule, and the switch between them.
+
+A choice plays the arm of the largest score. A rule defines
+
+- `score`: the number it compares, from the mean m and the variance v of the arm's linear predictor;
+  rules that do not define one compare mean rewards, as greedy choices do;
+- possibly a proposal: an arm drawn uniformly, played in place of the best one;
+- `probabilities`: the probability that `select` chooses each arm.
+
+Choices are numbered by t, the address of their random numbers (`skbandit.bandit._random`). Greedy
+choices draw none and pass t = -1.
+
+The functions below are the only ones that compare codes of rules. They import numba, so this
+module is imported inside functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbandit.bandit._state import EXPLORATIONS, Rule
+from skbandit.bandit.exploration import _epsilon_greedy as epsilon_greedy
+from skbandit.bandit.exploration import _squarecb as squarecb
+from skbandit.bandit.exploration import _thompson as thompson
+from skbandit.bandit.exploration import _ucb as ucb
+from skbandit.bandit.links import mean_index
+from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+
+__all__: list[str] = []
+
+UCB, EPSILON_GREEDY, THOMPSON, SQUARECB = range(len(EXPLORATIONS))
+
+
+@inlined_exactly
+def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
+    """Score in choice t of the arm with this random key, where θ ~ N(m, v); larger is better."""
+    if t >= 0 and rule.exploration == UCB:  # the default, without a call
+        result = ucb.score(m, v, alpha, rule)
+    else:
+        result = _other_score(m, v, t, key, rule)
+    return result
+
+
+@compiled_exactly
+def _other_score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
+    """Scores of greedy choices and of rules other than UCB."""
+    if t >= 0 and rule.exploration == THOMPSON:
+        return thompson.score(m, v, t, key, rule)
+    return mean_index(m, v, rule)
+
+
+@compiled_exactly
+def proposes(t: int, rule: Rule) -> bool:
+    """Whether choice t considers an arm drawn uniformly, whatever its score."""
+    if t < 0:
+        return False
+    if rule.exploration == EPSILON_GREEDY:
+        return epsilon_greedy.proposes(t, rule)
+    return rule.exploration == SQUARECB
+
+
+@inlined_exactly
+def compares_proposal(rule: Rule) -> bool:
+    """Whether a proposed arm is compared with the best one, rather than played at once."""
+    return rule.exploration == SQUARECB
+
+
+@compiled_exactly
+def accepts_proposal(
+    best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
+) -> bool:
+    """Whether choice t plays the proposed arm, given the scores of both and the number of arms."""
+    return squarecb.accepts(best, proposed, n_arms, n_events, alpha, t, rule)
+
+
+@compiled_exactly
+def probabilities(
+    pool: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    alpha: float,
+    n_events: int,
+    rule: Rule,
+    out: np.ndarray,
+) -> None:
+    """Write into `out` the probability of each available arm; ties share theirs.
+
+    `pool` holds the available arms, which `m`, `v` and `out` are indexed by; `n_events` is the
+    number of events learned.
+    """
+    if rule.exploration == UCB:
+        ucb.probabilities(pool, m, v, alpha, rule, out)
+    elif rule.exploration == EPSILON_GREEDY:
+        epsilon_greedy.probabilities(pool, m, v, rule, out)
+    elif rule.exploration == THOMPSON:
+        thompson.probabilities(pool, m, v, out)
+    else:
+        squarecb.probabilities(pool, m, v, alpha, n_events, rule, out)
