@@ -34,7 +34,7 @@ fuzz = settings(
 
 def judged(source):
     """What an estimate makes of the files; the column of chances is read as a feature."""
-    blocks = read_parquet_log(source, [*FEATURES, "chance"], chunk_size=150)
+    blocks = read_parquet_log(source, [*FEATURES, "chance"], block_size=150)
     pairs = ((block.X[FEATURES], block.y.assign(chance=block.X["chance"])) for block in blocks)
     return off_policy_blocks("chance", pairs)["ips"].n_events
 

@@ -288,7 +288,7 @@ def test_arms_that_the_log_has_not():
     table = pd.DataFrame({"a": 0.25, "b": 0.25, "new": 0.5}, index=y.index)
     y = y.assign(propensity=1 / 3)
     splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
-    with pytest.warns(ReplayCoverageWarning, match="what was never logged"):
+    with pytest.warns(ReplayCoverageWarning, match="arms that were never logged"):
         estimate = doubly_robust(table, X, y, reward_model=DummyRegressor(), cv=splits)
     with pytest.warns(ReplayCoverageWarning, match=r"the mean weight is 0\.5"):
         ips(table, X, y)

@@ -177,7 +177,7 @@ def test_dask_reads_parquet(tmp_path):
         part = pd.concat([log.X[rows], log.y[rows]], axis=1)
         part.to_parquet(tmp_path / f"{number}.parquet")
     expected = in_memory(policy, log.X, log.y, model=None)
-    streamed = off_policy_blocks(policy, read_parquet_log(tmp_path, log.X.columns, chunk_size=70))
+    streamed = off_policy_blocks(policy, read_parquet_log(tmp_path, log.X.columns, block_size=70))
     assert_same(streamed, expected)
     features = list(log.X.columns)
     assert_same(off_policy_blocks(policy, dd.read_parquet(tmp_path), features=features), expected)
@@ -218,7 +218,7 @@ def test_refused_with_the_probabilities_of_a_column():
         ValueError, match="needs the probabilities of all arms, but a column has only"
     ):
         off_policy_blocks("wanted", [table], features=FEATURES, reward_model=POLICY)
-    with pytest.raises(ValueError, match="policy='missing' is none of the log's columns"):
+    with pytest.raises(ValueError, match="policy='missing' is not a column of the log"):
         off_policy_blocks("missing", [table])
 
 

@@ -146,9 +146,9 @@ def test_arms_of_the_log():
     X, y = log.X.iloc[order], log.y.drop(columns="timestamp").iloc[order]
     policy = GLMUCBPolicy(random_state=0)
     parts = cut(X, y, 500, 1500)
-    with pytest.warns(ReplayCoverageWarning, match="far|whatever"):
+    with pytest.warns(ReplayCoverageWarning, match="for any policy"):
         whole = replay(policy, X, y)
-    with pytest.warns(ReplayCoverageWarning, match="far|whatever"):
+    with pytest.warns(ReplayCoverageWarning, match="for any policy"):
         assert_same(replay_blocks(policy, parts, acceptance=1 / 3, arms=[2, 0, 1]), whole)
     with pytest.raises(ValueError, match=r"pass them as arms=\[...\]"):
         replay_blocks(policy, parts, acceptance=1 / 3)
@@ -257,7 +257,7 @@ def test_time_goes_back_between_blocks():
     X, y = changing_log()
     parts = cut(X, y, 450)[::-1]
     policy = GLMUCBPolicy(update_every=5000.0, random_state=0)
-    with pytest.raises(ValueError, match="earlier than events that were learned before"):
+    with pytest.raises(ValueError, match="earlier than events already learned"):
         replay_blocks(policy, parts, acceptance=0.2)
 
 
