@@ -32,7 +32,7 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding._data import Data
 from skbandit.utils._atomic_fit import all_or_nothing
-from skbandit.utils._progress import fit_task
+from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     Interval,
@@ -339,7 +339,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
         def report(step: Step) -> None:
             if self.verbose:
-                print(f"[ConstrainedRampClassifier] {step}")
+                report_progress(f"[ConstrainedRampClassifier] {step}")
             step_done("MM step")
 
         def run(problem: RampProblem, warm: Point | None) -> Trained:

@@ -36,6 +36,7 @@ from skbandit.constrained._varying_bound import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.utils._pipeline import split_pipeline, transformed
+from skbandit.utils._progress import report_progress
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -290,10 +291,9 @@ def constraint_path(
         models[k] = model.set_params(**own)
         if verbose:
             met = "met" if model.feasible_ else "not met"
-            print(
+            report_progress(
                 f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
-                f"{model.n_iter_} steps, {seconds[k]:.1f} s",
-                flush=True,
+                f"{model.n_iter_} steps, {seconds[k]:.1f} s"
             )
         stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]

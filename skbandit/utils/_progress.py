@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,3 +52,18 @@ def iter_with_progress(
         if now - last >= every:
             last = now
             report((number + 1) / len(steps))
+
+
+_LOGGER = logging.getLogger("skbandit")
+
+
+def report_progress(message: str) -> None:
+    """Report one line of a verbose run.
+
+    As in scikit-learn it is printed, unless the application has configured logging to show
+    INFO records of the logger "skbandit": then it is logged instead, not both.
+    """
+    if _LOGGER.hasHandlers() and _LOGGER.isEnabledFor(logging.INFO):
+        _LOGGER.info(message)
+    else:
+        print(message, flush=True)

@@ -28,6 +28,7 @@ from skbandit.evaluation._replay._warnings import check_clipped, check_kept, che
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, ReplayRequest, read_log
 from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._progress import report_progress
 from skbandit.utils._sklearn_compat import count_rows
 
 
@@ -288,7 +289,7 @@ def _run(
     def report(message: str) -> None:
         if options.verbose:
             run = f"run {number + 1} of {options.n_repeats}"
-            print(f"[replay] {run}: {message}, {time.perf_counter() - began:.1f} s", flush=True)
+            report_progress(f"[replay] {run}: {message}, {time.perf_counter() - began:.1f} s")
 
     def report_share(share: float) -> None:
         report(f"{share:.0%} of the log")
