@@ -233,7 +233,7 @@ def test_shares_that_are_none_are_refused_before_anything_is_drawn():
     with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
         ArmSharesDisplay(shares.assign(a="much")).plot()
     for wrong in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match="at least 0, and of sum 1 in each row"):
+        with pytest.raises(ValueError, match="nonnegative and sum to 1 in each row"):
             ArmSharesDisplay(shares.assign(a=wrong)).plot()
     with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
         ArmSharesDisplay(shares).plot(arms="ab")

@@ -12,7 +12,7 @@ import numpy as np
 
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
-from skbandit.evaluation._off_policy._target_policy import JudgedLog, read_judged_log
+from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated_log
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
@@ -157,11 +157,13 @@ class _Task:
                     "the probabilities of the logged actions, or pass a fitted policy."
                 )
             given = y[given]
-        judged = read_judged_log(given, X, y, None, None, None, self.rule, arms=self.arms or ())
-        if judged.of_arms is not None:
-            check_block_arms(judged.log, self.arms)
+        evaluated = read_evaluated_log(
+            given, X, y, None, None, None, self.rule, arms=self.arms or ()
+        )
+        if evaluated.of_arms is not None:
+            check_block_arms(evaluated.log, self.arms)
         model = self.reward_model
-        events = judged.events(None if model is None else _predictions(model, X, judged))
+        events = evaluated.events(None if model is None else _predictions(model, X, evaluated))
         return {
             name: estimator.sums(events)
             for name, estimator in ESTIMATORS.items()
@@ -169,11 +171,11 @@ class _Task:
         }
 
 
-def _predictions(model: Any, X: Any, judged: JudgedLog) -> np.ndarray:
+def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     """Predicted rewards, of shape (n_events, n_arms)."""
     if X is None:
         raise ValueError("the reward model needs contexts: name their columns, features=[...].")
-    if judged.of_arms is None:
+    if evaluated.of_arms is None:
         raise ValueError(
             "a reward model needs the probabilities of all arms, but a column has only those of "
             "the logged actions: pass a fitted policy, or no reward_model."
@@ -186,12 +188,12 @@ def _predictions(model: Any, X: Any, judged: JudgedLog) -> np.ndarray:
                 f"predict_reward, got {type(model).__name__}."
             )
     known = list(model) if isinstance(model, Mapping) else model.arms_.tolist()
-    unknown = [arm for arm in judged.arms if arm not in known]
+    unknown = [arm for arm in evaluated.arms if arm not in known]
     if unknown:
         raise ValueError(f"reward_model has no model of arm {unknown[0]!r}, only of {known}.")
     if isinstance(model, Mapping):
-        return np.column_stack([expected_reward(model[arm], X) for arm in judged.arms])
-    return model.predict_reward(X)[:, [known.index(arm) for arm in judged.arms]]
+        return np.column_stack([expected_reward(model[arm], X) for arm in evaluated.arms])
+    return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
 
 
 def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[_Sums]:

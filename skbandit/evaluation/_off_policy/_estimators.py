@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums, JudgedEvents
-from skbandit.evaluation._off_policy._target_policy import read_judged_log
+from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums, WeightedEvents
+from skbandit.evaluation._off_policy._target_policy import read_evaluated_log
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import cross_fitted_rewards
 from skbandit.utils._validation import check_level
@@ -180,8 +180,10 @@ def ips(
     >>> ips(wanted, None, log)
     <ips: mean reward 0.2528 ± 0.018, 1.34 x the log's; 1,000 events count as 731>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    return _estimate("ips", judged.events())
+    evaluated = read_evaluated_log(
+        policy_or_probabilities, X, y, available, reward, propensity, rule
+    )
+    return _estimate("ips", evaluated.events())
 
 
 def snips(
@@ -248,8 +250,10 @@ def snips(
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
     <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    return _estimate("snips", judged.events())
+    evaluated = read_evaluated_log(
+        policy_or_probabilities, X, y, available, reward, propensity, rule
+    )
+    return _estimate("snips", evaluated.events())
 
 
 def doubly_robust(
@@ -329,8 +333,10 @@ def doubly_robust(
     >>> doubly_robust(always_1, X, log, random_state=0)
     <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    log, of_arms = judged.log, judged.of_arms
+    evaluated = read_evaluated_log(
+        policy_or_probabilities, X, y, available, reward, propensity, rule
+    )
+    log, of_arms = evaluated.log, evaluated.of_arms
     if X is None:
         raise ValueError("X is None: the reward model needs contexts.")
     if of_arms is None:
@@ -347,10 +353,10 @@ def doubly_robust(
         cv=cv,
         random_state=random_state,
     )
-    return _estimate("doubly_robust", judged.events(q))
+    return _estimate("doubly_robust", evaluated.events(q))
 
 
-def _estimate(estimator: str, events: JudgedEvents) -> OffPolicyEstimate:
+def _estimate(estimator: str, events: WeightedEvents) -> OffPolicyEstimate:
     """The estimate, after a warning if the log is insufficient."""
     sums = ESTIMATORS[estimator].sums(events)
     problem = shortcoming(sums)

@@ -89,7 +89,7 @@ class EventSums:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedEvents:
+class WeightedEvents:
     """What the estimators know of each logged event."""
 
     reward: np.ndarray  # r, (n_events,)
@@ -102,29 +102,29 @@ class JudgedEvents:
 class Estimator:
     """An off-policy estimator Σz/Σd, by its numerator z and denominator d per event."""
 
-    z: Callable[[JudgedEvents], np.ndarray]
-    d: Callable[[JudgedEvents], np.ndarray]
+    z: Callable[[WeightedEvents], np.ndarray]
+    d: Callable[[WeightedEvents], np.ndarray]
     needs_predictions: bool = False  # of rewards, by models that have not seen the event
 
-    def sums(self, events: JudgedEvents) -> EventSums:
+    def sums(self, events: WeightedEvents) -> EventSums:
         """Sums over the events."""
         return _sums(self.z(events), self.d(events), events.reward, events.weight)
 
 
-def _weighted_reward(events: JudgedEvents) -> np.ndarray:
+def _weighted_reward(events: WeightedEvents) -> np.ndarray:
     return events.weight * events.reward
 
 
-def _corrected_prediction(events: JudgedEvents) -> np.ndarray:
+def _corrected_prediction(events: WeightedEvents) -> np.ndarray:
     assert events.q_logged is not None and events.q_policy is not None  # needs_predictions
     return events.q_policy + events.weight * (events.reward - events.q_logged)
 
 
-def _one(events: JudgedEvents) -> np.ndarray:
+def _one(events: WeightedEvents) -> np.ndarray:
     return np.ones(len(events.reward))
 
 
-def _weight(events: JudgedEvents) -> np.ndarray:
+def _weight(events: WeightedEvents) -> np.ndarray:
     return events.weight
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._off_policy._sums import JudgedEvents
+from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
@@ -27,7 +27,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class JudgedLog:
+class EvaluatedLog:
     """A log, with the choice probabilities of the evaluated policy.
 
     Parameters
@@ -48,19 +48,19 @@ class JudgedLog:
     of_arms: np.ndarray | None
     arms: list[Any]
 
-    def events(self, q: np.ndarray | None = None) -> JudgedEvents:
+    def events(self, q: np.ndarray | None = None) -> WeightedEvents:
         """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
         weight = self.logged / self.log.probability
         if q is None:
-            return JudgedEvents(self.log.reward, weight)
+            return WeightedEvents(self.log.reward, weight)
         assert self.of_arms is not None  # checked by the callers
         q_logged = q[np.arange(len(self.log)), self.log.action]
-        return JudgedEvents(
+        return WeightedEvents(
             self.log.reward, weight, q_logged, np.einsum("ij,ij->i", self.of_arms, q)
         )
 
 
-def read_judged_log(
+def read_evaluated_log(
     given: Any,
     X: Any,
     y: Any,
@@ -69,7 +69,7 @@ def read_judged_log(
     propensity: Any,
     rule: str,
     arms: Iterable[Any] = (),
-) -> JudgedLog:
+) -> EvaluatedLog:
     """Read a log, and the choice probabilities of the evaluated policy on its events.
 
     Parameters
@@ -86,7 +86,7 @@ def read_judged_log(
 
     Returns
     -------
-    JudgedLog
+    EvaluatedLog
     """
     check_rule(rule)
     if isinstance(given, type):
@@ -109,14 +109,14 @@ def read_judged_log(
         check_uniform(log)
     if table is not None and table.ndim == 1:
         of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
-        return JudgedLog(log, of_logged, None, log.arms.tolist())
+        return EvaluatedLog(log, of_logged, None, log.arms.tolist())
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
         of_arms = _of_table(table, columns or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
-    return JudgedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
+    return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
 def _policy_of(given: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.evaluation._off_policy._sums import IPS, EventSums, JudgedEvents
+from skbandit.evaluation._off_policy._sums import IPS, EventSums, WeightedEvents
 from skbandit.evaluation._replay._engine import (
     prepared_copy,
     read_replayed,
@@ -230,7 +230,7 @@ class _KeptSoFar:
 
 def _moments(reward: np.ndarray) -> EventSums:
     """Sums from which the mean and variance of the logged rewards follow."""
-    return IPS.sums(JudgedEvents(reward, np.ones(len(reward))))
+    return IPS.sums(WeightedEvents(reward, np.ones(len(reward))))
 
 
 def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -> ReplayResult:

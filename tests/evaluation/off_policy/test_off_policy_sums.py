@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skbandit.evaluation._off_policy._sums import ESTIMATORS, SNIPS, EventSums, JudgedEvents
+from skbandit.evaluation._off_policy._sums import ESTIMATORS, SNIPS, EventSums, WeightedEvents
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -22,7 +22,7 @@ def test_parts_add_up(name, data):
     cut = data.draw(st.integers(1, n - 1))
     columns = reward, weight, q, q_policy
     whole, one, two = (
-        ESTIMATORS[name].sums(JudgedEvents(*(column[part] for column in columns)))
+        ESTIMATORS[name].sums(WeightedEvents(*(column[part] for column in columns)))
         for part in (slice(None), slice(cut), slice(cut, None))
     )
     for parts in (one + two, two + one):
@@ -37,7 +37,7 @@ def test_parts_add_up(name, data):
 def test_many_parts_of_rewards_far_from_zero():
     rng = np.random.default_rng(0)
     reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
-    parts = [SNIPS.sums(JudgedEvents(reward[k : k + 1], weight[k : k + 1])) for k in range(1000)]
+    parts = [SNIPS.sums(WeightedEvents(reward[k : k + 1], weight[k : k + 1])) for k in range(1000)]
     total = sum(parts[1:], parts[0])
     residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
     error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
@@ -49,7 +49,7 @@ def test_many_parts_of_rewards_far_from_zero():
 def test_the_delta_method_agrees_with_leaving_events_out():
     rng = np.random.default_rng(0)
     reward, weight = rng.normal(size=500), rng.exponential(size=500)
-    sums = SNIPS.sums(JudgedEvents(reward, weight))
+    sums = SNIPS.sums(WeightedEvents(reward, weight))
     total, weights = weight @ reward, weight.sum()
     without = (total - weight * reward) / (weights - weight)
     jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
