@@ -134,8 +134,9 @@ class GLMUCBPolicy(ArmLearner):
     posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α after
     n learned events: the γ = √(K T/R) of the paper's Theorem 1, with T replaced by n and the bound
     R on the squared-loss regret of the reward model by α². So `alpha` is in units of the reward;
-    ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. As R grows like
-    d log n for d weights, a slowly growing function is a sound `alpha`, too.
+    ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. Exploring costs at most
+    (K - 1)/γ per round. As R grows with log n for linear models, a slowly growing function is a
+    sound `alpha`, too.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Wrong input of each kind: an error that names it, and a policy that stays as it was."""
+"""Wrong input raises an error that names it, and leaves the policy unchanged."""
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
         (Y.assign(available=[("a", "b", "c")] * 5 + [()]), "row 5 has no arm"),
     ],
 )
-def test_of_a_log(y, message):
+def test_wrong_logs(y, message):
     policy = GLMUCBPolicy().fit(X, Y)
     before = policy.coef_.copy(), policy.arms_.tolist()
     for method in (policy.fit, policy.partial_fit):
@@ -42,7 +42,7 @@ def test_of_a_log(y, message):
     assert policy.arms_.tolist() == before[1]
 
 
-def test_rewards_that_fit_another_link_are_sent_there():
+def test_rewards_outside_of_the_range_name_the_cure():
     with pytest.raises(ValueError, match="link='linear'"):
         GLMUCBPolicy("probit").fit(X, Y.assign(reward=5.0))
     GLMUCBPolicy("linear").fit(X, Y.assign(reward=5.0))
@@ -59,7 +59,7 @@ def test_rewards_that_fit_another_link_are_sent_there():
         (np.zeros((6, 3), dtype=bool), "row 0 has no arm"),
     ],
 )
-def test_of_what_is_available(available, message):
+def test_wrong_available_arms(available, message):
     policy = GLMUCBPolicy().fit(X, Y)
     with pytest.raises(ValueError, match=message):
         policy.select(X, available=available)
@@ -86,20 +86,20 @@ def test_of_what_is_available(available, message):
         ({"arms": ["a", "a"]}, "'a' twice"),
     ],
 )
-def test_of_settings(settings, message):
+def test_wrong_parameters(settings, message):
     policy = GLMUCBPolicy(**settings)
     with pytest.raises(ValueError, match=message):
         policy.fit(X, Y)
     assert not hasattr(policy, "coef_")
 
 
-def test_time_goes_forward():
+def test_timestamps_must_not_decrease():
     policy = GLMUCBPolicy(update_every=60)
     with pytest.raises(ValueError, match="timestamp goes back on row 3"):
         policy.fit(X, Y.assign(timestamp=[0, 100, 200, 150, 300, 400]))
 
 
-def test_labels_that_cannot_be_looked_up():
+def test_labels_must_be_hashable():
     with pytest.raises(TypeError, match="hashable"):
         GLMUCBPolicy().fit(X, Y.assign(action=[["a"]] * 6))
 
@@ -113,15 +113,15 @@ def test_labels_that_cannot_be_looked_up():
         ("timestamp", np.ones(6) + 1j),
     ],
 )
-def test_what_numpy_would_make_numbers_of(column, values):
-    """A part of a complex number, and nanoseconds of dates: neither is what was meant."""
+def test_complex_numbers_and_dates_are_refused(column, values):
+    """NumPy would keep the real part, or convert dates to nanoseconds."""
     with pytest.raises(ValueError, match=f"{column} must be numbers, one per row: found"):
         GLMUCBPolicy("linear").fit(X, Y.assign(**{column: values}))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_times_far_from_now_are_seconds_too(unit):
-    """Nanoseconds in 64 bits end in the year 2262."""
+def test_times_beyond_64_bits_of_nanoseconds(unit):
+    """They end in the year 2262."""
     start = np.datetime64("2200-01-01" if unit == "ns" else "9000-01-01", unit)
     at = start + (np.arange(6) * 30).astype("timedelta64[s]")
     far, near = (GLMUCBPolicy("linear", update_every="1min", random_state=0) for _ in range(2))

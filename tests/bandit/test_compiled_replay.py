@@ -1,4 +1,4 @@
-"""The compiled pass decides as `select`, `predict` and `partial_fit` do, event for event."""
+"""The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from skbandit.evaluation import replay
 
 
 class OneByOne(GLMUCBPolicy):
-    """The same policy; as a subclass it is not known to decide alike, so it takes no short cut."""
+    """The same policy, which as a subclass is replayed event by event."""
 
     def select(self, X, *, available=None):
         return super().select(X, available=available)
@@ -25,6 +25,9 @@ SETTINGS = {
     "U3": {"ucb": "U3", "alpha": 0.01},
     "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
     "thompson": {"exploration": "thompson", "covariance": "full"},
+    "squarecb": {"exploration": "squarecb"},
+    "squarecb full linear": {"exploration": "squarecb", "link": "linear", "covariance": "full"},
+    "squarecb waiting": {"exploration": "squarecb", "link": "probit", "update_every": 500.0},
     "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
     "adaptive full": {
         "prior_mean": "adaptive", "prior_variance": "adaptive", "covariance": "full"
@@ -38,7 +41,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def log():
-    """Arms arrive and retire, and all features are 0 or 1, so that many arms are equals."""
+    """Arms arrive and retire; features are 0 or 1, so that many arms tie."""
     log = make_bandit_log(700, n_arms=8, n_features=3, n_available=4, base_rate=0.3, random_state=0)
     return (log.X.to_numpy() > 0).astype(float), log.y
 
@@ -55,21 +58,21 @@ def log():
 )
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_identical(settings, options, log):
-    told = {"random_state": 3} | SETTINGS[settings]
-    fast = replay(GLMUCBPolicy(**told), *log, random_state=1, **options)
-    slow = replay(OneByOne(**told), *log, random_state=1, **options)
+    parameters = {"random_state": 3} | SETTINGS[settings]
+    fast = replay(GLMUCBPolicy(**parameters), *log, random_state=1, **options)
+    slow = replay(OneByOne(**parameters), *log, random_state=1, **options)
     assert fast.n_accepted > 20
     assert fast.history.equals(slow.history)
     assert fast.runs.equals(slow.runs)
 
 
 @pytest.mark.parametrize("settings", ["default", "adaptive", "waiting"])
-def test_identical_from_what_was_learned_before(settings, log):
+def test_identical_from_a_fitted_policy(settings, log):
     X, y = log
-    told = {"random_state": 3} | SETTINGS[settings]
+    parameters = {"random_state": 3} | SETTINGS[settings]
     histories = []
     for kind in (GLMUCBPolicy, OneByOne):
-        policy = kind(**told).fit(X[:200], y[:200])
+        policy = kind(**parameters).fit(X[:200], y[:200])
         policy.select(X[:10])
         before = policy.coef_.copy()
         histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
@@ -78,8 +81,8 @@ def test_identical_from_what_was_learned_before(settings, log):
     assert histories[0].equals(histories[1])
 
 
-def test_without_a_place_to_keep_compiled_code(tmp_path):
-    """A process that may write nowhere compiles anew."""
+def test_without_a_directory_for_compiled_code(tmp_path):
+    """A process that may not write anywhere compiles in memory."""
     import os
     import subprocess
     import sys

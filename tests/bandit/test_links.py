@@ -28,7 +28,7 @@ def sixty_digits():
 
 
 def close(actual, exact, digits):
-    """Equal to so many digits, or both nothing in floating point."""
+    """Equal to the given number of digits, or both negligible."""
     exact = mp.mpf(exact)
     if abs(exact) < mp.mpf("1e-300"):
         return abs(actual) < 1e-290
@@ -55,11 +55,11 @@ def test_the_laplace_step_finds_the_mode(r):
     for m, v in itertools.product(MEANS_OF_THETA, VARIANCES):
         g, h = logistic.step(m, v, r)
         exact_g, exact_h = laplace(m, v, r)
-        # θ itself is good to 1e-13 of its size, and the slopes are what that makes of them
+        # θ is accurate to 1e-13 of its size, which limits the accuracy of the slopes
         digits = 11 - np.log10(max(1.0, abs(m)))
-        if 0 < r < 1:  # r - σ(θ) cancels where a flat prior lets the mode take r
+        if 0 < r < 1:  # r - σ(θ) cancels if a flat prior lets σ(mode) approach r
             digits = 9
-        if abs(exact_g) > 1e-9:  # below, r and σ(θ) are all but equal, and v g is nothing
+        if abs(exact_g) > 1e-9:  # below, r and σ(θ) nearly agree, and v g is negligible
             assert close(g, exact_g, digits), (m, v, g, exact_g)
         assert close(h, exact_h, digits), (m, v, h, exact_h)
 
@@ -105,7 +105,7 @@ def test_the_probit_moments_are_those_of_the_posterior(sign):
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_logistic_posterior_is_near_the_exact_one(sign):
-    """Laplace's mean and deviation, for a wide and for a narrow prior."""
+    """Mean and variance of the Laplace approximation, for a wide and for a narrow prior."""
     for m, v in [(0.0, 1.0), (-3.0, 0.1), (-3.0, 1.0)]:
         mean, variance = exact_moments(lambda theta: 1 / (1 + mp.exp(-sign * theta)), m, v)
         g, h = logistic.step(m, v, float(sign > 0))
@@ -121,7 +121,7 @@ def test_the_linear_step_is_bayes_rule():
     assert m + v * g == pytest.approx((m / v + r / s2) / precision)
 
 
-def test_variance_stays_positive_and_a_mirror_image_is_one():
+def test_variances_stay_positive_and_steps_are_symmetric():
     for step in (logistic.step, probit.step):
         for m, v, r in itertools.product(MEANS_OF_THETA, VARIANCES, [0.0, 0.25, 1.0]):
             g, h = step(m, v, r)
@@ -165,7 +165,7 @@ def published_upper(m, v, alpha, ucb, mean):
 @pytest.mark.parametrize("mean", range(4), ids=MEANS)
 @pytest.mark.parametrize("ucb", range(4))
 def test_upper_indices_order_arms_as_published_upper_bounds_do(ucb, mean):
-    """A few are equal in floating point that are not: the bounded U1 and U3."""
+    """The bounded U1 and U3 may tie in floating point."""
     places = [*itertools.product([-800.0, -6.0, -1.0, 0.0, 2.0, 50.0], [1e-6, 0.1, 4.0, 800.0])]
     pairs = {
         (m, v): (
@@ -193,11 +193,11 @@ def test_mean_indices_order_arms_as_posterior_means_do(mean):
             assert (mine > 0) == (difference > 0)
 
 
-def test_no_uncertainty_no_bonus():
+def test_no_bonus_without_uncertainty():
     for ucb in range(4):
         with_bonus = upper_index(-1.0, 0.0, 2.0, rule(ucb=ucb))
         without = upper_index(-1.0, 0.0, 0.0, rule(ucb=ucb))
-        # U1's approximate variance is .0008 there, where it should be none
+        # U1's approximate variance is .0008 there, not 0
         assert with_bonus == pytest.approx(without, abs=0.1 if ucb == 1 else 1e-12)
 
 

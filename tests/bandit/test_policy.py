@@ -1,4 +1,4 @@
-"""The policy as its users meet it."""
+"""The policy as users call it."""
 
 import pickle
 
@@ -16,6 +16,7 @@ SETTINGS = {
     "linear": {"link": "linear", "noise_variance": 0.3},
     "probit": {"link": "probit", "prior_mean": [0.1, 0.2, 0.3]},
     "thompson": {"exploration": "thompson"},
+    "squarecb": {"exploration": "squarecb"},
     "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
     "adaptive": {"prior_mean": "adaptive", "prior_variance": "adaptive"},
     "growing": {"alpha": np.log1p, "ucb": "U2"},
@@ -39,7 +40,7 @@ def make_log(n=300, n_arms=5, seed=0):
 
 
 def state(policy):
-    """All that later choices depend on."""
+    """State that later choices depend on."""
     return pickle.dumps((policy._beliefs, policy._codes, policy._seed, policy._waiting))
 
 
@@ -66,8 +67,8 @@ def test_a_batch_of_choices_is_one_by_one(policy):
     alone = [other.select(X[k : k + 1], available=available[k : k + 1])[0] for k in range(50)]
     assert together.tolist() == alone
     assert all(arm in pool for arm, pool in zip(together, available, strict=True))
-    # counted: other draws, for what is drawn
-    if policy.exploration in ("thompson", "epsilon_greedy"):
+    # choices are counted, so random ones differ the next time
+    if policy.exploration in ("thompson", "epsilon_greedy", "squarecb"):
         assert (policy.select(X) != policy.select(X)).any()
     else:
         assert (policy.select(X) == policy.select(X)).all()
@@ -78,7 +79,7 @@ def test_choosing_and_scores_agree(policy):
     policy.fit(X, y)
     scores = policy.decision_function(X)
     np.testing.assert_array_equal(policy.predict(X), policy.arms_[scores.argmax(axis=1)])
-    if policy.exploration != "epsilon_greedy":
+    if policy.exploration not in ("epsilon_greedy", "squarecb"):
         expected = policy.arms_[policy.select_scores(X).argmax(axis=1)]
         np.testing.assert_array_equal(policy.select(X), expected)
     reward = policy.predict_reward(X)
@@ -87,7 +88,7 @@ def test_choosing_and_scores_agree(policy):
     np.testing.assert_allclose(likely.sum(axis=1), 1.0)
 
 
-def test_a_boolean_table_of_what_is_available():
+def test_a_boolean_table_of_available_arms():
     X, y = make_log()
     policy = GLMUCBPolicy(random_state=0).fit(X, y)
     rng = np.random.default_rng(1)
@@ -138,12 +139,12 @@ def test_rewards_of_any_kind(dtype):
 def test_actions_alone_count_as_successes():
     X, y = make_log()
     with pytest.warns(UserWarning, match="each action counts as reward 1"):
-        told = GLMUCBPolicy().fit(X, y["action"])
+        learned = GLMUCBPolicy().fit(X, y["action"])
     expected = GLMUCBPolicy().fit(X, y["action"], reward=np.ones(len(y)))
-    np.testing.assert_array_equal(told.coef_, expected.coef_)
+    np.testing.assert_array_equal(learned.coef_, expected.coef_)
 
 
-def test_a_policy_that_knows_nothing_acts_by_its_prior():
+def test_an_unfitted_policy_acts_by_its_prior():
     X, _ = make_log()
     with pytest.raises(NotFittedError, match="knows no arms"):
         GLMUCBPolicy().select(X)
@@ -153,7 +154,7 @@ def test_a_policy_that_knows_nothing_acts_by_its_prior():
     np.testing.assert_array_equal(later, choices)
 
 
-def test_choices_wait_for_the_window_to_pass():
+def test_learning_waits_for_the_window_to_end():
     policy = GLMUCBPolicy(update_every="5min", arms=["a", "b"], random_state=0)
     x = [[1.0]]
 
@@ -177,7 +178,7 @@ def test_choices_wait_for_the_window_to_pass():
         policy.partial_fit(x, event(301))
 
 
-def test_settings_can_change_between_choices():
+def test_parameters_can_change_between_choices():
     X, y = make_log()
     policy = GLMUCBPolicy(random_state=0).fit(X, y)
     explored = policy.select_scores(X)
@@ -187,7 +188,7 @@ def test_settings_can_change_between_choices():
 
 
 def linucb(X, actions, rewards, alpha):
-    """LinUCB with disjoint models, as textbooks have it (Li et al., 2010, Algorithm 1)."""
+    """Textbook LinUCB with disjoint models (Li et al., 2010, Algorithm 1)."""
     d = X.shape[1]
     A = {a: np.eye(d) for a in np.unique(actions)}
     b = {a: np.zeros(d) for a in A}
@@ -205,8 +206,8 @@ def linucb(X, actions, rewards, alpha):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_decides_as_textbook_linucb(seed):
-    """Identical decisions and posteriors; the first few, where arms are equal, aside."""
+def test_it_decides_like_textbook_linucb(seed):
+    """Identical decisions and posteriors, except for ties among the first few."""
     rng = np.random.default_rng(seed)
     n, d, arms = 400, 4, 6
     X, actions = rng.normal(size=(n, d)), rng.integers(arms, size=n)

@@ -1,4 +1,4 @@
-"""The scalar step lifted to weights, forgetting, and the prior of new arms."""
+"""Updates of weights by scalar steps, forgetting, and the prior of new arms."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_a_step_is_equations_8_and_9(full, events):
         assert after == pytest.approx((m + v * g, v - v * v * h))
 
 
-def test_a_weight_is_a_likelihood_to_that_power(events):
+def test_a_weight_is_a_power_of_the_likelihood(events):
     X, r = events
     given = prior()
     twice, weighted = arm(True, given), arm(True, given)
@@ -108,13 +108,13 @@ def test_a_million_updates_leave_it_positive_definite(link):
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_forgetting_discounts_evidence_and_not_the_prior(full, events):
-    """Precision and information: Λ₀ + Σ γ^(n-i) of what each event adds, in the linear model."""
+def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
+    """Precision and information: Λ₀ + Σ γ^(n-i) times each event's information, linear model."""
     X, r = events
     gamma = 0.9
     given = prior(gamma, mean=np.array([0.3, -1.0, 0.0, 2.0]))
     beliefs = arm(full, given)
-    if not full:  # one feature at a time: then the diagonal is all there is
+    if not full:  # one feature at a time: then the posterior is diagonal
         X = np.eye(D)[np.arange(len(X)) % D]
     learn_all(X, r, "linear", beliefs, given)
     weight = gamma ** np.arange(len(X))[::-1] / given.noise_variance
@@ -124,19 +124,19 @@ def test_forgetting_discounts_evidence_and_not_the_prior(full, events):
     np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-12)
 
 
-def test_it_follows_what_drifts():
+def test_forgetting_follows_drift():
     rng = np.random.default_rng(0)
     X = np.ones((4000, 1))
     r = (rng.random(4000) < np.repeat([0.1, 0.6], 2000)).astype(float)
-    told = {"prior_variance": 10.0, "fit_intercept": False}
-    fixed = GLMUCBPolicy(**told).fit(X, np.zeros(4000), reward=r)
-    drifting = GLMUCBPolicy(forgetting=0.98, **told).fit(X, np.zeros(4000), reward=r)
+    parameters = {"prior_variance": 10.0, "fit_intercept": False}
+    fixed = GLMUCBPolicy(**parameters).fit(X, np.zeros(4000), reward=r)
+    drifting = GLMUCBPolicy(forgetting=0.98, **parameters).fit(X, np.zeros(4000), reward=r)
     assert drifting.predict_reward([[1.0]])[0, 0] == pytest.approx(0.6, abs=0.12)
     assert fixed.predict_reward([[1.0]])[0, 0] < 0.5
 
 
 @pytest.mark.parametrize("covariance_kind", ["diagonal", "full"])
-def test_new_arms_start_from_those_that_were_learned(covariance_kind):
+def test_adaptive_priors_start_new_arms_from_the_learned_ones(covariance_kind):
     rng = np.random.default_rng(0)
     n, d, arms = 3000, 2, 5
     X = rng.normal(size=(n, d))
@@ -158,14 +158,14 @@ def test_new_arms_start_from_those_that_were_learned(covariance_kind):
     np.testing.assert_allclose(
         got, np.diag(expected) if covariance_kind == "diagonal" else expected, atol=1e-12
     )
-    # an arm never heard of is judged alike
+    # an unknown arm has the same prior
     assert policy.n_updates_[arms] == 0
     np.testing.assert_array_equal(
         policy.select_proba(X[:5], available=[("new", "newer")] * 5)[:, arms], 0.5
     )
 
 
-def test_one_arm_is_no_sample_to_adapt_to():
+def test_an_adaptive_prior_needs_two_arms():
     policy = GLMUCBPolicy(prior_mean="adaptive", prior_variance="adaptive", arms=["a", "b"])
     policy.fit([[1.0], [2.0]], ["a", "a"], reward=[1, 1])
     assert policy.coef_[1] == 0.0

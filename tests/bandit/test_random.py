@@ -1,4 +1,4 @@
-"""Random numbers by address: distribution, and no trace of the address in them."""
+"""Random numbers by address: their distribution, independent of the address."""
 
 import numpy as np
 from scipy import stats

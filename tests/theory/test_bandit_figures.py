@@ -1,10 +1,10 @@
 """The shape of Figures 1 to 3 of Li et al. (2012), on logs with arms that arrive and retire.
 
-Their log cannot be shipped, so figures are means over eight made ones, each with arms of its own.
-A policy's figure is the expected reward of what replay kept, as a share of what the best arm would
-have given: free of the noise of clicks. Worlds differ a lot, so that much of the paper's order
-holds on average only; what it finds and is not seen here is said. Seeds are fixed; with others,
-every statement holds with two or more standard errors to spare (by 16 worlds).
+Their log cannot be shipped, so figures are means over eight simulated logs, each with its own arms.
+A policy's figure is the expected reward of the events that replay kept, relative to the best arm's,
+which is free of click noise. Worlds differ a lot, so most of the paper's ranking holds only on
+average; findings that are not reproduced are named. Seeds are fixed; with others, every statement
+holds with a margin of at least two standard errors (from 16 worlds).
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def of_world(policies, seed):
 
 @pytest.fixture(scope="module")
 def figures():
-    """(learning, deployment) of each policy, each an array with one figure a world."""
+    """(learning, deployment) of each policy, each an array with one figure per world."""
     by_chance = {"exploration": "epsilon_greedy"}
     start = dict(zip(("prior_mean", "prior_variance"), OPTIMISTIC, strict=True))
     policies = {}
@@ -65,14 +65,14 @@ def figures():
 
 
 def best(figures, name, exploration, bucket=0):
-    """The figures of the amount of exploration that is best over all worlds."""
+    """Figures at the amount of exploration that is best over all worlds."""
     own = [found[bucket] for key, found in figures.items() if key[:2] == (name, exploration)]
     return max(own, key=np.mean)
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])
 def test_models_of_clicks_are_above_the_linear_one(figures, link):
-    """At equal exploration; the linear model comes near, or level, at an alpha of its own."""
+    """At equal exploration; the linear model comes close, or level, at its own best alpha."""
 
     def gain(name, amounts, bucket=0):
         own, linear = (
@@ -97,7 +97,7 @@ def test_bounds_explore_at_less_cost_than_chance(figures, link):
 
 
 def test_deployment_gains_by_exploration(figures):
-    """Though not much by chance where the prior is optimistic: that explores enough."""
+    """Random exploration gains little under an optimistic prior, which explores enough."""
     for link in ("logistic", "probit"):
         low, middle, high = (figures[link, "alpha", alpha][1] for alpha in (0.2, 1.0, 2.0))
         assert middle.mean() > low.mean()
@@ -113,7 +113,7 @@ def test_an_optimistic_start_is_enough(figures, link):
 
 
 def test_an_optimistic_start_is_enough_for_the_linear_model(figures):
-    """Exploring on top of it only costs, and no world is lost."""
+    """Further exploration only costs, and no world fails."""
     greedy = figures["optimistic", "epsilon", 0.0][0]
     for more in (("epsilon", 0.05), ("alpha", 0.2)):
         assert (greedy - figures["optimistic", *more][0]).mean() > 0.003
@@ -121,7 +121,7 @@ def test_an_optimistic_start_is_enough_for_the_linear_model(figures):
 
 
 def test_the_linear_model_fails_without_exploration_or_optimism(figures):
-    """It settles on what is clicked first; how much this loses depends on the world."""
+    """It settles on the arm clicked first; the loss depends on the world."""
     greedy = figures["linear", "epsilon", 0.0][0]
     assert greedy.min() < 0.7
     for better in (best(figures, "linear", "alpha"), figures["logistic", "epsilon", 0.0][0]):
@@ -129,8 +129,8 @@ def test_the_linear_model_fails_without_exploration_or_optimism(figures):
     assert figures["optimistic", "epsilon", 0.0][0].mean() > greedy.mean()
 
 
-def test_every_upper_bound_works_and_u3_wants_a_very_small_alpha(figures):
-    """The paper finds U1 less satisfactory than the others; here it is not."""
+def test_every_upper_bound_works_and_u3_needs_a_very_small_alpha(figures):
+    """The paper finds U1 less satisfactory than the others, which is not reproduced."""
     at = {
         ucb: [figures[ucb, "alpha", alpha][0].mean() for alpha in (0.05, 0.2, 1.0)]
         for ucb in ("U0", "U1", "U2", "U3")
@@ -142,7 +142,7 @@ def test_every_upper_bound_works_and_u3_wants_a_very_small_alpha(figures):
 
 
 def test_means_of_clicks_do_not_matter(figures):
-    """Once alpha lets new arms be tried soon; M2 and M3 always order arms in the same way."""
+    """Provided alpha lets new arms be tried soon; M2 and M3 always rank arms identically."""
     means = [figures[mean, "alpha", 1.0][1] for mean in ("M0", "M1", "M2", "M3")]
     assert np.ptp(means, axis=0).max() < 0.015
     np.testing.assert_array_equal(means[2], means[3])

@@ -12,7 +12,7 @@ import numpy as np
 
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
-from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated_log
+from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
@@ -157,9 +157,7 @@ class _Task:
                     "the probabilities of the logged actions, or pass a fitted policy."
                 )
             given = y[given]
-        evaluated = read_evaluated_log(
-            given, X, y, None, None, None, self.rule, arms=self.arms or ()
-        )
+        evaluated = read_evaluated(given, X, y, None, None, None, self.rule, arms=self.arms or ())
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         model = self.reward_model

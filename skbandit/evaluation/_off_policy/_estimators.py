@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums, WeightedEvents
-from skbandit.evaluation._off_policy._target_policy import read_evaluated_log
+from skbandit.evaluation._off_policy._target_policy import read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import cross_fitted_rewards
 from skbandit.utils._validation import check_level
@@ -180,9 +180,7 @@ def ips(
     >>> ips(wanted, None, log)
     <ips: mean reward 0.2528 ± 0.018, 1.34 x the log's; 1,000 events count as 731>
     """
-    evaluated = read_evaluated_log(
-        policy_or_probabilities, X, y, available, reward, propensity, rule
-    )
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
     return _estimate("ips", evaluated.events())
 
 
@@ -250,9 +248,7 @@ def snips(
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
     <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
     """
-    evaluated = read_evaluated_log(
-        policy_or_probabilities, X, y, available, reward, propensity, rule
-    )
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
     return _estimate("snips", evaluated.events())
 
 
@@ -333,9 +329,7 @@ def doubly_robust(
     >>> doubly_robust(always_1, X, log, random_state=0)
     <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
     """
-    evaluated = read_evaluated_log(
-        policy_or_probabilities, X, y, available, reward, propensity, rule
-    )
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
     log, of_arms = evaluated.log, evaluated.of_arms
     if X is None:
         raise ValueError("X is None: the reward model needs contexts.")

@@ -60,7 +60,7 @@ class EvaluatedLog:
         )
 
 
-def read_evaluated_log(
+def read_evaluated(
     given: Any,
     X: Any,
     y: Any,
