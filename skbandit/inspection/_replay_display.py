@@ -232,7 +232,7 @@ def _read_curves(curves: Any) -> pd.DataFrame:
     return curves.assign(**named)
 
 
-def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
+def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataFrame:
     """Mean rewards of a result at increasing horizons, for both buckets."""
     if not isinstance(result, ReplayResult):
         raise TypeError(
@@ -250,7 +250,7 @@ def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
         then = result.at(horizon)
         buckets = (then,) if then.bucket == "deployment" else (then, then.deployment)
         for own in filter(None, buckets):
-            low, high = own.interval(level) if known else (np.nan, np.nan)
+            low, high = own.interval(confidence_level) if known else (np.nan, np.nan)
             rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
     columns = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
     return pd.DataFrame(rows, columns=columns)
