@@ -10,8 +10,7 @@ from skbandit.bandit._delayed import Events, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule, replay_rows
 from skbandit.bandit._posterior import with_arms
 from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._replay_request import ReplayRequest
+from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
 
 
 class Replayed(NamedTuple):

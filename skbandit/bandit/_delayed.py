@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbandit.logs._log import check_in_order
+from skbandit.logs import check_in_order
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.bandit._delayed import Events, join, windows_of
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
 from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._log import as_actions, column_names, read_log, read_times
+from skbandit.logs import (
+    Codes,
+    as_actions,
+    code_labels,
+    column_names,
+    label_array,
+    read_log,
+    read_times,
+)
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import check_row_weights, check_squares

@@ -16,8 +16,7 @@ from skbandit.bandit._delayed import join, windows_of
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
-from skbandit.logs._arms import label_array, read_pools
-from skbandit.logs._replay_request import ReplayRequest
+from skbandit.logs import ReplayRequest, label_array, read_pools
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 

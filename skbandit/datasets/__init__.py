@@ -1,4 +1,4 @@
-"""Data sets: found in a local folder or downloaded once, always checked by hash; or made."""
+"""Datasets: fetched and checked by hash, read from log files, or generated."""
 
 from skbandit.datasets._adult import fetch_a9a, fetch_adult
 from skbandit.datasets._bandit_log import make_bandit_log

@@ -67,7 +67,7 @@ _NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "h
 _TARGET = "income"
 
 _N_FEATURES = 123
-# Counted from 0; features 72 and 73 in LIBSVM's counting from 1.
+# Zero-based; features 72 and 73 in LIBSVM's one-based numbering.
 _FEMALE, _MALE = 71, 72
 
 _ADULT_DESCR = """\
@@ -96,8 +96,8 @@ def fetch_adult(
 ) -> Bunch | tuple[Any, Any]:
     """Load the Adult census data (classification, 14 mixed features).
 
-    The files are taken from a local folder or downloaded once, and checked by hash. The training
-    and the test table have the same dtypes: a categorical column knows the levels of both files.
+    The files are read from a local folder or downloaded once, and checked by hash. The training
+    and test tables have the same dtypes: categorical columns have the levels of both files.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def fetch_adult(
         The publisher's training rows (32,561), test rows (16,281), or the former followed by the
         latter.
     data_home : path-like, default=None
-        The folder to look in and to download to; the files are in its subfolder ``adult``, as
-        published or packed with gzip. If None, the folder named by the environment variable
+        The folder to search and to download to; the files are in its subfolder ``adult``, as
+        published or compressed with gzip. If None, the folder named by the environment variable
         ``SKBANDIT_DATA`` is searched, then ``skbandit`` inside scikit-learn's data home, which
         also receives downloads.
     download_if_missing : bool, default=True
@@ -114,14 +114,14 @@ def fetch_adult(
     return_X_y : bool, default=False
         Whether to return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=True
-        Whether data and target are pandas objects; if False, they are arrays of objects.
+        Whether data and target are pandas objects; if False, they are object arrays.
 
     Returns
     -------
     Bunch or tuple
         A Bunch with
 
-        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' in the file is missing.
+        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' is read as missing.
         - ``target``: Series of ``"<=50K"`` and ``">50K"``, named ``income``.
         - ``frame``: DataFrame of both (None unless `as_frame`).
         - ``feature_names``, ``target_names``, ``DESCR``.
@@ -134,7 +134,7 @@ def fetch_adult(
 
     Examples
     --------
-    Without the files and without leave to download, the error says what to do:
+    If the files are missing and downloads are off, the error names the cure:
 
     >>> from skbandit.datasets import fetch_adult
     >>> fetch_adult(data_home="no-such-folder", download_if_missing=False)
@@ -142,13 +142,13 @@ def fetch_adult(
         ...
     OSError: adult.data was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
 
-    With them (not run here: it would need the network):
+    With the files (not run here, as it needs the network):
 
     >>> adult = fetch_adult()  # doctest: +SKIP
     >>> adult.data["sex"].value_counts()  # doctest: +SKIP
     """
     parts = _parts(subset)
-    # Both files are always read: each alone misses a level or two of some column.
+    # Read both files: each alone lacks some levels of a categorical column.
     tables = {
         part: _parse_adult(
             load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
@@ -184,14 +184,14 @@ def fetch_a9a(
 ) -> Bunch | tuple[csr_matrix, np.ndarray]:
     """Load a9a, LIBSVM's binary encoding of Adult (classification, 123 sparse features).
 
-    The people, and their order, are those of `fetch_adult`.
+    The same people as in `fetch_adult`, in the same order.
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
         The training rows (32,561), the test rows (16,281), or the former followed by the latter.
     data_home : path-like, default=None
-        The folder to look in and to download to, see `fetch_adult`.
+        The folder to search and to download to; see `fetch_adult`.
     download_if_missing : bool, default=True
         Whether to download files that are not found; if False, a missing file is an ``OSError``.
     return_X_y : bool, default=False
@@ -211,11 +211,11 @@ def fetch_a9a(
 
     See Also
     --------
-    fetch_adult : The same people in a table of numbers and categories.
+    fetch_adult : The same people as a table of numbers and categories.
 
     Examples
     --------
-    Without the files and without leave to download, the error says what to do:
+    If the files are missing and downloads are off, the error names the cure:
 
     >>> from skbandit.datasets import fetch_a9a
     >>> fetch_a9a(data_home="no-such-folder", download_if_missing=False)
@@ -243,7 +243,7 @@ def fetch_a9a(
 
 
 def _parts(subset: str) -> list[str]:
-    """Translate `subset` into the files it is made of."""
+    """Names of the files that make up a subset."""
     if subset == "all":
         return list(_ADULT)
     if subset in _ADULT:
@@ -252,11 +252,11 @@ def _parts(subset: str) -> list[str]:
 
 
 def _parse_adult(content: bytes) -> pd.DataFrame:
-    r"""Read the publisher's text.
+    r"""Parse the published text.
 
     Examples
     --------
-    The test file opens with a remark and ends its labels in a dot:
+    The test file starts with a comment, and its labels end in a dot:
 
     >>> line = b"25, ?, 226802, 11th, 7, Divorced, ?, Husband, Black, Male, 0, 0, 40, ?, >50K."
     >>> frame = _parse_adult(b"|1x3 Cross validator\n" + line + b"\n\n")
@@ -277,7 +277,7 @@ def _parse_adult(content: bytes) -> pd.DataFrame:
 
 
 def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
-    r"""Read LIBSVM's text.
+    r"""Parse LIBSVM's text.
 
     Examples
     --------
@@ -286,14 +286,14 @@ def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
     ((2, 123), array([ 2, 72, 71], dtype=int32), array([-1,  1]))
     """
     X, y = load_svmlight_file(BytesIO(content), n_features=_N_FEATURES, dtype=np.float64)
-    # The test file writes a zero out, to tell readers how many features there are.
+    # The test file stores one zero explicitly, to declare the number of features.
     X.eliminate_zeros()
     X.sort_indices()
-    # The loader's int64 indices are refused by scikit-learn's liblinear estimators.
+    # scikit-learn's liblinear estimators reject the loader's int64 indices.
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, y.astype(np.int64)
 
 
 def _is_set(X: csr_matrix, column: int) -> np.ndarray:
-    """Read a binary column as booleans."""
+    """A binary column as booleans."""
     return X[:, [column]].toarray().ravel() > 0

@@ -1,4 +1,4 @@
-"""Logs of decisions with a known truth: contexts, arms that come and go, rewards."""
+"""Generated logs of decisions with known expected rewards; arms may come and go."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sklearn.utils import Bunch, check_random_state
 
 __all__ = ["make_bandit_log"]
 
-# Events whose probabilities are held at a time.
-_CHUNK = 16_384
+# Number of events whose probabilities are held in memory at once.
+_BLOCK_SIZE = 16_384
 
 _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": expit,
@@ -41,7 +41,7 @@ def make_bandit_log(
     duration: float = 86_400.0,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Make a log of decisions and rewards whose truth is known.
+    """Make a log of decisions and rewards with known expected rewards.
 
     Contexts x are standard normal. Arm a has the linear predictor ``eta = intercept[a] +
     x @ coef[a]``, and its reward is 1 with probability ``expit(eta)`` (logistic) or
@@ -50,37 +50,37 @@ def make_bandit_log(
     Parameters
     ----------
     n_events : int, default=10_000
-        How many decisions are logged.
+        Number of logged decisions.
     n_arms : int, default=20
-        How many arms there are in all, named 0, 1, ... in order of arrival.
+        Total number of arms, labelled 0, 1, ... in order of arrival.
     n_features : int, default=6
-        Length of a context; the constant is not among the features.
+        Number of features, without a constant.
     n_available : int, default=None
-        How many arms can be chosen at any time: each that arrives takes the place of one that
-        retires, for good. None is all of them, all the time.
+        Number of arms available at any time: each arriving arm replaces one, which retires for
+        good. None is all arms, all the time.
     lifetime : {"equal", "random"}, default="equal"
-        Arms are replaced at equal intervals and the oldest goes, so that all stay equally long
-        but those that are there at the first or last event; or they are replaced at random
-        times and any may go, so that lifetimes are nearly exponential.
+        "equal" replaces the oldest arm at equal intervals, so that all lifetimes are equal except
+        those of arms present at the first or last event. "random" replaces a random arm at random
+        times, so that lifetimes are nearly exponential.
     link : {"logistic", "probit", "linear"}, default="logistic"
-        The model of rewards.
+        The reward model.
     base_rate : float, default=0.05
-        Mean reward over arms and contexts, each arm counting the same.
+        Mean reward over arms and contexts, with equal weight per arm.
     arm_effect, context_effect : float, default=0.5, 1.0
-        Standard deviations, on the scale of ``eta``, of what depends on the arm alone, and of
-        what depends on the context; weights are drawn for each arm independently.
+        Standard deviations, on the scale of ``eta``, of the part that depends on the arm only and
+        of the part that depends on the context; weights are drawn per arm, independently.
     noise : float, default=1.0
-        Standard deviation of a reward around its mean, where the link is linear.
+        Standard deviation of a reward around its mean, for the linear link.
     logging : {"uniform", "softmax"} or callable, default="uniform"
-        How actions were chosen: each available arm with the same probability, or with one
-        proportional to ``exp(eta / temperature)``; or ``logging(X, available=available)``
-        gives the probabilities as an array of shape (n_events, n_arms), zero where an arm is
-        not available, `X` and `available` being those returned: the `select_proba` of a fitted
-        policy that has ``arms=range(n_arms)`` does.
+        The logging policy: available arms are equally probable, or have probabilities
+        proportional to ``exp(eta / temperature)``. A callable ``logging(X, available=available)``
+        returns the probabilities as an array of shape (n_events, n_arms), zero for unavailable
+        arms; `X` and `available` are those of the returned Bunch. An example is `select_proba` of
+        a fitted policy with ``arms=range(n_arms)``.
     temperature : float, default=1.0
-        The higher, the closer is softmax to uniform.
+        The higher, the closer softmax is to uniform.
     duration : float, default=86_400.0
-        Seconds over which the events are spread, at random.
+        Length of the log in seconds; timestamps are uniform at random.
     random_state : int, RandomState instance or None, default=None
         Seed for reproducible logs.
 
@@ -92,11 +92,11 @@ def make_bandit_log(
         - ``X``: DataFrame of contexts, columns ``x0``, ``x1``, ...
         - ``y``: DataFrame, in order of time: ``action``, ``reward``, ``propensity`` (the
           probability with which the action was chosen), ``timestamp`` (seconds from the
-          start) and, with `n_available`, ``available``, a tuple of arms a row. Events with
+          start) and, with `n_available`, ``available``, one tuple of arms per row. Events with
           equal sets share one tuple.
         - ``available``: that column; None without `n_available`.
-        - ``expected_reward``: array of shape (n_events, n_arms), nan where an arm is not
-          available.
+        - ``expected_reward``: array of shape (n_events, n_arms), nan for unavailable
+          arms.
         - ``coef``: array of shape (n_arms, n_features); ``intercept``: of shape (n_arms,).
         - ``arms``: array of the arms.
 
@@ -109,7 +109,7 @@ def make_bandit_log(
     0       1       0    0.333333  (0, 1, 2)
     1       0       0    0.333333  (0, 1, 2)
 
-    What an arm drawn at random earns, and what the best one would:
+    The mean reward of random arms, and that of the best arms:
 
     >>> import numpy as np
     >>> print(f"{log.y['reward'].mean():.3f}")
@@ -140,23 +140,23 @@ def make_bandit_log(
         sets[:] = [tuple(pool.tolist()) for _, pool in stages]
         lengths = [rows.stop - rows.start for rows, _ in stages]
         available = pd.Series(np.repeat(sets, lengths), name="available")
-    given = None
+    logging_probability = None
     if callable(logging):
-        given = np.asarray(logging(frame, available=available))
-        if given.shape != (n_events, n_arms):
+        logging_probability = np.asarray(logging(frame, available=available))
+        if logging_probability.shape != (n_events, n_arms):
             raise ValueError(
-                f"logging returned an array of shape {given.shape}, expected "
+                f"logging returned an array of shape {logging_probability.shape}, expected "
                 f"{(n_events, n_arms)}: the probability of every arm in every event."
             )
 
     expected = np.full((n_events, n_arms), np.nan)
     action = np.empty(n_events, dtype=np.int64)
     propensity = np.empty(n_events)
-    for rows, pool in _chunks(stages):
+    for rows, pool in _blocks(stages):
         eta = X[rows] @ coef[pool].T + intercept[pool]
         expected[rows, pool] = mean(eta)
-        if given is not None:
-            probability = given[rows][:, pool]
+        if logging_probability is not None:
+            probability = logging_probability[rows][:, pool]
             _check_probabilities(probability, rows.start, pool)
         elif logging == "softmax":
             probability = softmax(eta / temperature, axis=1)
@@ -190,8 +190,8 @@ def make_bandit_log(
 def _shift(
     mean: Callable[[np.ndarray], np.ndarray], own: np.ndarray, sd: np.ndarray, base_rate: float
 ) -> float:
-    """What to add to the arms' intercepts for the mean over arms and contexts to be as asked."""
-    # x @ coef[a] is normal with standard deviation |coef[a]|: Gauss-Hermite is near exact.
+    """Shift of the arms' intercepts that makes the mean reward equal `base_rate`."""
+    # x @ coef[a] is normal with standard deviation |coef[a]|: Gauss-Hermite is nearly exact.
     nodes, weights = np.polynomial.hermite_e.hermegauss(64)
     eta = own[:, None] + sd[:, None] * nodes
     weights = weights / weights.sum() / len(own)
@@ -211,7 +211,7 @@ def _stages(
     lifetime: str,
     rng: np.random.RandomState,
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """The events between two replacements, and the arms that are there, ascending."""
+    """The events between two replacements, and their available arms, ascending."""
     n_replaced = n_arms - n_available
     if lifetime == "equal":
         times = duration * np.arange(1, n_replaced + 1) / (n_replaced + 1)
@@ -227,17 +227,17 @@ def _stages(
         yield slice(int(start), int(stop)), pool
 
 
-def _chunks(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
-    """The same, in pieces of bounded length."""
+def _blocks(stages: list[tuple[slice, np.ndarray]]) -> Iterator[tuple[slice, np.ndarray]]:
+    """Stages divided into blocks of bounded length."""
     for rows, pool in stages:
-        for start in range(rows.start, rows.stop, _CHUNK):
-            yield slice(start, min(start + _CHUNK, rows.stop)), pool
+        for start in range(rows.start, rows.stop, _BLOCK_SIZE):
+            yield slice(start, min(start + _BLOCK_SIZE, rows.stop)), pool
 
 
 def _draw(probability: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """One column for every row, never one of probability 0."""
+    """One column per row, never one of probability 0."""
     bounds = np.cumsum(probability, axis=1)
-    # times the sum, which is 1 but for rounding
+    # the sum is 1 up to rounding
     uniform = rng.uniform(size=len(bounds)) * bounds[:, -1]
     return (uniform[:, None] >= bounds[:, :-1]).sum(axis=1)
 
@@ -251,7 +251,7 @@ def _check(
     link: str,
     base_rate: float,
 ) -> None:
-    """Refuse what makes no log."""
+    """Validate the options."""
     for name, number in (("n_events", n_events), ("n_arms", n_arms), ("n_features", n_features)):
         if number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}.")
@@ -262,11 +262,11 @@ def _check(
     if link not in _MEANS:
         raise ValueError(f"link must be one of {', '.join(map(repr, _MEANS))}, got {link!r}.")
     if link != "linear" and not 0 < base_rate < 1:
-        raise ValueError(f"base_rate must be between 0 and 1 where rewards are, got {base_rate}.")
+        raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
 
 
 def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:
-    """Require the distribution of a choice among the available arms in every row."""
+    """Require a probability distribution over the available arms per row."""
     wrong = (probability < 0).any(axis=1) | ~(np.abs(probability.sum(axis=1) - 1) < 1e-6)
     if wrong.any():
         row = int(np.argmax(wrong))

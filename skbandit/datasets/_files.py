@@ -1,4 +1,4 @@
-"""Find a data file in a local folder, else download it once; trust neither without its hash."""
+"""Load published data files from a local folder, or download them once; check their hash."""
 
 import gzip
 import hashlib
@@ -20,13 +20,13 @@ class DataFile:
     Parameters
     ----------
     folder : str
-        Name of the folder it lives in, below the data home.
+        Subfolder of the data home.
     name : str
-        Its name; locally it may also be stored as ``name + ".gz"``.
+        File name; the local file may also be ``name + ".gz"``.
     url : str
-        Where its publisher serves it.
+        The publisher's address.
     sha256 : str
-        Checksum of the unpacked content.
+        Checksum of the uncompressed content.
     """
 
     folder: str
@@ -41,30 +41,30 @@ def load_bytes(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> bytes:
-    """Return the unpacked content of a file.
+    """Return the uncompressed content of a file.
 
-    The file is looked for in `data_home`, or, when that is None, in the folder named by the
-    environment variable ``SKBANDIT_DATA`` and then in scikit-learn's data home. A download goes to
-    the last folder searched, where the next call finds it.
+    The file is searched in `data_home`; if that is None, in the folder named by the environment
+    variable ``SKBANDIT_DATA``, then in scikit-learn's data home. Downloads go to the last folder
+    searched.
 
     Parameters
     ----------
     file : DataFile
         The file.
     data_home : path-like, default=None
-        The only folder to look in and to download to.
+        The only folder to search and to download to.
     download_if_missing : bool, default=True
-        Whether to download a file that no folder holds.
+        Whether to download a file that is in none of the folders.
 
     Returns
     -------
     bytes
-        The content, its hash checked.
+        The content; its hash was checked.
 
     Raises
     ------
     OSError
-        If the file is missing and is not, or cannot be, downloaded, or if its hash is wrong.
+        If the file is missing and cannot (or must not) be downloaded, or its hash is wrong.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def load_bytes(
 
     missing = f"{file.name} was not found in {' or '.join(map(str, folders))}"
     by_hand = (
-        f"put the file, as served by {file.url} or packed as {file.name}.gz, into a folder "
-        f"{file.folder!r} inside the folder given as data_home or named by the environment "
-        "variable SKBANDIT_DATA."
+        f"put the file, as served by {file.url} or compressed as {file.name}.gz, into a subfolder "
+        f"{file.folder!r} of the folder passed as data_home or named by the environment variable "
+        "SKBANDIT_DATA."
     )
     if not download_if_missing:
         raise OSError(f"{missing}. Pass download_if_missing=True, or {by_hand}")
@@ -99,17 +99,17 @@ def load_bytes(
 
 
 def _homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """List the folders to search; the last is the one to download to."""
+    """The folders to search; the last one receives downloads."""
     if data_home is not None:
         return [Path(data_home).expanduser()]
-    # The named folder may be shared and read-only, so downloads never go there.
+    # The folder of the environment variable may be shared and read-only: never download there.
     named = os.environ.get("SKBANDIT_DATA")
     cache = Path(get_data_home()) / "skbandit"
     return [Path(named).expanduser(), cache] if named else [cache]
 
 
 def _read_checked(path: Path, sha256: str) -> bytes:
-    """Read a file, unpack it if its name says so, and compare its hash."""
+    """Read a file, decompress it if its name ends in .gz, and check its hash."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         try:
@@ -119,7 +119,8 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise OSError(
-            f"{path} is not the published file: the sha256 of its unpacked content is {found}, "
+            f"{path} is not the published file: the sha256 of its uncompressed content is "
+            f"{found}, "
             f"expected {sha256}. Remove or replace it."
         )
     return content

@@ -1,4 +1,4 @@
-"""The Open Bandit data: what a fashion shop recommended at random, or by Thompson sampling."""
+"""The Open Bandit data: recommendations of a fashion shop, uniform or by Thompson sampling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skbandit.datasets._files import DataFile, load_bytes
 
 __all__ = ["fetch_open_bandit"]
 
-# The state of the repository in which both samples were published, as they never change there.
+# The commit of the repository that published both samples, so that they never change.
 _ZR_OBP = (
     "https://raw.githubusercontent.com/st-tech/zr-obp/"
     "12eb4f1738b8220498f9faed5ff6a4ffe5f4c626/obp/dataset/obd/"
@@ -22,7 +22,7 @@ _ZR_OBP = (
 
 
 def _file(logging: str, name: str, sha256: str) -> DataFile:
-    """A file of the men's campaign; locally it lies beside the other of the same log."""
+    """A file of the men's campaign; both files of a log share a local folder."""
     return DataFile(f"open_bandit/{logging}", name, f"{_ZR_OBP}{logging}/men/{name}", sha256)
 
 
@@ -72,20 +72,20 @@ def fetch_open_bandit(
 ) -> Bunch | tuple[pd.DataFrame, pd.DataFrame]:
     """Load the Open Bandit sample (a log of 10,000 recommendations, 34 items).
 
-    The files are taken from a local folder or downloaded once, and checked by hash. The columns
-    of X are the same for both logs, so that a policy trained on one can be judged on the other.
+    The files are read from a local folder or downloaded once, and checked by hash. The columns of
+    X are the same for both logs, so that a policy trained on one can be evaluated on the other.
 
     Parameters
     ----------
     logging : {"random", "bts"}, default="random"
-        How the items were chosen: uniformly, or by Bernoulli Thompson sampling, whose
-        propensities go down to 1.65e-4.
+        The logging policy: uniform, or Bernoulli Thompson sampling with propensities as small as
+        1.65e-4.
     campaign : {"men"}, default="men"
-        Part of the shop; the sample of the men's is offered.
+        Part of the shop; only the men's sample is available.
     data_home : path-like, default=None
-        The folder to look in and to download to; the files are ``men.csv`` and
+        The folder to search and to download to; the files are ``men.csv`` and
         ``item_context.csv`` in its subfolders ``open_bandit/random`` and ``open_bandit/bts``,
-        as published or packed with gzip. If None, the folder named by the environment variable
+        as published or compressed with gzip. If None, the folder named by the environment variable
         ``SKBANDIT_DATA`` is searched, then ``skbandit`` inside scikit-learn's data home, which
         also receives downloads.
     download_if_missing : bool, default=True
@@ -96,27 +96,27 @@ def fetch_open_bandit(
     Returns
     -------
     Bunch or tuple
-        A Bunch with, a row an event in order of time,
+        A Bunch with, one row per event in order of time,
 
-        - ``X``: DataFrame of 26 zeros and ones, the four categories that describe a user.
-          Columns such as ``user_feature_0_cef3390e`` name the category and the level, which
-          the publisher hashed.
+        - ``X``: DataFrame of 26 zeros and ones, the one-hot encoded four categories of a user.
+          Columns such as ``user_feature_0_cef3390e`` name the category and its level, hashed by
+          the publisher.
         - ``y``: DataFrame with ``action`` (the item), ``reward`` (1 if clicked),
           ``propensity``, ``timestamp`` and ``available``, a tuple of all items.
         - ``available``: that column.
-        - ``position``: Series of 1, 2, 3, where the item was shown.
-        - ``affinity``: DataFrame of the user's affinity to each item (one column an item);
+        - ``position``: Series of 1, 2, 3, the position of the item.
+        - ``affinity``: DataFrame of the user's affinity to each item (one column per item);
           nearly all are 0.
-        - ``item_context``: DataFrame, one row an item: one number and three categories. Their
+        - ``item_context``: DataFrame, one row per item: one number and three categories, whose
           levels are hashed differently in the two logs.
-        - ``users``: DataFrame of the four categories before they were encoded.
+        - ``users``: DataFrame of the four categories before encoding.
         - ``DESCR``.
 
         With `return_X_y`, the tuple ``(X, y)``.
 
     Examples
     --------
-    Without the files and without leave to download, the error says what to do:
+    If the files are missing and downloads are off, the error names the cure:
 
     >>> from skbandit.datasets import fetch_open_bandit
     >>> fetch_open_bandit(data_home="no-such-folder", download_if_missing=False)
@@ -124,7 +124,7 @@ def fetch_open_bandit(
         ...
     OSError: men.csv was not found in no-such-folder/open_bandit/random. Pass ...
 
-    With them (not run here: it would need the network):
+    With the files (not run here, as it needs the network):
 
     >>> log = fetch_open_bandit("bts")  # doctest: +SKIP
     >>> log.y.groupby("action")["reward"].mean()  # doctest: +SKIP
@@ -132,13 +132,13 @@ def fetch_open_bandit(
     if logging not in _LOGS:
         raise ValueError(f"logging must be 'random' or 'bts', got {logging!r}.")
     if campaign != "men":
-        raise ValueError(f"campaign must be 'men', the sample that is offered, got {campaign!r}.")
+        raise ValueError(f"campaign must be 'men', the only sample available, got {campaign!r}.")
 
     def load(file: DataFile) -> pd.DataFrame:
         content = load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
         return pd.read_csv(BytesIO(content), index_col=0)
 
-    # Both logs are always read: each alone may miss a level of some category.
+    # Read both logs: each alone may lack some levels of a category.
     tables = pd.concat({name: load(file) for name, file in _LOGS.items()})
     encoded = pd.concat(
         [
@@ -164,7 +164,7 @@ def fetch_open_bandit(
 
 
 def _read_events(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Decisions and what came of them; affinities, one column an item."""
+    """The log, and the affinities with one column per item."""
     affinity = table.filter(like=_AFFINITY)
     affinity.columns = [int(name.removeprefix(_AFFINITY)) for name in affinity.columns]
     available: Any = np.empty(len(table), dtype=object)

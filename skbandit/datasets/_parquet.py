@@ -1,4 +1,4 @@
-"""Logs in Parquet files: a stream of blocks, read by pyarrow."""
+"""Read logs in Parquet files as blocks, with pyarrow."""
 
 from __future__ import annotations
 
@@ -26,50 +26,50 @@ def read_parquet_log(
     features: Iterable[str],
     *,
     names: Mapping[str, str] | None = None,
-    chunk_size: int = 100_000,
+    block_size: int = 100_000,
 ) -> Iterator[Bunch]:
-    """Read a log of decisions from Parquet files, a chunk of events at a time.
+    """Read a log of decisions from Parquet files, one block of events at a time.
 
     Parameters
     ----------
     source : path, list of paths, or pyarrow Dataset
-        A file, a folder of files (read in the order of their names) or files in the order
-        given, on disk or at whatever address pyarrow reads. Of a Dataset, as made by
-        ``pyarrow.dataset.dataset(...).filter(...)``, the events that it selects.
+        A file, a folder of files (read in the order of their names), or files in the given
+        order, on disk or at any address that pyarrow reads. A Dataset may be filtered, as by
+        ``pyarrow.dataset.dataset(...).filter(...)``.
     features : iterable of str
-        Columns that are contexts; there may be none.
+        Columns that are contexts; may be empty.
     names : dict of str, default=None
-        Columns of the files that are called otherwise: ``{"action": "item_id"}``.
-    chunk_size : int, default=100_000
-        Events in a chunk. The last chunk of a file's row group may have fewer.
+        Column names in the files, if different: ``{"action": "item_id"}``.
+    block_size : int, default=100_000
+        Number of events per block. The last block of a row group may have fewer.
 
     Yields
     ------
     Bunch
-        With, a row an event,
+        With, one row per event,
 
         - ``X``: DataFrame of the features.
-        - ``y``: DataFrame of ``action``, ``reward``, and of ``propensity``, ``timestamp`` and
-          ``available`` those that the files have; ``available`` holds tuples of labels.
+        - ``y``: DataFrame of ``action``, ``reward`` and, if present, ``propensity``,
+          ``timestamp`` and ``available``, which holds tuples of labels.
 
     Raises
     ------
     ValueError
-        If a column is missing, in any file, or if what a file says cannot be read.
+        If a column is missing in any file, or the content of a file cannot be read.
     OSError
-        If a file is not there, is damaged or is no Parquet file.
+        If a file is missing, damaged or not a Parquet file.
     ImportError
         If pyarrow is not installed.
 
     See Also
     --------
-    skbandit.evaluation.replay_blocks : For policies that learn.
-    skbandit.evaluation.off_policy_blocks : For policies that do not.
+    skbandit.evaluation.replay_blocks : Evaluates policies that learn.
+    skbandit.evaluation.off_policy_blocks : Evaluates policies that do not learn.
 
     Notes
     -----
-    Other columns are not read. Memory is needed for a few chunks and for the row group that
-    they are in: write files with row groups of at most some millions of events.
+    Other columns are not read. Memory is needed for a few blocks and their row group: write files
+    with row groups of at most a few million events.
 
     Examples
     --------
@@ -81,42 +81,61 @@ def read_parquet_log(
     >>> with TemporaryDirectory() as folder:
     ...     pd.concat([log.X, log.y], axis=1).to_parquet(Path(folder, "monday.parquet"))
     ...     sizes = [
-    ...         len(block.y) for block in read_parquet_log(folder, log.X.columns, chunk_size=1000)
+    ...         len(block.y) for block in read_parquet_log(folder, log.X.columns, block_size=1000)
     ...     ]
     >>> sizes
     [1000, 1000, 500]
     """
-    if not (isinstance(chunk_size, Integral) and 1 <= chunk_size < 2**31):
-        raise ValueError(f"chunk_size must be an integer of at least 1, got {chunk_size!r}.")
+    if not (isinstance(block_size, Integral) and 1 <= block_size < 2**31):
+        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
+    features = _read_features(features)
+    renamed = _read_names(names)
+    columns = {name: renamed.get(name, name) for name in _LOG}
+    dataset = _open(source)
+    _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
+    present = {name: column for name, column in columns.items() if column in dataset.schema.names}
+    # a Dataset may omit or add columns on purpose
+    shared = set() if dataset is source else {*features, *columns.values()}
+    return _read(dataset, features, present, int(block_size), shared)
+
+
+def _read_features(features: Any) -> list[str]:
+    """Distinct column names."""
     features = as_labels(features, "features")
     for name, times in Counter(features).items():
         if times > 1:
-            raise ValueError(f"features names column {name!r} twice.")
+            raise ValueError(f"features contains column {name!r} twice.")
+    return features
+
+
+def _read_names(names: Any) -> dict[str, str]:
+    """Column names of the files by their names in a log, if they differ."""
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
-    own = dict(names or {})
-    unknown = [name for name in own if name not in _LOG]
+    renamed = dict(names or {})
+    unknown = [name for name in renamed if name not in _LOG]
     if unknown:
-        raise ValueError(f"names has {unknown[0]!r}, expected some of {_LOG}.")
-    columns = {name: own.get(name, name) for name in _LOG}
-    dataset = _open(source)
+        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_LOG}.")
+    return renamed
+
+
+def _check_columns(
+    schema: Any, features: list[str], columns: dict[str, str], named: list[str]
+) -> None:
+    """Require each feature, action, reward and `named` column once, and lists in available."""
     with _in_pyarrow("the column names of source"):
-        found = Counter(dataset.schema.names)
-    needed = [*features, columns["action"], columns["reward"], *as_labels(own.values(), "names")]
-    for name in (*needed, *columns.values()):
-        if found[name] > 1:  # as there may be in a Dataset
-            raise ValueError(f"two columns are called {name!r}, among {dataset.schema.names}.")
-        if name in needed and not found[name]:
-            raise ValueError(f"no column {name!r}: there are {dataset.schema.names}.")
-    _check_lists(dataset.schema, columns["available"])
-    there = {name: column for name, column in columns.items() if found[column]}
-    # a Dataset may leave out or add columns on purpose
-    shared = set() if dataset is source else {*features, *columns.values()}
-    return _read(dataset, features, there, int(chunk_size), shared)
+        found = Counter(schema.names)
+    required = [*features, columns["action"], columns["reward"], *named]
+    for name in (*required, *columns.values()):
+        if found[name] > 1:  # possible in a Dataset
+            raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
+        if name in required and not found[name]:
+            raise ValueError(f"no column {name!r} among {schema.names}.")
+    _check_lists(schema, columns["available"])
 
 
 def _open(source: Any) -> Any:
-    """The files as pyarrow knows them."""
+    """The files as a pyarrow Dataset."""
     datasets = import_optional("pyarrow.dataset", "read_parquet_log")
     if isinstance(source, datasets.Dataset):
         return source
@@ -128,7 +147,7 @@ def _open(source: Any) -> Any:
             f"source must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
         ) from error
     if not files or "" in files:
-        raise ValueError("source names no file.")
+        raise ValueError("source contains no file name.")
     with _in_pyarrow("source"):
         dataset = datasets.dataset(files[0] if alone else files, format="parquet")
     if not dataset.files:
@@ -138,20 +157,20 @@ def _open(source: Any) -> Any:
 
 @contextmanager
 def _in_pyarrow(place: str) -> Iterator[None]:
-    """Let what pyarrow finds wrong with files be told of a place."""
+    """Turn pyarrow's errors into ones that name the place in the files."""
     lib = import_optional("pyarrow.lib", "read_parquet_log")
     try:
         yield
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{place}: there is no file {error}.") from error
+        raise FileNotFoundError(f"{place}: no such file: {error}.") from error
     except OSError as error:
-        raise OSError(f"{place}: cannot be read, is it damaged? {error}") from error
+        raise OSError(f"{place}: cannot be read; is it damaged? {error}") from error
     except (lib.ArrowException, UnicodeDecodeError) as error:
         raise ValueError(f"{place}: cannot be read: {error}") from error
 
 
 def _check_lists(schema: Any, name: str) -> None:
-    """Require that what is available is lists of labels, if there is such a column."""
+    """Require lists of labels in the column available, if present."""
     if name not in schema.names:
         return
     types = import_optional("pyarrow.types", "read_parquet_log")
@@ -165,20 +184,20 @@ def _read(
     dataset: Any,
     features: list[str],
     columns: dict[str, str],
-    chunk_size: int,
+    block_size: int,
     shared: set[str],
 ) -> Iterator[Bunch]:
-    """The chunks; a function of its own, so that wrong arguments are refused at the call."""
+    """Yield the blocks; a separate generator, so that arguments are checked at the call."""
     scanned = dataset.scanner(
         columns=[*dict.fromkeys([*features, *columns.values()])],
-        batch_size=chunk_size,
+        batch_size=block_size,
         batch_readahead=1,
         fragment_readahead=1,
     ).scan_batches()
     files = getattr(dataset, "files", [])
     file, n_events = files[0] if files else "the dataset", 0
     while True:
-        # an error does not say in which file it arose
+        # pyarrow's errors do not name the file
         place = f"{file} or a file after it" if len(files) > 1 else file
         with _in_pyarrow(f"{place}, after event {n_events:,}"):
             tagged = next(scanned, None)
@@ -186,23 +205,23 @@ def _read(
                 return
             file, batch = getattr(tagged.fragment, "path", file), tagged.record_batch
             names = tagged.fragment.physical_schema.names
-            batch.validate(full=True)  # texts that are none would be found much later
-            chunk = _chunk(batch, features, columns) if len(batch) else None
+            batch.validate(full=True)  # else invalid UTF-8 would surface much later
+            block = _block(batch, features, columns) if len(batch) else None
         for name in sorted(shared.intersection(names) ^ shared.intersection(dataset.schema.names)):
             has = "has a" if name in names else "has no"
             raise ValueError(f"{file} {has} column {name!r}, unlike {files[0]}.")
-        if chunk:
+        if block:
             n_events += len(batch)
-            yield chunk
+            yield block
 
 
-def _chunk(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
-    """Contexts and log of a batch."""
+def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
+    """Contexts and log of a record batch."""
     y = {}
     for name, column in columns.items():
         values = batch.column(column)
         y[name] = _pools(values) if name == "available" else values.to_pandas()
-    # of what pandas wrote, metadata would make some of the columns the index
+    # metadata written by pandas could turn columns into the index
     X = batch.select(features).replace_schema_metadata().to_pandas()
     X = X if features else _nothing(len(batch))
     return Bunch(X=X, y=pd.DataFrame(y))
@@ -214,7 +233,7 @@ def _nothing(n_rows: int) -> pd.DataFrame:
 
 
 def _pools(column: Any) -> np.ndarray:
-    """Lists of labels as tuples, one for all events that have the same."""
+    """Lists of labels as tuples; equal lists share one tuple."""
     seen: dict[Any, Any] = {}
     pools = np.empty(len(column), dtype=object)
     for row, labels in enumerate(column.to_pylist()):

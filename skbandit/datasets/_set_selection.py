@@ -1,4 +1,4 @@
-"""Set selection with known expected costs."""
+"""Generated set selection data with known expected costs."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ def make_set_selection(
     return_ad_features: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, ...]:
-    """Make rows, the costs of all ads in them, and the expected costs.
+    """Make rows, the costs of all ads for each row, and their expected costs.
 
-    Ad a is clicked in row x with probability p(a | x) = sigmoid(b + x'w_a + b_a), w_a = M z_a +
-    u_a. A click is a cost of -1, none is 0. Row features x, ad features z, M, the ad's own
-    weights u and popularity b_a are normal.
+    Ad a is clicked in row x with probability p(a | x) = sigmoid(b + x'w_a + b_a), where w_a = M z_a
+    + u_a. The cost is -1 for a click and 0 otherwise. The row features x, ad features z, matrix M,
+    ad-specific weights u_a and popularities b_a are normal.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Rows.
+        Number of rows.
     n_features : int, default=10
-        Features of a row, all of them informative.
+        Number of features per row, all informative.
     n_ads : int, default=20
-        Ads.
+        Number of ads.
     n_ad_features : int, default=5
-        Features of an ad, all of them informative.
+        Number of features per ad, all informative.
     signal : float, default=1.0
         Standard deviation of x'M z_a.
     popularity : float, default=0.5
-        Standard deviation of b_a: what ads differ by for everyone.
+        Standard deviation of b_a, the difference between ads that is the same for all rows.
     own : float, default=0.3
-        Standard deviation of x'u_a: what the features of ads do not tell.
+        Standard deviation of x'u_a, the part not explained by ad features.
     click_rate : float, default=0.2
-        Probability of a click where the other terms are 0; sets b.
+        Probability of a click if all other terms are 0; sets b.
     return_ad_features : bool, default=False
-        Whether z is returned too.
+        Whether to return z as well.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed for reproducible data.
 
     Returns
     -------
@@ -61,9 +61,9 @@ def make_set_selection(
     y : ndarray of shape (n_samples, n_ads)
         Costs, -1 or 0.
     expected : ndarray of shape (n_samples, n_ads)
-        f* = -p(a | x): the best set is that of the lowest.
+        f* = -p(a | x): the best set has the lowest.
     ad_features : DataFrame of shape (n_ads, n_ad_features)
-        z, with the ads 0, 1, ... as its index; only with `return_ad_features`.
+        z, indexed by the ads 0, 1, ...; only with `return_ad_features`.
 
     Examples
     --------
@@ -87,8 +87,7 @@ def make_set_selection(
     logit = X @ (signal * Z @ M + own * U).T + popularity * rng.normal(size=n_ads)
     probability = expit(logit + np.log(click_rate / (1 - click_rate)))
     y = -(rng.random_sample(probability.shape) < probability).astype(float)
-    made = X, y, -probability
     if not return_ad_features:
-        return made
+        return X, y, -probability
     names = [f"z{k}" for k in range(n_ad_features)]
-    return *made, pd.DataFrame(Z, columns=names)
+    return X, y, -probability, pd.DataFrame(Z, columns=names)

@@ -1,4 +1,4 @@
-"""The logs of Yahoo!'s Today Module, R6A and R6B: a stream of events from its lines."""
+"""Read the logs of Yahoo!'s Today Module, R6A and R6B, as blocks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sklearn.utils import Bunch
 
 __all__ = ["read_yahoo_r6"]
 
-# Bytes of a line that is none: pools of hundreds of articles need a tenth of it.
+# Bytes; a longer line is malformed. Pools of hundreds of articles take a tenth of it.
 _LONGEST = 2**20
 
-# Features go by their index, counted from 1; the first is the constant.
+# One-based feature index -> column; the first feature is the constant.
 _R6A = {b"%d" % (j + 1): j for j in range(6)}
 _R6B = {b"%d" % (j + 1): j for j in range(136)}
 
@@ -29,48 +29,48 @@ _R6B = {b"%d" % (j + 1): j for j in range(136)}
 def read_yahoo_r6(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    chunk_size: int = 100_000,
+    block_size: int = 100_000,
     malformed: Literal["raise", "skip"] = "raise",
 ) -> Iterator[Bunch]:
-    """Read the log of Yahoo!'s Today Module, R6A or R6B, a chunk of events at a time.
+    """Read the log of Yahoo!'s Today Module, R6A or R6B, one block of events at a time.
 
-    Which article was shown to a visitor of Yahoo!'s front page, out of a pool of about 20 that
-    changes over the day, and whether it was clicked. Articles were drawn from the pool uniformly
-    at random. Li, Chu, Langford, Moon and Wang (2012) compare policies on such a log. Yahoo!
-    gives the files (Webscope, R6) to researchers who ask for them.
+    Each event is an article shown to a visitor of Yahoo!'s front page, drawn uniformly at random
+    from a pool of about 20 that changes over the day, and whether it was clicked. Li, Chu,
+    Langford, Moon and Wang (2012) compare policies on such a log. Yahoo! provides the files
+    (Webscope, R6) to researchers on request.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        Files of lines as published, plain or packed with gzip (named ``*.gz``), in order of time.
-    chunk_size : int, default=100_000
-        Events in a chunk; the last one may have fewer. Memory is needed for one chunk, however
-        long the files are.
+        Files as published, plain or compressed with gzip (named ``*.gz``), in order of time.
+    block_size : int, default=100_000
+        Number of events per block; the last block may have fewer. Memory is needed for one block
+        only.
     malformed : {"raise", "skip"}, default="raise"
-        Whether a line that cannot be read is an error, or is left out; how many were is in each
-        chunk, and in a warning at the end.
+        Whether an unreadable line is an error, or is skipped; each block, and a warning at the
+        end, report the number of skipped lines.
 
     Yields
     ------
     Bunch
-        With, a row an event,
+        With, one row per event,
 
-        - ``X``: DataFrame of the visitor's features by index, ``user_1`` to ``user_6`` (R6A:
-          floats, memberships of five clusters) or ``user_136`` (R6B: 0 and 1). ``user_1`` is
-          the constant: drop it for a policy with an intercept of its own.
+        - ``X``: DataFrame of the visitor's features, ``user_1`` to ``user_6`` (R6A: floats,
+          memberships of five clusters) or to ``user_136`` (R6B: 0 and 1). ``user_1`` is the
+          constant: drop it for a policy with an intercept.
         - ``y``: DataFrame with ``action`` (the article), ``reward`` (1 if clicked),
-          ``propensity``, ``timestamp`` (seconds) and ``available``, the tuple of the articles
+          ``propensity``, ``timestamp`` (seconds) and ``available``, a tuple of the articles
           in the pool. Articles are ints in R6A and strings in R6B. Events with equal pools
           share one tuple.
         - ``available``: that column.
-        - ``article_features``: DataFrame, one row an article of the chunk, ``article_1`` to
-          ``article_6`` (R6A; an article that comes without features has nan); None for R6B.
-        - ``n_skipped``: malformed lines left out so far.
+        - ``article_features``: DataFrame, one row per article of the block, ``article_1`` to
+          ``article_6`` (R6A; nan for an article without features); None for R6B.
+        - ``n_skipped``: number of malformed lines skipped so far.
 
     Raises
     ------
     ValueError
-        If a line cannot be read, with its number and what is wrong with it.
+        If a line cannot be read, with its number and the reason.
     OSError
         If a file is missing or damaged.
 
@@ -95,47 +95,45 @@ def read_yahoo_r6(
     """
     if malformed not in ("raise", "skip"):
         raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
+    if block_size < 1:
+        raise ValueError(f"block_size must be at least 1, got {block_size}.")
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
     files = [Path(path) for path in given]
     if not files:
-        raise ValueError("paths names no file.")
+        raise ValueError("paths contains no file name.")
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"{path} is not a file.")
-    return _read(files, chunk_size, malformed == "skip")
+    return _read(files, block_size, malformed == "skip")
 
 
-def _read(files: list[Path], chunk_size: int, skip: bool) -> Iterator[Bunch]:
-    """The chunks; a function of its own, so that wrong arguments are refused at the call."""
-    chunk, n_events, n_skipped, first = _Chunk(), 0, 0, ""
+def _read(files: list[Path], block_size: int, skip: bool) -> Iterator[Bunch]:
+    """Yield the blocks; a separate generator, so that arguments are checked at the call."""
+    block, n_events, n_skipped, first = _Block(), 0, 0, ""
     for path in files:
         for number, line in enumerate(_lines(path), start=1):
             try:
-                chunk.add(line)
+                block.add(line)
             except ValueError as error:
-                what = f"{path}, line {number}: {error}"
+                problem = f"{path}, line {number}: {error}"
                 if not skip:
-                    raise ValueError(f"{what} Pass malformed='skip' to leave it out.") from error
+                    raise ValueError(f"{problem} Pass malformed='skip' to skip it.") from error
                 n_skipped += 1
-                first = first or what
-            if len(chunk) == chunk_size:
-                yield chunk.bunch(n_skipped)
-                n_events += chunk_size
-                chunk = _Chunk(chunk.binary)
-    if len(chunk):
-        yield chunk.bunch(n_skipped)
+                first = first or problem
+            if len(block) == block_size:
+                yield block.bunch(n_skipped)
+                n_events += block_size
+                block = _Block(block.binary)
+    if len(block):
+        yield block.bunch(n_skipped)
     elif not n_events:
-        raise ValueError(f"no event was found in {', '.join(map(str, files))}. {first}".strip())
+        raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
     if n_skipped:
-        warnings.warn(
-            f"{n_skipped} malformed lines were left out, the first: {first}", stacklevel=2
-        )
+        warnings.warn(f"{n_skipped} malformed lines were skipped, the first: {first}", stacklevel=2)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, cut to what one of this format cannot reach."""
+    """The lines of a file, each cut to the longest length of this format."""
     number = 0
     opener: Any = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
@@ -151,21 +149,21 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 @dataclass
-class _Chunk:
-    """The events read so far, and what was learned of articles on the way."""
+class _Block:
+    """The events read so far, and the articles and pools seen."""
 
-    binary: bool | None = None  # whether lines are of R6B; None: not known yet
+    binary: bool | None = None  # True for R6B, False for R6A; None: not known yet
     timestamp: list[int] = field(default_factory=list)
     action: list[Any] = field(default_factory=list)
     reward: list[int] = field(default_factory=list)
     available: list[tuple[Any, ...]] = field(default_factory=list)
-    # One event's features after the other's: six values of R6A, or as many columns of R6B as
-    # are 1. Flat, as the garbage collector would look through many small lists again and again.
+    # Features of all events: six values each (R6A), or the columns that are 1 (R6B). Flat, as the
+    # garbage collector would traverse many small lists again and again.
     users: list[Any] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     articles: dict[Any, list[float] | None] = field(default_factory=dict)
-    # Text of an article -> its name and label. A chunk forgets what the one before has seen, and
-    # all pools but the last: however they change, memory is bounded.
+    # Text of an article -> its name and label. Each block starts anew and keeps only the last pool,
+    # which bounds memory.
     labels: dict[bytes, tuple[bytes, Any]] = field(default_factory=dict)
     pool_text: bytes = b""
     pool_labels: dict[bytes, Any] = field(default_factory=dict)
@@ -175,26 +173,28 @@ class _Chunk:
         return len(self.timestamp)
 
     def add(self, line: bytes) -> None:
-        """Read a line; one that is malformed is a ValueError and adds no event."""
+        """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
         if len(line) == _LONGEST:
-            raise ValueError(f"a line of more than {_LONGEST:,} bytes, it begins {_shown(line)}.")
+            raise ValueError(
+                f"the line has more than {_LONGEST:,} bytes; it begins {_quoted(line)}."
+            )
         head, _, rest = line.partition(b"|user")
         user, bar, text = rest.partition(b"|")
         fields = head.split()
         if not bar or len(fields) != 3:
             raise ValueError(
                 f"expected 'time shown click |user features |article ... |article ...', got "
-                f"{_shown(line)}."
+                f"{_quoted(line)}."
             )
         time, name, click = fields
         if not time.isdigit():
-            raise ValueError(f"the time must be a whole number of seconds, got {_shown(time)}.")
+            raise ValueError(f"the time must be a whole number of seconds, got {_quoted(time)}.")
         if click not in (b"0", b"1"):
-            raise ValueError(f"the click must be 0 or 1, got {_shown(click)}.")
+            raise ValueError(f"the click must be 0 or 1, got {_quoted(click)}.")
         if text != self.pool_text:
             self._read_pool(text)
         if name not in self.pool_labels:
-            raise ValueError(f"the article shown, {_shown(name)}, is not in the pool.")
+            raise ValueError(f"the article shown, {_quoted(name)}, is not in the pool.")
         binary = b":" not in user
         if self.binary not in (None, binary):
             raise ValueError(f"a line of R6{'AB'[binary]} after lines of R6{'BA'[binary]}.")
@@ -208,7 +208,7 @@ class _Chunk:
         self.available.append(self.pool)
 
     def _read_pool(self, text: bytes) -> None:
-        """Let this be the last pool."""
+        """Set the current pool."""
         labels: dict[bytes, Any] = {}
         for article in text.split(b"|"):
             name, label = self.labels.get(article) or self._read_article(article)
@@ -218,10 +218,10 @@ class _Chunk:
         self.pool_text, self.pool_labels, self.pool = text, labels, tuple(labels.values())
 
     def _read_article(self, text: bytes) -> tuple[bytes, Any]:
-        """Name and label of an article, whose features are kept."""
+        """Name and label of an article; its features are stored."""
         name, _, described = text.strip().partition(b" ")
         if not name or not name.isascii():
-            raise ValueError(f"the pool has an article without a name: {_shown(text)}.")
+            raise ValueError(f"the pool has an article without a name: {_quoted(text)}.")
         label = int(name) if name.isdigit() else name.decode()
         features = _read_values(described, f"article {label}") if described.strip() else None
         self.articles[label] = features
@@ -229,7 +229,7 @@ class _Chunk:
         return name, label
 
     def bunch(self, n_skipped: int) -> Bunch:
-        """The events as the caller gets them."""
+        """The block as yielded to the caller."""
         available: Any = np.empty(len(self), dtype=object)
         available[:] = self.available
         y = pd.DataFrame(
@@ -259,7 +259,7 @@ class _Chunk:
 
 
 def _read_values(text: bytes, whose: str) -> list[float]:
-    """Six features of R6A, each with its index."""
+    """The six features of R6A, written as index:value."""
     tokens = text.replace(b":", b" ").split()
     try:
         numbers = dict(zip(tokens[::2], map(float, tokens[1::2]), strict=True))
@@ -268,28 +268,28 @@ def _read_values(text: bytes, whose: str) -> list[float]:
         values = [nan]
     if len(tokens) != 2 * len(_R6A) or not isfinite(sum(values)):
         raise ValueError(
-            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {_shown(text)}."
+            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {_quoted(text)}."
         )
     return values
 
 
 def _read_indices(text: bytes) -> list[int]:
-    """Columns of the features that R6B has as 1."""
+    """Columns of the features that are 1 in R6B."""
     try:
         return [_R6B[index] for index in text.split()]
     except KeyError as error:
         raise ValueError(
             f"the user's features must be indices from 1 to {len(_R6B)}, got "
-            f"{_shown(error.args[0])}."
+            f"{_quoted(error.args[0])}."
         ) from error
 
 
 def _names(of: str, indices: dict[bytes, int]) -> list[str]:
-    """Names of columns."""
+    """Column names."""
     return [f"{of}_{j + 1}" for j in indices.values()]
 
 
-def _shown(text: bytes) -> str:
-    """Part of a line to quote in a message."""
+def _quoted(text: bytes) -> str:
+    """The start of a text, quoted for a message."""
     words = text[:100].decode("ascii", errors="backslashreplace").strip()
     return repr(words if len(words) <= 60 else words[:57] + "...")

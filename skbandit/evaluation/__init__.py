@@ -1,4 +1,4 @@
-"""Judge what has been trained: scorers for scikit-learn's searches and cross-validation."""
+"""Evaluate classifiers and policies: scorers, replay and off-policy estimates."""
 
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, doubly_robust, ips, snips

@@ -1,20 +1,39 @@
-"""Duck typing of policies: their rules, their arms, and Pipelines that end in one."""
+"""The policy protocol.
+
+A policy is any object with `select`, `predict` or both; the other members are optional:
+
+- ``select(X, *, available=None)``: the exploring choice, one arm label per row.
+- ``predict(X, *, available=None)``: the greedy choice. `available` holds one tuple of labels per
+  row; a method without this parameter is called without it.
+- ``select_proba(X, *, available=None)``: probabilities of the exploring choice, one column per arm
+  of `arms_`. Rows may sum to less than 1; the rest belongs to available arms not in `arms_`.
+- ``predict_reward(X)``: expected rewards, one column per arm of `arms_`.
+- ``partial_fit(X, y)``: learn from events; `y` is a DataFrame with columns action and reward, and
+  timestamp if the log has one.
+- ``advance(timestamp)``: called before each choice if the log has timestamps, in seconds.
+- ``arms_``, or ``arms`` before fitting: labels of the known arms.
+- ``random_state``: set on copies, so that runs differ and can be repeated.
+- ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
+  what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import Any
 
-from skbandit.utils._pipeline import behind_transformers as behind_transformers
+import numpy as np
 
 
 def check_rule(rule: Any) -> None:
-    """Require the name of the exploring or the greedy choice."""
+    """Require "select", the exploring choice, or "predict", the greedy one."""
     if not isinstance(rule, str) or rule not in ("select", "predict"):
         raise ValueError(f"rule must be 'select' or 'predict', got {rule!r}.")
 
 
 def known_arms(policy: Any) -> list[Any] | None:
-    """Labels of the arms that a policy knows, or None if it has no such attribute."""
+    """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`."""
     arms = getattr(policy, "arms_", getattr(policy, "arms", None))
     return arms if arms is None else plain_labels(arms)
 
@@ -22,3 +41,23 @@ def known_arms(policy: Any) -> list[Any] | None:
 def plain_labels(labels: Any) -> list[Any]:
     """Labels as a list."""
     return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+
+
+def checked_choices(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
+    """A choosing method of a policy, its result checked; `available` is passed if accepted."""
+    method = getattr(policy, name)
+    parameters = signature(method).parameters
+    takes_available = "available" in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+
+    def choose(X: Any, available: list[tuple[Any, ...]]) -> list[Any]:
+        choices = method(X, available=available) if takes_available else method(X)
+        if getattr(choices, "ndim", 1) != 1 or len(choices) != len(available):
+            raise ValueError(
+                f"{type(policy).__name__}.{name} returned an array of shape {np.shape(choices)} "
+                f"for {len(available)} rows: a policy must choose one arm per row."
+            )
+        return choices.tolist() if hasattr(choices, "tolist") else list(choices)
+
+    return choose

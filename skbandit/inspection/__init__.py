@@ -1,4 +1,4 @@
-"""Displays, in scikit-learn's manner; only they need matplotlib."""
+"""scikit-learn-style displays; the only part of the library that needs matplotlib."""
 
 from skbandit.inspection._arm_shares_display import ArmSharesDisplay
 from skbandit.inspection._constraint_report_display import ConstraintReportDisplay

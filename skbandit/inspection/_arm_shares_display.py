@@ -1,4 +1,4 @@
-"""Which arms were played, and when."""
+"""Display of arm shares over events or time."""
 
 from __future__ import annotations
 
@@ -18,52 +18,59 @@ from skbandit.inspection._style import (
     short_dates,
     wrapped,
 )
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._log import as_actions, column_names, read_times, times_as_series
+from skbandit.logs import (
+    Codes,
+    as_actions,
+    code_labels,
+    column_names,
+    label_array,
+    read_times,
+    times_as_series,
+)
 from skbandit.utils._validation import as_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Parts into which events are cut, and how many each should hold at least.
-_PARTS, _ENOUGH = 50, 20
+# Maximum number of parts, and minimum number of events per part.
+_MAX_PARTS, _MIN_EVENTS = 50, 20
 
-# Patterns, where there are more arms than colours.
+# Hatch patterns, if there are more arms than colours.
 _HATCHES = ("", "////", "....")
 
 
 class ArmSharesDisplay:
-    """Shares of the arms among the choices of a log or a policy, over its events or time.
+    """Shares of the arms among the choices of a log or a policy, over events or time.
 
-    Events are cut into parts of equal numbers, and each part's shares are stacked. Make it with
-    `from_estimator`, with `from_result` of a replay, or with `from_log`.
+    Events are divided into parts of equal size; the shares of each part are stacked. Create it
+    with `from_estimator`, `from_result` (of a replay) or `from_log`.
 
     Parameters
     ----------
     shares : DataFrame
-        One row a part, its index an IntervalIndex of where the part lies (events, seconds or
-        datetimes); one column an arm. Rows sum to 1.
+        One row per part, indexed by an IntervalIndex (events, seconds or datetimes); one column
+        per arm. Rows sum to 1.
     label : str, default="event"
-        What the index counts.
+        Unit of the index.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure of the plot.
     areas_ : dict of label to matplotlib PolyCollection
-        The area of each arm that has one of its own, from the bottom up.
+        The areas of single arms, from the bottom up.
     others_ : matplotlib PolyCollection or None
         The grey area of all other arms together, on top.
 
     See Also
     --------
-    ReplayDisplay : What a policy earned by its choices.
+    ReplayDisplay : Mean reward of the choices.
 
     Examples
     --------
-    A log of random choices, and what a policy comes to choose on it:
+    A log of random choices, and the choices of a policy that learns from it:
 
     >>> from skbandit import GLMUCBPolicy
     >>> from skbandit.datasets import make_bandit_log
@@ -97,12 +104,12 @@ class ArmSharesDisplay:
         ax: Axes | None = None,
         **options: Any,
     ) -> ArmSharesDisplay:
-        """Replay a policy on a log and draw which arms it played.
+        """Replay a policy on a log and draw the shares of the arms it played.
 
         Parameters
         ----------
         policy : object with select or predict, Pipeline that ends in one, or fitted search
-            What chooses, as in `replay`.
+            The policy, as in `replay`.
         X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
             Contexts, in order of time.
         y : DataFrame or structured array with columns action and reward, or array of actions
@@ -110,13 +117,13 @@ class ArmSharesDisplay:
         n_repeats : int, default=10
             Number of runs, which are pooled.
         subsample : float in (0, 1], default=0.5
-            The share of the log that a run walks; None with ``shuffle=True``.
+            Share of the log that each run replays; None with ``shuffle=True``.
         random_state : int, RandomState instance or None, default=None
-            Draws parts and what is kept.
+            Draws the subsamples and which matches are kept.
         arms : sequence of labels, default=None
-            Which arms have areas of their own: see `plot`.
+            Arms with an area of their own; see `plot`.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
         **options
             Other options of `replay`.
 
@@ -139,30 +146,32 @@ class ArmSharesDisplay:
         arms: Sequence[Hashable] | None = None,
         ax: Axes | None = None,
     ) -> ArmSharesDisplay:
-        """Draw which arms a policy played in a replay.
+        """Draw the shares of the arms that a policy played in a replay.
 
         Parameters
         ----------
         result : ReplayResult
-            What `replay` returned, all runs taken together; or its `deployment`.
+            The result of `replay`, with all runs pooled; or its `deployment`.
         arms : sequence of labels, default=None
-            Which arms have areas of their own: see `plot`.
+            Arms with an area of their own; see `plot`.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         ArmSharesDisplay
         """
         if not isinstance(result, ReplayResult):
-            raise TypeError(f"expected a ReplayResult, as replay() returns it, got {result!r}.")
-        walks = [(walk, walk.take(result.bucket)) for walk in result.walks]
-        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in walks])
+            raise TypeError(
+                f"result must be a ReplayResult, as returned by replay(), got {result!r}."
+            )
+        runs = [(run, run.take(result.bucket)) for run in result.trajectories]
+        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in runs])
         if not len(step):
-            raise ValueError("the replay kept no event: there is no arm to draw.")
-        action = np.concatenate([walk.action[own] for walk, own in walks])
+            raise ValueError("the replay kept no event, so there is no arm to draw.")
+        action = np.concatenate([run.action[own] for run, own in runs])
         order = step.argsort(kind="stable")
-        shares = _shares(pd.Index(step[order]), action[order], result.terms.arms)
+        shares = _shares(pd.Index(step[order]), action[order], result.metadata.arms)
         of = "" if result.bucket == "learning" else f" of the {result.bucket} bucket"
         return cls(shares, label=f"event played{of}, T").plot(ax, arms=arms)
 
@@ -175,20 +184,19 @@ class ArmSharesDisplay:
         arms: Sequence[Hashable] | None = None,
         ax: Axes | None = None,
     ) -> ArmSharesDisplay:
-        """Draw which arms a log shows, or those that a policy would choose for its events.
+        """Draw the shares of the arms in a log, or among a policy's choices for its events.
 
         Parameters
         ----------
         y : DataFrame or structured array with column action, or array of actions
-            The log, or choices such as ``policy.predict(X)``. A column timestamp is read where
-            it is there.
+            The log, or choices such as ``policy.predict(X)``. A column timestamp is read if
+            present.
         timestamp : array-like of shape (n_events,), default=None
-            Datetimes or seconds, where they are no column of `y`. Without them, events are
-            counted.
+            Datetimes or seconds, if not a column of `y`. Without them, the x-axis counts events.
         arms : sequence of labels, default=None
-            Which arms have areas of their own: see `plot`.
+            Arms with an area of their own; see `plot`.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -216,16 +224,15 @@ class ArmSharesDisplay:
     def plot(
         self, ax: Axes | None = None, *, arms: Sequence[Hashable] | None = None
     ) -> ArmSharesDisplay:
-        """Draw it.
+        """Draw the shares.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
         arms : sequence of labels, default=None
-            Which arms have areas of their own, from the bottom up, all others being one grey
-            area; give it where several displays are to have the same colours. None is the seven
-            most common ones.
+            Arms with an area of their own, from the bottom up; all others share a grey area. Pass
+            it to give several displays the same colours. None is the seven most common arms.
 
         Returns
         -------
@@ -240,7 +247,7 @@ class ArmSharesDisplay:
         for arm in own:
             if arm not in labels:
                 known = ", ".join(map(repr, labels))
-                raise ValueError(f"arms: there is no arm {arm!r}; there are {known}.")
+                raise ValueError(f"arms contains {arm!r}, which is not one of {known}.")
         shares = shares[:, [labels.index(arm) for arm in own]]
         n_others = len(labels) - len(own)
         axes = axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
@@ -252,7 +259,9 @@ class ArmSharesDisplay:
             edges = edges.to_pydatetime()
         nothing = np.zeros((1, len(self.shares)))
         heights = np.vstack([nothing, shares.T.cumsum(axis=0), nothing + 1])
-        heights = np.column_stack([heights, heights[:, -1]])  # a step ends where the next begins
+        heights = np.column_stack(
+            [heights, heights[:, -1]]
+        )  # each step ends at the start of the next
         look = {"step": "post", "edgecolor": "white", "linewidth": 0.5}
         self.areas_ = {
             arm: axes.fill_between(
@@ -268,9 +277,9 @@ class ArmSharesDisplay:
         }
         self.others_ = None
         if n_others:
-            told = f"{n_others} other{'s' if n_others > 1 else ''}"
+            label = f"{n_others} other{'s' if n_others > 1 else ''}"
             self.others_ = axes.fill_between(
-                edges, heights[-2], heights[-1], facecolor=GREY, label=told, **look
+                edges, heights[-2], heights[-1], facecolor=GREY, label=label, **look
             )
         axes.set_xlabel(self.label)
         axes.set_ylabel("share of the choices")
@@ -285,30 +294,30 @@ class ArmSharesDisplay:
 
 
 def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
-    """A table that can be drawn, as numbers and the labels of its columns."""
+    """Validated shares as an array, and the labels of its columns."""
     if not isinstance(shares, pd.DataFrame):
         raise TypeError(f"shares must be a DataFrame, got {type(shares).__name__}.")
     if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
         raise ValueError(
-            "shares must have a row a part and an IntervalIndex, which says where the parts lie: "
-            "make the display by from_log, from_result or from_estimator."
+            "shares must have one row per part and an IntervalIndex of the parts: create the "
+            "display with from_log, from_result or from_estimator."
         )
     labels = shares.columns.tolist()
     if len(set(labels)) != len(labels):
-        raise ValueError(f"shares has two columns of the same arm, among {labels}.")
+        raise ValueError(f"shares has two columns with the same arm, among {labels}.")
     values = np.column_stack([as_floats(column, "shares") for _, column in shares.items()])
     if not ((values >= 0) & (values.sum(axis=1, keepdims=True) <= 1 + 1e-6)).all():
-        raise ValueError("shares must be at least 0, and of sum 1 in each row.")
+        raise ValueError("shares must be nonnegative and sum to 1 in each row.")
     return values, labels
 
 
 def _shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
-    """The shares of n arms among events in order, cut into parts of equal numbers.
+    """Shares of the arms among ordered events, in parts of equal size.
 
-    `at` is where each event lies, ascending; `action` the number of its arm.
+    `at` is the ascending position of each event, `action` the number of its arm.
     """
     n_events, n_arms = len(action), len(arms)
-    n_parts = min(_PARTS, max(1, n_events // _ENOUGH))
+    n_parts = min(_MAX_PARTS, max(1, n_events // _MIN_EVENTS))
     start = np.arange(n_parts + 1) * n_events // n_parts
     part = np.repeat(np.arange(n_parts), np.diff(start))
     counts = np.bincount(part * n_arms + action, minlength=n_parts * n_arms)

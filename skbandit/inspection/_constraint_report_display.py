@@ -1,4 +1,4 @@
-"""Which constraints hold, by how much, and how sure that is."""
+"""Display of a constraint report: slacks with confidence intervals."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
 
 
 class ConstraintReportDisplay:
-    """Each constraint's value, with its interval, against its bound.
+    """The slack of each constraint, with its confidence interval.
 
-    Make it with `from_estimator`, or with `from_report` of a table that is there already.
+    Create it with `from_estimator`, or with `from_report` of an existing report.
 
     Parameters
     ----------
     report : DataFrame
-        What `constraint_report` gives, or `constraint_report_`, which has no intervals.
+        Returned by `constraint_report`; or `constraint_report_`, which has no intervals.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn; the first constraint is on top.
+        The axes of the plot; the first constraint is at the top.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure of the plot.
     bound_ : matplotlib Line2D
-        The line at 0 on which every bound lies.
+        The line of zero slack, where every bound lies.
     met_ : matplotlib Line2D
-        Slacks of the constraints that hold, as dots.
+        Slacks of satisfied constraints, as dots.
     missed_ : matplotlib Line2D
-        Slacks of those that do not, as crosses.
+        Slacks of violated constraints, as crosses.
     intervals_ : matplotlib LineCollection or None
-        Confidence intervals, of the constraints in order.
+        Confidence intervals, in the order of the constraints.
     margins_ : matplotlib LineCollection or None
         The slack that a classifier's `confidence_level` requires, as upright strokes.
     beyond_ : matplotlib Line2D
-        Arrowheads at the right edge, for constraints so far inside their bounds that they
-        would dwarf the others.
+        Arrowheads at the right edge, for constraints with so much slack that they would compress
+        the others.
 
     See Also
     --------
-    skbandit.ConstrainedRampClassifier.constraint_report : Makes such a table.
+    skbandit.ConstrainedRampClassifier.constraint_report : Returns such a report.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class ConstraintReportDisplay:
         confidence_level: float = 0.95,
         ax: Axes | None = None,
     ) -> ConstraintReportDisplay:
-        """Measure a fitted classifier on any data and draw its report.
+        """Evaluate a fitted classifier on any data and draw its report.
 
         Parameters
         ----------
@@ -103,19 +103,19 @@ class ConstraintReportDisplay:
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries are unlabelled.
+            Labels; None or missing entries mean unlabelled.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
-            Columns that constraints name.
+            Columns named by constraints.
         extra : ExtraData, default=None
             Rows for rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
             The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
-            Of each interval.
+            Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -124,7 +124,8 @@ class ConstraintReportDisplay:
         transformers, estimator = split_pipeline(estimator)
         if not hasattr(estimator, "constraint_report"):
             raise TypeError(
-                f"A report needs a classifier with declared constraints, not {estimator!r}."
+                f"estimator must have constraint_report, got {estimator!r}: pass a classifier with "
+                "declared constraints."
             )
         if isinstance(extra, ExtraData):
             extra = replace(extra, X=transformed(transformers, extra.X))
@@ -146,14 +147,14 @@ class ConstraintReportDisplay:
     def from_report(
         cls, report: pd.DataFrame, *, ax: Axes | None = None
     ) -> ConstraintReportDisplay:
-        """Draw a report that is there already.
+        """Draw an existing report.
 
         Parameters
         ----------
         report : DataFrame
-            What `constraint_report` gave, or `constraint_report_`.
+            Returned by `constraint_report`; or `constraint_report_`.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -162,12 +163,12 @@ class ConstraintReportDisplay:
         return cls(report).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> ConstraintReportDisplay:
-        """Draw it.
+        """Draw the report.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure as high as there are constraints.
+            Axes to draw on; None creates a figure with a height for all constraints.
 
         Returns
         -------
@@ -185,7 +186,7 @@ class ConstraintReportDisplay:
         ends = _slack_of_interval(report)
         reach = np.abs([slack, *ends]).max(axis=0)
         reach = reach[np.isfinite(reach)]
-        # a constraint met by far is of less interest than the others' small differences
+        # show small differences rather than the constraint with most slack
         edge = 3 * np.median(reach) if len(reach) else np.inf
         beyond = slack > edge
 
@@ -219,24 +220,24 @@ class ConstraintReportDisplay:
 
 
 def _read_report(report: Any) -> pd.DataFrame:
-    """The table to be drawn."""
+    """The validated report."""
     columns = getattr(report, "columns", ())
     optional = [name for name in ("ci_low", "ci_high", "margin") if name in columns]
     if "ci_low" in optional or "ci_high" in optional:
         optional += {"ci_low", "ci_high"}.difference(optional)
     numbers = ["n_rows", "bound", "value", "slack", *optional]
     report = read_table(report, "report", numbers, ["constraint", "satisfied"])
-    # missing where the value is undefined
+    # missing if the value is undefined
     satisfied = read_flags(report, "report", "satisfied") != 0
     return report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
 
 
 def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:
-    """The interval of every value, as slacks; nothing if there are no intervals."""
+    """Ends of the intervals as slacks; empty if the report has no intervals."""
     if "ci_low" not in report:
         return ()
     above = report["value"] - report["bound"]
-    # slack is value - bound for >=, bound - value for <=; if both are 0, the text tells
+    # slack is value - bound for >=, bound - value for <=; if both are 0, read the text
     written = report["constraint"].astype(str).str.extract("(<=|>=)", expand=False)
     sign = np.sign(report["slack"] * above)
     sign = sign.where(sign != 0, written.map({">=": 1.0, "<=": -1.0}).astype(float))
@@ -245,7 +246,7 @@ def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:
 
 
 def _figure(row: pd.Series) -> str:
-    """Value, interval and bound, to be read."""
+    """Value, interval and bound as text."""
     if row["n_rows"] == 0:
         return "not measured"
     if np.isnan(row["value"]):

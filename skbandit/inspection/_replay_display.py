@@ -1,4 +1,4 @@
-"""What policies would have earned, as they gathered experience."""
+"""Display of replays: mean reward against experience."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.evaluation._policy_protocol import behind_transformers
 from skbandit.inspection._style import (
     PALETTE,
     axes_or_new,
@@ -18,13 +17,14 @@ from skbandit.inspection._style import (
     read_table,
     wrapped,
 )
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Horizons at which a curve is measured, and the first of them as a share of the last: means of
-# fewer events are all noise, and would stretch the picture.
+# Number of horizons per curve, and the first horizon as a share of the last: means of fewer events
+# are mostly noise and would stretch the y-axis.
 _POINTS, _FIRST = 60, 0.02
 
 _MARKERS = "osD^vP"
@@ -32,38 +32,38 @@ _LOG = "the log itself"
 
 
 class ReplayDisplay:
-    """Mean reward of policies against the experience that they had by then.
+    """Mean reward of policies against their experience.
 
-    A point of a curve is what `ReplayResult.at` says: the mean reward over the policy's first T
-    events, averaged over runs, with its confidence interval. So curves of several policies are
-    compared at equal T. Make it with `from_estimator`, or with `from_result` of replays that are
-    there already.
+    A point of a curve is computed by `ReplayResult.at`: the mean reward over the policy's first T
+    events, averaged over runs, with its confidence interval. Curves of several policies are thus
+    compared at equal T. Create it with `from_estimator`, or with `from_result` of existing
+    replays.
 
     Parameters
     ----------
     curves : DataFrame
-        One row a point: `policy` (a name), `bucket` ("learning" or "deployment"), `horizon` (T),
-        `mean_reward`, its interval's `low` and `high` (nan where it is not known), and the
-        log's own mean reward `logged_mean`.
+        One row per point: `policy` (a name), `bucket` ("learning" or "deployment"), `horizon`
+        (T), `mean_reward`, its interval's `low` and `high` (nan if unknown), and `logged_mean`,
+        the mean reward of the log.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure of the plot.
     lines_ : dict of (str, str) to matplotlib Line2D
         The curve of each policy and bucket; dashed for the deployment bucket.
     intervals_ : dict of (str, str) to matplotlib PolyCollection
-        Confidence intervals; none for a policy that learned in a single run, where the spread
-        between runs is not known.
+        Confidence intervals; none for a policy that learned in a single run, as the spread
+        between runs is unknown.
     logged_ : list of matplotlib Line2D
         The mean reward of each log, dotted.
 
     See Also
     --------
-    skbandit.evaluation.replay : Computes what is drawn.
-    ArmSharesDisplay : What a policy played.
+    skbandit.evaluation.replay : Computes the results.
+    ArmSharesDisplay : Shares of the arms that a policy played.
 
     Examples
     --------
@@ -100,12 +100,12 @@ class ReplayDisplay:
         ax: Axes | None = None,
         **options: Any,
     ) -> ReplayDisplay:
-        """Replay a policy on a log and draw what it earned.
+        """Replay a policy on a log and draw its mean reward.
 
         Parameters
         ----------
         policy : object with select or predict, Pipeline that ends in one, or fitted search
-            What is judged, as in `replay`.
+            The policy, as in `replay`.
         X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
             Contexts, in order of time.
         y : DataFrame or structured array with columns action and reward, or array of actions
@@ -113,15 +113,15 @@ class ReplayDisplay:
         n_repeats : int, default=10
             Number of runs.
         subsample : float in (0, 1], default=0.5
-            The share of the log that a run walks; None with ``shuffle=True``.
+            Share of the log that each run replays; None with ``shuffle=True``.
         random_state : int, RandomState instance or None, default=None
-            Draws parts and what is kept.
+            Draws the subsamples and which matches are kept.
         confidence_level : float, default=0.95
-            Of the intervals.
+            Nominal coverage of the intervals.
         name : str, default=None
-            What the policy is called; None is the name of its class.
+            Name of the policy; None is the name of its class.
         ax : matplotlib Axes, default=None
-            Where to draw, beside what is there already; None makes a figure.
+            Axes to draw on, in addition to their contents; None creates a figure.
         **options
             Other options of `replay`, such as ``deployment_share=0.3``.
 
@@ -151,11 +151,11 @@ class ReplayDisplay:
         Parameters
         ----------
         result : ReplayResult or dict of str to ReplayResult
-            What `replay` returned. A deployment bucket is drawn with its learning bucket.
+            Results of `replay`. A deployment bucket is drawn with its learning bucket.
         confidence_level : float, default=0.95
-            Of the intervals.
+            Nominal coverage of the intervals.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -164,21 +164,21 @@ class ReplayDisplay:
         check_level(confidence_level)
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
-            raise ValueError("there is no result to draw.")
+            raise ValueError("result is empty: pass at least one ReplayResult.")
         curves = [_curve(str(name), own, confidence_level) for name, own in results.items()]
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 
     def plot(
         self, ax: Axes | None = None, *, line_kw: dict[str, Any] | None = None
     ) -> ReplayDisplay:
-        """Draw it.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw, beside what is there already; None makes a figure.
+            Axes to draw on, in addition to their contents; None creates a figure.
         line_kw : dict, default=None
-            Passed to ``Axes.plot``, for all curves.
+            Passed to ``Axes.plot`` for all curves.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class ReplayDisplay:
 
 
 def _read_curves(curves: Any) -> pd.DataFrame:
-    """The table to be drawn, policies and buckets named by texts."""
+    """The validated curves, with policies and buckets as strings."""
     numbers = ["horizon", "mean_reward", "low", "high", "logged_mean"]
     curves = read_table(curves, "curves", numbers, ["policy", "bucket"])
     named = {column: list(map(str, curves[column])) for column in ("policy", "bucket")}
@@ -232,43 +232,44 @@ def _read_curves(curves: Any) -> pd.DataFrame:
     return curves.assign(**named)
 
 
-def _curve(name: str, result: ReplayResult, level: float) -> pd.DataFrame:
-    """Mean rewards of a result at growing horizons, its deployment bucket's below its own."""
+def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataFrame:
+    """Mean rewards of a result at increasing horizons, for both buckets."""
     if not isinstance(result, ReplayResult):
         raise TypeError(
-            f"expected a ReplayResult, as replay() returns it, or several by name, got {result!r}."
+            "result must be a ReplayResult, as returned by replay(), or a dict of them, got "
+            f"{result!r}."
         )
-    longest = min(len(walk.take("learning")) for walk in result.walks)
+    longest = min(len(run.take("learning")) for run in result.trajectories)
     if not longest:
-        raise ValueError(f"{name!r} has a run that kept no event: there is no curve to draw.")
+        raise ValueError(f"{name!r} has a run that kept no event, so there is no curve to draw.")
     first = max(1, round(_FIRST * longest))
     horizons = np.unique(np.linspace(first, longest, _POINTS).round().astype(int))
-    known = len(result.walks) > 1 or not result.terms.learns
+    known = len(result.trajectories) > 1 or not result.metadata.learns
     rows = []
     for horizon in horizons.tolist():
         then = result.at(horizon)
         buckets = (then,) if then.bucket == "deployment" else (then, then.deployment)
         for own in filter(None, buckets):
-            low, high = own.interval(level) if known else (np.nan, np.nan)
+            low, high = own.interval(confidence_level) if known else (np.nan, np.nan)
             rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
     columns = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _name(policy: Any) -> str:
-    """The class of a policy, of the last step if it is a Pipeline."""
+    """Name of the policy's class; in a Pipeline, that of the last step."""
     return type(behind_transformers(policy, None)[0]).__name__
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:
-    """Colours and markers, those first that are not on the axes yet."""
+    """Colours and markers, starting with those not yet on the axes."""
     taken = {line.get_color() for line in axes.get_lines()}
     pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
     return sorted(pairs, key=lambda pair: pair[0] in taken)
 
 
 def _legend(axes: Any) -> None:
-    """A legend that names everything once, the log last."""
+    """Add a legend with one entry per label, the log last."""
     handles, labels = axes.get_legend_handles_labels()
     named = dict(sorted(zip(labels, handles, strict=True), key=lambda one: one[0] == _LOG))
     axes.legend(named.values(), named.keys(), frameon=False, fontsize="small")

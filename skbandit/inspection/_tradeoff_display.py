@@ -1,4 +1,4 @@
-"""What a bound costs: the objective against the bound."""
+"""Display of a trade-off: the objective against a constraint's bound."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ if TYPE_CHECKING:
 
 
 class TradeoffDisplay:
-    """The objective against what a constraint bounds, over one bound after another.
+    """The objective against the constrained value, for a sequence of bounds.
 
-    Make it with `from_estimator`, or with `from_path` of models that are fitted already.
+    Create it with `from_path` of a fitted `ConstraintPath`, or with `from_estimator`, which fits
+    one.
 
     Parameters
     ----------
     train : DataFrame
-        Columns `bound`, `value`, `objective` and `feasible`, one row a bound: a path's
-        `table`.
+        Columns `bound`, `value`, `objective` and `feasible`, one row per bound: the `table` of a
+        path.
     test : DataFrame, default=None
         The same models on other rows: columns `bound`, `value`, `objective`,
-        `objective_low` and `objective_high`, as `ConstraintPath.measure` gives them.
+        `objective_low` and `objective_high`, as returned by `ConstraintPath.measure`.
     label : str, default="bound"
-        What is bounded.
+        Name of the constrained value.
     sense : {"<=", ">="} or None, default=None
-        How it compares with the bound.
+        Comparison of the value with its bound.
     objective_label : str, default="objective"
-        What is optimised.
+        Name of the objective.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure of the plot.
     lines_ : dict of str to matplotlib Line2D
-        The curves, "train" and, if there is such data, "test": over the bounds that were met
-        in training, in the order of the bounds.
+        The curves "train" and, if there are test rows, "test", over the bounds that were met in
+        training, in the order of the bounds.
     missed_ : dict of str to matplotlib Line2D
-        For each, the closest models to bounds that were not met in training, as crosses.
+        Per curve, the closest models to the bounds that were missed in training, as crosses.
     interval_ : matplotlib LineCollection or None
         Confidence intervals of the objective on the test rows.
 
     See Also
     --------
-    skbandit.constrained.constraint_path : Fits what is drawn.
+    skbandit.constrained.constraint_path : Fits the path.
 
     Examples
     --------
@@ -120,12 +121,14 @@ class TradeoffDisplay:
         x: str = "value",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
-        """Fit a classifier under one bound after another, and draw what each costs.
+        """Fit a classifier for each bound, and draw the trade-off.
+
+        A shorthand for ``from_path(constraint_path(...), path.measure(...))``.
 
         Parameters
         ----------
         estimator : ConstrainedRampClassifier, or Pipeline that ends with one
-            What to fit; it is cloned.
+            The classifier to fit; it is cloned.
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,)
@@ -137,13 +140,13 @@ class TradeoffDisplay:
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name.
+            Columns named by constraints.
         extra : ExtraData, default=None
             Rows that count only in rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
             The parts of `extra`, passed one by one.
         X_test : like X, default=None
-            Rows that the models have not seen, to be measured on as well.
+            Rows held out from training, drawn as a second curve.
         y_test : array-like, default=None
             Their labels.
         attributes_test : DataFrame or dict of arrays, default=None
@@ -151,11 +154,11 @@ class TradeoffDisplay:
         sample_weight_test : array-like, default=None
             Their weights.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
         x : {"value", "bound"}, default="value"
-            What is to the right: see `plot`.
+            The x-axis; see `plot`.
         line_kw : dict, default=None
-            Passed to ``Axes.plot``, for both curves.
+            Passed to ``Axes.plot`` for both curves.
 
         Returns
         -------
@@ -194,20 +197,20 @@ class TradeoffDisplay:
         x: str = "value",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
-        """Draw a path that is fitted already.
+        """Draw a fitted path.
 
         Parameters
         ----------
         path : ConstraintPath
-            What `constraint_path` returned.
+            The result of `constraint_path`.
         test : DataFrame, default=None
-            What `path.measure` gave for other rows.
+            The result of `path.measure` on other rows.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
         x : {"value", "bound"}, default="value"
-            What is to the right: see `plot`.
+            The x-axis; see `plot`.
         line_kw : dict, default=None
-            Passed to ``Axes.plot``, for both curves.
+            Passed to ``Axes.plot`` for both curves.
 
         Returns
         -------
@@ -215,7 +218,8 @@ class TradeoffDisplay:
         """
         if not isinstance(path, ConstraintPath):
             raise TypeError(
-                f"path must be what constraint_path returned, got {type(path).__name__}."
+                f"path must be a ConstraintPath, as returned by constraint_path, got "
+                f"{type(path).__name__}."
             )
         display = cls(
             path.table,
@@ -233,18 +237,18 @@ class TradeoffDisplay:
         x: str = "value",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
-        """Draw it.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None creates a figure.
         x : {"value", "bound"}, default="value"
-            What is to the right: the value reached, on the same rows as the objective, or
-            the bound asked for in training. Where values do not compare with bounds (`sense`
-            is None) or were not measured, it is the bound.
+            The x-axis: the value reached, on the same rows as the objective, or the bound
+            required in training. If values are not comparable with bounds (`sense` is None) or
+            were not measured, it is the bound.
         line_kw : dict, default=None
-            Passed to ``Axes.plot``, for both curves.
+            Passed to ``Axes.plot`` for both curves.
 
         Returns
         -------
@@ -282,7 +286,7 @@ class TradeoffDisplay:
         axes.set_xlabel(self._x_label(x))
         axes.set_ylabel(wrapped(self.objective_label, 36))
         if len(axes.get_legend_handles_labels()[0]) > 1:
-            # above the axes, where it hides no interval
+            # above the axes, so that it hides no interval
             axes.legend(
                 loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small"
             )
@@ -290,7 +294,7 @@ class TradeoffDisplay:
         return self
 
     def _read_curves(self) -> dict[str, pd.DataFrame]:
-        """The tables to be drawn."""
+        """The validated tables."""
         figures = ["bound", "value", "objective"]
         curves = {"train": read_table(self.train, "train", [*figures, "feasible"])}
         if self.test is not None:
@@ -298,11 +302,13 @@ class TradeoffDisplay:
             curves["test"] = read_table(self.test, "test", figures)
             if len(self.test) != len(self.train):
                 raise ValueError(
-                    f"test has {len(self.test)} rows, and train {len(self.train)}: they must be "
+                    f"test has {len(self.test)} rows and train has {len(self.train)}: pass tables "
                     "of the same models, in the same order."
                 )
         if np.isnan(read_flags(self.train, "train", "feasible")).any():
-            raise ValueError("train: column 'feasible' must be true or false, some are missing.")
+            raise ValueError(
+                "train: column 'feasible' must be true or false, but some entries are missing."
+            )
         return curves
 
     def _x_label(self, x: str) -> str:
@@ -327,7 +333,7 @@ INTERVAL = "confidence interval on test rows"
 
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
-    """What the user wants of lines; and `x` is something that can be drawn."""
+    """Validated line options; `x` is checked, too."""
     if not isinstance(x, str) or x not in ("value", "bound"):
         raise ValueError(f"x={x!r} must be 'value' or 'bound'.")
     return line_options(line_kw, "TradeoffDisplay.plot")

@@ -1,4 +1,4 @@
-"""Arms by number: labels of any kind, and the sets of them that events could choose from."""
+"""Arms as numbers: labels of any hashable kind, and the sets of arms available to events."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-# Label of an arm -> its number. Reading data appends what is new, in order of appearance.
+from skbandit.utils._messages import first_few
+
+# Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
 
 
 @dataclass(frozen=True)
 class Pools:
-    """The arms available to each event; a set that many events share is stored once.
+    """Sets of available arms; a set shared by many events is stored once.
 
     Set k holds the numbers ``arms[start[k]:start[k + 1]]``, ascending.
     """
 
-    of_event: np.ndarray  # (n_events,), which set
+    of_event: np.ndarray  # (n_events,), number of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of arms of each event."""
+        """Number of available arms per event."""
         return np.diff(self.start)[self.of_event]
 
     @property
     def set_of_arm(self) -> np.ndarray:
-        """Which set each entry of `arms` is in."""
+        """Set number of each entry of `arms`."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def contains(self, action: np.ndarray) -> np.ndarray:
-        """Whether each event's own set holds its action."""
+        """Whether each event's action is in its set."""
         n_arms = int(max(self.arms.max(initial=0), action.max(initial=0))) + 1
         held = self.set_of_arm * n_arms + self.arms
         return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
 
     def take(self, rows: np.ndarray | slice) -> Pools:
-        """The pools of some events."""
+        """Sets of the given events."""
         return Pools(self.of_event[rows], self.start, self.arms)
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
-    """Labels as an array of their own kind, of objects where they are strings or mixed."""
+    """Labels as an array: bool, int or float if all are of that type, else object."""
     labels = list(labels)
     for kind in (bool, int, float):
         if labels and all(type(label) is kind for label in labels):
@@ -57,7 +59,7 @@ def label_array(labels: Iterable[Any]) -> np.ndarray:
 
 
 def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
-    """Numbers of labels of shape (n,); labels that are new are appended to `codes`."""
+    """Numbers of labels of shape (n,); new labels are appended to `codes`."""
     values = labels if isinstance(labels, pd.Series) else _one_dimensional(labels, name)
     try:
         found, distinct = pd.factorize(values)
@@ -72,19 +74,18 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
 def read_pools(
     available: Any, n_rows: int, codes: Codes, columns: Sequence[Any] | None = None
 ) -> Pools:
-    """The sets of arms in `available`; labels that are new are appended to `codes`.
+    """Read `available` into sets of arm numbers; new labels are appended to `codes`.
 
     Parameters
     ----------
     available : sequence of tuples of labels, or boolean array or DataFrame
-        One collection of labels a row; or one column an arm, True where it can be chosen.
+        One collection of labels per row; or one column per arm, True if it can be chosen.
     n_rows : int
-        How many events there are.
+        Number of events.
     codes : dict
         Numbers of the arms known so far.
     columns : sequence of labels, default=None
-        The arms that the columns of a boolean array without names stand for; None is all of
-        `codes`.
+        Arms of the columns of an unnamed boolean array; None is all of `codes`.
 
     Returns
     -------
@@ -100,24 +101,25 @@ def read_pools(
     if not flat or not isinstance(available, Iterable) or isinstance(available, type):
         shown = f"{type(available).__name__} of shape {np.shape(available)}"
         raise ValueError(
-            f"available must hold one tuple of arm labels a row, or be a boolean array with one "
-            f"column an arm, got {available if flat else shown}."
+            f"available must hold one tuple of arm labels per row, or be a boolean array with one "
+            f"column per arm, got {available if flat else shown}."
         )
     rows = available.tolist() if hasattr(available, "tolist") else list(available)
     if len(rows) != n_rows:
         raise ValueError(
-            f"available has {len(rows)} entries for {n_rows} rows: one tuple of arm labels a row, "
-            "or a boolean array with one column an arm."
+            f"available has {len(rows)} entries for {n_rows} rows: pass one tuple of arm labels "
+            "per row, or a boolean array with one column per arm."
         )
     return _from_collections(rows, codes)
 
 
 def _from_booleans(matrix: np.ndarray, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
-    """Sets from a matrix with one column an arm."""
+    """Sets from a matrix with one column per arm."""
     if matrix.shape != (n_rows, len(columns)):
         raise ValueError(
-            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row an "
-            f"event and one column an arm, {_shown(columns)}. A DataFrame names its own columns."
+            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row per "
+            f"event and one column per arm, {first_few(columns)}. Pass a DataFrame to name other "
+            "columns."
         )
     if not matrix.size:
         raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
@@ -126,8 +128,8 @@ def _from_booleans(matrix: np.ndarray, columns: list[Any], n_rows: int, codes: C
         if wrong or matrix.dtype != object:
             shown = wrong[0] if wrong else matrix.ravel()[0]
             raise ValueError(
-                "available, as an array with one column an arm, must be boolean, found "
-                f"{shown!r}; or give one tuple of arm labels a row."
+                f"available has one column per arm and must be boolean, found {shown!r}; or pass "
+                "one tuple of arm labels per row."
             )
         matrix = matrix.astype(bool)
     if not matrix.any(axis=1).all():
@@ -142,8 +144,8 @@ def _from_booleans(matrix: np.ndarray, columns: list[Any], n_rows: int, codes: C
 
 
 def _from_collections(rows: list[Any], codes: Codes) -> Pools:
-    """Sets from one collection of labels a row."""
-    # Mostly a log repeats one object, or equal ones: each object is looked at once.
+    """Sets from one collection of labels per row."""
+    # Logs mostly repeat one object, or equal ones: read each object once.
     objects = _number_objects(rows)
     seen: dict[Any, int] = {}
     first = _first_of_each(objects)
@@ -172,14 +174,14 @@ def _from_collections(rows: list[Any], codes: Codes) -> Pools:
 
 def _number_objects(rows: list[Any]) -> np.ndarray:
     """Number the distinct objects in order of appearance."""
-    if len(rows) < 100:  # pandas is quick once it has begun, and a served choice is one row
+    if len(rows) < 100:  # pandas has a fixed cost, and policies in service choose one row at a time
         numbers: dict[int, int] = {}
         return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows])
     return pd.factorize(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)))[0]
 
 
 def _plain(pool: tuple[Any, ...]) -> list[Any]:
-    """Labels as Python's own types, as an array's `tolist` gives them."""
+    """Labels as Python scalars, as `ndarray.tolist` returns them."""
     return [label.item() if isinstance(label, np.generic) else label for label in pool]
 
 
@@ -196,14 +198,14 @@ def _number_rows(packed: np.ndarray) -> np.ndarray:
 
 
 def _first_of_each(numbers: np.ndarray) -> np.ndarray:
-    """Position where each of the numbers 0, 1, ... first appears."""
+    """Position of the first occurrence of each of the numbers 0, 1, ..."""
     first = np.empty(numbers.max(initial=-1) + 1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
     return first
 
 
 def _one_dimensional(labels: Any, name: str) -> np.ndarray:
-    """Labels as a flat array; a list of tuples stays one of tuples, of mixed kinds one of them."""
+    """Labels as a 1D array; tuples and labels of mixed types are kept as objects."""
     if isinstance(labels, np.ndarray):
         array = labels
     elif hasattr(labels, "to_numpy"):
@@ -211,11 +213,5 @@ def _one_dimensional(labels: Any, name: str) -> np.ndarray:
     else:
         array = label_array(_plain(tuple(labels)))
     if array.ndim != 1:
-        raise ValueError(f"{name} must be 1D with one arm label a row, got shape {array.shape}.")
+        raise ValueError(f"{name} must be 1D with one arm label per row, got shape {array.shape}.")
     return array
-
-
-def _shown(labels: list[Any]) -> str:
-    """A few labels to name in a message."""
-    names = ", ".join(map(repr, labels[:5]))
-    return f"{names}, ..." if len(labels) > 5 else names

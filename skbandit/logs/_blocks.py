@@ -1,4 +1,4 @@
-"""Logs too large for memory, one block of events after the other."""
+"""Logs larger than memory, read as blocks of events."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from skbandit.logs._log import Log, column_names
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
-    """Blocks, if they can be taken one after the other."""
+    """Require an iterable of blocks; a single block is not one."""
     single = hasattr(blocks, "columns") or hasattr(blocks, "y") or getattr(blocks, "ndim", 1) == 0
     if single or isinstance(blocks, type) or not isinstance(blocks, Iterable):
-        cure = "(part.compute() for part in frame.partitions)"
+        cure = "pass (part.compute() for part in frame.partitions)"
         if not hasattr(blocks, "to_delayed"):
-            cure = "[block] is a single one"
+            cure = "for a single block, pass [block]"
         raise TypeError(
             f"blocks must be an iterable of blocks, got {type(blocks).__name__}: {cure}."
         )
@@ -23,38 +23,26 @@ def as_blocks(blocks: Any) -> Iterable[Any]:
 
 
 def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
-    """Contexts and log of a block; a table's contexts are None where it has no features.
+    """Split a block into contexts and log.
 
     Parameters
     ----------
     block : table, pair (X, y), or object with attributes X and y
-        A table, of pandas, polars or pyarrow, holds both: the columns `features` are the
-        contexts, all others the log.
+        A table of pandas, polars or pyarrow holds both: the columns `features` are the contexts,
+        all others are the log.
     features : sequence of str or None
-        Names of columns.
+        Column names.
 
     Returns
     -------
     X, y : object
-        As they were given, or parts of a DataFrame.
+        As given, or parts of a DataFrame. X is None for a table without features.
     """
-    for cure in ("compute", "collect"):  # of Dask and of polars
-        if hasattr(block, cure):
-            raise TypeError(
-                f"a block must be in memory, got a lazy {type(block).__name__}: call its {cure}()."
-            )
-    if hasattr(block, "replace_schema_metadata"):  # of pyarrow; it could make columns the index
+    _require_in_memory(block)
+    if hasattr(block, "replace_schema_metadata"):  # pyarrow; its metadata could set an index
         block = block.replace_schema_metadata().to_pandas()
     if hasattr(block, "columns") and not isinstance(block, type):
-        names = list(features or ())
-        missing = [name for name in names if name not in block.columns]
-        if missing:
-            raise ValueError(
-                f"features names {missing[0]!r}, which is none of the columns, "
-                f"{list(block.columns)}."
-            )
-        X = block[names] if names else None
-        y = block[[name for name in block.columns if name not in names]]
+        X, y = _split_columns(block, list(features or ()))
     elif isinstance(block, tuple) and len(block) == 2:
         X, y = block
     elif hasattr(block, "X") and hasattr(block, "y"):
@@ -64,33 +52,59 @@ def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
             "a block must be a table, a pair (X, y), or an object with X and y, got "
             f"{type(block).__name__}."
         )
-    if "propensity" not in (column_names(y) or ()):
-        raise ValueError(
-            "y needs a column 'propensity' when a log is read in blocks, as a block does not say "
-            "how many arms the log has: where actions were uniform, 1 / (number of arms)."
-        )
+    _require_propensity(y)
     return X, y
 
 
+def _split_columns(table: Any, features: list[str]) -> tuple[Any, Any]:
+    """Contexts and log of a table; the contexts are None without features."""
+    missing = [name for name in features if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"features contains {missing[0]!r}, which is not a column: {list(table.columns)}."
+        )
+    y = table[[name for name in table.columns if name not in features]]
+    return (table[features] if features else None), y
+
+
+def _require_in_memory(block: Any) -> None:
+    """Require a block that is not lazy."""
+    for method in ("compute", "collect"):  # of Dask and polars
+        if hasattr(block, method):
+            raise TypeError(
+                f"a block must be in memory, got a lazy {type(block).__name__}: call its "
+                f"{method}()."
+            )
+
+
+def _require_propensity(y: Any) -> None:
+    """Require a column propensity: one block does not show the log's number of arms."""
+    if "propensity" not in (column_names(y) or ()):
+        raise ValueError(
+            "y needs a column 'propensity' when a log is read in blocks, as a block does not show "
+            "how many arms the log has: for uniform actions, add 1 / (number of arms)."
+        )
+
+
 def check_block_arms(log: Log, arms: Collection[Any] | None) -> None:
-    """Require that a block tells what its events could choose from."""
+    """Require that the arms available to the events of a block are known."""
     if log.pools is not None:
         return
     if arms is None:
         raise ValueError(
-            "a block does not say which arms the whole log has: name them all, arms=[...], or give "
-            "a column 'available'."
+            "a block does not show all arms of the log: pass them as arms=[...], or add a column "
+            "'available'."
         )
     if len(log.arms) > len(arms):
         new = set(log.arms.tolist()) - set(arms)
-        raise ValueError(f"the log has arms that arms= does not name: {sorted(new, key=repr)}.")
+        raise ValueError(f"the log has arms that are not in arms=: {sorted(new, key=repr)}.")
 
 
 @contextmanager
 def in_block(number: int) -> Iterator[None]:
-    """Let an error say in which block it arose, as the rows that it names are a block's."""
+    """Add the block number to errors, whose row numbers count within the block."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"This was in block {number}, counted from 0.")
+        error.add_note(f"In block {number}, counted from 0.")
         raise

@@ -1,4 +1,4 @@
-"""Logged decisions: which arm was chosen, what came of it, and how likely the choice was."""
+"""Logs of decisions: chosen arm, reward, propensity, available arms and time of each event."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
 @dataclass(frozen=True)
 class Log:
-    """Events in the order in which they happened; arms are numbers, the labels are in `arms`."""
+    """Logged events in order of time; arms are numbers, `arms` holds their labels."""
 
     arms: np.ndarray  # (n_arms,), labels
     action: np.ndarray  # (n_events,)
     reward: np.ndarray  # (n_events,)
-    propensity: np.ndarray | None  # (n_events,), of the action; None: not logged
-    pools: Pools | None  # None: every arm of the log, at every event
+    propensity: np.ndarray | None  # (n_events,), of the logged action; None: not logged
+    pools: Pools | None  # None: every arm of the log is available to every event
     timestamp: np.ndarray | None  # (n_events,), seconds
 
     def __len__(self) -> int:
@@ -32,15 +32,33 @@ class Log:
 
     @property
     def probability(self) -> np.ndarray:
-        """Probability of each logged choice: as logged, else uniform over what was available."""
+        """Probability of each logged action: as logged, else uniform over the available arms."""
         if self.propensity is not None:
             return self.propensity
         if self.pools is None:
             return np.full(len(self), 1.0 / len(self.arms))
         return 1.0 / self.pools.sizes
 
+    def available_sets(self) -> tuple[list[tuple[Any, ...]], np.ndarray]:
+        """The distinct sets of available arms, as tuples of labels, and each event's set number."""
+        if self.pools is None:
+            return [tuple(self.arms.tolist())], np.zeros(len(self), dtype=np.int8)
+        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
+        return [tuple(arms.tolist()) for arms in sets], self.pools.of_event
+
+    def available_mask(self, n_arms: int) -> np.ndarray:
+        """Mask of the arms available to each event, of shape (n_events, n_arms).
+
+        `n_arms` may exceed the number of arms of the log; the further arms are not available.
+        """
+        if self.pools is None:
+            return np.broadcast_to(np.arange(n_arms) < len(self.arms), (len(self), n_arms))
+        sets = np.zeros((len(self.pools.start) - 1, n_arms), dtype=bool)
+        sets[self.pools.set_of_arm, self.pools.arms] = True
+        return sets[self.pools.of_event]
+
     def take(self, rows: np.ndarray | slice) -> Log:
-        """The log of some events, in the order given."""
+        """The given events as a log, in the given order."""
         return replace(
             self,
             action=self.action[rows],
@@ -62,28 +80,28 @@ def read_log(
     arms: Iterable[Any] = (),
     columns: Sequence[Any] | None = None,
 ) -> Log:
-    """Check and number a log.
+    """Validate a log and number its arms.
 
     Parameters
     ----------
     y : DataFrame or structured array with columns action and reward, or array of actions
-        Columns propensity, available and timestamp are read where they are there; others are
-        left alone, unless their name is nearly one of these.
+        Columns propensity, available and timestamp are read if present. Other columns are
+        ignored, but a name close to one of these is an error.
     n_rows : int, default=None
-        The number of rows that it must have.
+        Required number of events.
     reward, propensity, available, timestamp : array-like, default=None
-        What is no column of `y`.
+        Values that are not columns of `y`.
     arms : iterable of labels, default=()
-        Arms known so far: they come first.
+        Arms known so far; they get the first numbers.
     columns : sequence of labels, default=None
-        The arms that the columns of a boolean `available` without names stand for; None is all
-        known arms and the log's other actions, in order of appearance.
+        Arms of the columns of an unnamed boolean `available`; None is all known arms and the
+        log's other actions, in order of appearance.
 
     Returns
     -------
     Log
-        Its arms are those known, the log's other actions in order of appearance, and what else
-        is in `available`.
+        Its arms are the known ones, then the log's other actions in order of appearance, then
+        the remaining labels of `available`.
     """
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
@@ -93,12 +111,12 @@ def read_log(
         if values is None:
             continue
         if name in read and not _same(read[name], values):
-            raise ValueError(f"{name} is given twice, as a column of y and by itself, and differs.")
+            raise ValueError(f"{name}= differs from the column {name!r} of y: pass only one.")
         read[name] = values
     if "reward" not in read:
         raise ValueError(
             "the log has no rewards: y must be a DataFrame (or structured array) with columns "
-            "'action' and 'reward', or pass reward= beside an array of actions."
+            "'action' and 'reward', or an array of actions with reward=."
         )
     codes: Codes = {label: k for k, label in enumerate(_distinct(arms))}
     action = code_labels(read["action"], codes)
@@ -126,28 +144,28 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
     try:
         numbers = np.asarray(values)
-        if numbers.dtype.kind in "cmM":  # of which floats would keep a part, or nanoseconds
+        if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit
             raise TypeError(f"found {numbers.dtype}")
-        if numbers.dtype.kind not in "biuf":  # nullable, or numbers among objects
+        if numbers.dtype.kind not in "biuf":  # nullable dtypes, or numbers stored as objects
             series = pd.to_numeric(pd.Series(values), errors="raise")
             numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
         numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be numbers, one a row: {error}.") from error
+        raise ValueError(f"{name} must be numbers, one per row: {error}.") from error
     if numbers.ndim != 1:
-        raise ValueError(f"{name} must be 1D with one number a row, got shape {numbers.shape}.")
+        raise ValueError(f"{name} must be 1D with one number per row, got shape {numbers.shape}.")
     if len(numbers) != n_rows:
         raise ValueError(f"{name} has {len(numbers)} entries for {n_rows} events.")
-    if not np.isfinite(numbers.sum()):  # quick; the sum of finite numbers might overflow
+    if not np.isfinite(numbers.sum()):  # fast; but a sum of finite numbers may overflow
         bad = np.flatnonzero(~np.isfinite(numbers))
         if len(bad):
-            what = "missing" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]}"
-            raise ValueError(f"{name} is {what} on row {bad[0]}.")
+            value = "missing" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]}"
+            raise ValueError(f"{name} is {value} on row {bad[0]}.")
     return numbers
 
 
 def column_names(y: Any) -> list[Any] | None:
-    """Names of a log's columns; None for an array of actions."""
+    """Column names of a table or structured array; None if it has no named columns."""
     names = getattr(y, "columns", None)
     if names is None:
         names = getattr(getattr(y, "dtype", None), "names", None)
@@ -155,7 +173,7 @@ def column_names(y: Any) -> list[Any] | None:
 
 
 def as_actions(y: Any) -> Any:
-    """A log without column names as a flat array of actions."""
+    """A log without column names as a 1D array of actions."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None.")
     if not hasattr(y, "ndim"):
@@ -165,41 +183,40 @@ def as_actions(y: Any) -> Any:
         y = np.asarray(y) if hasattr(y, "__array__") else label_array(y)
     if y.ndim != 1:
         raise ValueError(
-            f"y has shape {y.shape} and no column names, so which column is the action is "
-            "unknown: give a DataFrame with columns 'action' and 'reward', or a 1D array of "
-            "actions and reward=."
+            f"y has shape {y.shape} and no column names, so the action column is unknown: pass a "
+            "DataFrame with columns 'action' and 'reward', or a 1D array of actions and reward=."
         )
     return y
 
 
-def check_in_order(timestamp: np.ndarray, why: str) -> None:
-    """Require timestamps that do not decrease."""
+def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
+    """Require nondecreasing timestamps; `consumer` names what depends on the order."""
     late = np.flatnonzero(np.diff(timestamp) < 0)
     if len(late):
         row = int(late[0]) + 1
         raise ValueError(
             f"timestamp goes back on row {row}, from {timestamp[row - 1]:.15g} s to "
-            f"{timestamp[row]:.15g} s: {why} needs events in order of time; sort the log."
+            f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log."
         )
 
 
 def _columns_of(y: Any) -> dict[str, Any]:
-    """What y says of events, by name."""
+    """The columns of y that describe events, by name."""
     names = column_names(y)
     if names is None:
         return {"action": as_actions(y)}
     if "action" not in names:
         raise ValueError(f"y has no column 'action'; its columns are {names}.")
     for name in names:
-        # a propensity that is overlooked makes every estimate wrong
-        near = get_close_matches(str(name).lower(), _COLUMNS, n=1, cutoff=0.75)
-        if name not in _COLUMNS and near and near[0] not in names:
-            raise ValueError(f"y has a column {name!r}: rename it to {near[0]!r}, or drop it.")
+        # an overlooked propensity would invalidate every estimate
+        similar = get_close_matches(str(name).lower(), _COLUMNS, n=1, cutoff=0.75)
+        if name not in _COLUMNS and similar and similar[0] not in names:
+            raise ValueError(f"y has a column {name!r}: rename it to {similar[0]!r}, or drop it.")
     return {name: y[name] for name in _COLUMNS if name in names}
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two columns hold the same; tuples of labels and rows of an array never do."""
+    """Whether two columns are equal; False if their entries are arrays."""
     try:
         return list(one) == list(other)
     except ValueError:
@@ -207,7 +224,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:
-    """Known arms as plain labels, each once."""
+    """Known arms as Python scalars; a repeated label is an error."""
     labels = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
     labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     if len(set(labels)) != len(labels):
@@ -236,21 +253,20 @@ def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None
         pool = pools.of_event[row]
         own = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
         raise ValueError(
-            f"the action of row {row}, {labels[action[row]]!r}, is not among the arms available "
-            f"to it, {own}."
+            f"row {row}: the action {labels[action[row]]!r} is not among the available arms, {own}."
         )
 
 
 def times_as_series(values: Any) -> pd.Series:
-    """Times of whatever kind, one an event."""
+    """Datetimes or numbers, one per event, as a Series."""
     try:
         return pd.Series(values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"timestamp must be 1D with one time an event: {error}.") from error
+        raise ValueError(f"timestamp must be 1D with one time per event: {error}.") from error
 
 
 def read_times(values: Any, n_rows: int) -> np.ndarray:
-    """Times in seconds."""
+    """Times in seconds, as float64."""
     series = times_as_series(values)
     if len(series) != n_rows:
         raise ValueError(f"timestamp has {len(series)} entries for {n_rows} events.")
@@ -262,6 +278,6 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
     elif not pd.api.types.is_numeric_dtype(series.dtype):
         raise ValueError(
             f"timestamp must be datetimes or numbers of seconds, got {series.iloc[0]!r} on row 0: "
-            "convert it by pandas.to_datetime."
+            "convert with pandas.to_datetime."
         )
     return read_numbers(series, n_rows, "timestamp")

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._reward_models import cross_fitted_rewards
+from skbandit.logs import Codes, code_labels, cross_fitted_rewards, label_array
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
 

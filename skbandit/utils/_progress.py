@@ -41,17 +41,17 @@ def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Cal
     task.call_on_fit_task_end(**fit, reconstruction_attributes={})
 
 
-def told_along(
-    steps: Sequence[int], tell: Callable[[float], None], every: float = 10.0
+def iter_with_progress(
+    steps: Sequence[int], report: Callable[[float], None], every: float = 10.0
 ) -> Iterator[int]:
-    """Steps one by one; as often as so many seconds have passed, `tell` gets the share done."""
+    """Iterate over `steps`, calling `report(share_done)` every `every` seconds."""
     last = time.perf_counter()
     for number, step in enumerate(steps):
         yield step
         now = time.perf_counter()
         if now - last >= every:
             last = now
-            tell((number + 1) / len(steps))
+            report((number + 1) / len(steps))
 
 
 _LOGGER = logging.getLogger("skbandit")

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from skbandit.datasets import make_bandit_log
-from skbandit.logs._log import read_log
+from skbandit.logs import read_log
 
 CHANCE = 5.0
 MEAN = {
@@ -262,7 +262,7 @@ def test_extreme_effects_keep_the_base_rate():
         ({"n_available": 0}, "n_available must be from 1 to n_arms=20, got 0"),
         ({"lifetime": 5}, "lifetime must be 'equal' or 'random', got 5"),
         ({"link": "log"}, "link must be one of 'logistic', 'probit', 'linear', got 'log'"),
-        ({"base_rate": 1.0}, "base_rate must be between 0 and 1"),
+        ({"base_rate": 1.0}, r"base_rate must be in \(0, 1\)"),
         ({"logging": "greedy"}, "logging must be 'uniform', 'softmax' or callable, got 'greedy'"),
         ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
         ({"logging": lambda X, available: np.ones(3)}, r"array of shape \(3,\), expected"),

@@ -9,7 +9,7 @@ import pytest
 from skbandit.datasets import fetch_open_bandit
 from skbandit.datasets._files import load_bytes
 from skbandit.datasets._open_bandit import _LOGS
-from skbandit.logs._log import read_log
+from skbandit.logs import read_log
 
 LOGS = ["random", "bts"]
 CLICKS = {"random": 46, "bts": 69}

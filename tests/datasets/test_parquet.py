@@ -28,15 +28,15 @@ def whole(blocks):
 
 
 @pytest.mark.parametrize(
-    ("row_group_size", "chunk_size"),
-    # a chunk an event is slow, and says no more of larger groups
+    ("row_group_size", "block_size"),
+    # one event per block is slow, and proves nothing more for larger groups
     [(250, 1), *product([250, 1000, 2500], [300, 999, 10_000])],
 )
-def test_everything_comes_back(tmp_path, chunk_size, row_group_size):
+def test_everything_comes_back(tmp_path, block_size, row_group_size):
     pq.write_table(table(unread="text"), tmp_path / "log.parquet", row_group_size=row_group_size)
-    blocks = list(read_parquet_log(tmp_path / "log.parquet", FEATURES, chunk_size=chunk_size))
+    blocks = list(read_parquet_log(tmp_path / "log.parquet", FEATURES, block_size=block_size))
     sizes = [len(block.y) for block in blocks]
-    assert max(sizes) == min(chunk_size, row_group_size)
+    assert max(sizes) == min(block_size, row_group_size)
     X, y = whole(blocks)
     assert X.dtypes.tolist() == [np.float32] * 3
     np.testing.assert_array_equal(X, LOG.X.astype(np.float32))
@@ -82,7 +82,7 @@ def test_other_names_and_no_features(tmp_path):
     )
     pq.write_table(renamed, tmp_path / "log.parquet")
     names = {"action": "item", "propensity": "p"}
-    blocks = list(read_parquet_log(tmp_path / "log.parquet", [], names=names, chunk_size=2000))
+    blocks = list(read_parquet_log(tmp_path / "log.parquet", [], names=names, block_size=2000))
     X, y = whole(blocks)
     assert X.shape == (2500, 0)
     assert y["action"].tolist() == LOG.y["action"].tolist()
@@ -102,24 +102,24 @@ def test_times_and_dictionaries(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"features": ["x9"]}, ValueError, "no column 'x9': there are"),
+        ({"features": ["x9"]}, ValueError, "no column 'x9' among"),
         ({"features": "x0"}, TypeError, "features must be a list of labels, got 'x0'"),
         ({"names": {"reward": "click"}}, ValueError, "no column 'click'"),
-        ({"names": {"rewards": "x0"}}, ValueError, "names has 'rewards', expected some of"),
-        ({"chunk_size": 0}, ValueError, "chunk_size must be an integer of at least 1, got 0"),
-        ({"source": []}, ValueError, "source names no file"),
+        ({"names": {"rewards": "x0"}}, ValueError, "names has the key 'rewards', expected some of"),
+        ({"block_size": 0}, ValueError, "block_size must be an integer of at least 1, got 0"),
+        ({"source": []}, ValueError, "source contains no file name"),
         ({"source": "/no/such/place"}, FileNotFoundError, "/no/such/place"),
         ({"source": ["/no/such/place"]}, FileNotFoundError, "/no/such/place"),
         ({"source": 3}, TypeError, "source must be a path, a list of paths or .*, got 3"),
         ({"source": [None]}, TypeError, r"source must be a path, .*, got \[None\]"),
-        ({"source": ""}, ValueError, "source names no file"),
+        ({"source": ""}, ValueError, "source contains no file name"),
         ({"features": None}, TypeError, "features must be a list of labels, got None"),
-        ({"features": ["x0", "x0"]}, ValueError, "features names column 'x0' twice"),
+        ({"features": ["x0", "x0"]}, ValueError, "features contains column 'x0' twice"),
         ({"features": [["x0"]]}, TypeError, r"features must be labels, found \['x0'\]"),
         ({"names": "reward"}, TypeError, "names must be a dict of column names, got 'reward'"),
         ({"names": {"reward": ["x0"]}}, TypeError, r"names must be labels, found \['x0'\]"),
-        ({"chunk_size": 1.5}, ValueError, "chunk_size must be an integer of at least 1, got 1.5"),
-        ({"chunk_size": None}, ValueError, "chunk_size must be an integer .*, got None"),
+        ({"block_size": 1.5}, ValueError, "block_size must be an integer of at least 1, got 1.5"),
+        ({"block_size": None}, ValueError, "block_size must be an integer .*, got None"),
     ],
 )
 def test_refused_at_the_call(tmp_path, options, error, message):
@@ -179,7 +179,7 @@ def test_what_was_available_is_lists_of_labels(tmp_path, pools):
 
 def test_two_columns_of_one_name_in_a_dataset():
     twice = ds.dataset(pa.table([[1], [0], [1]], ["action", "reward", "reward"]))
-    with pytest.raises(ValueError, match="two columns are called 'reward'"):
+    with pytest.raises(ValueError, match="two columns are named 'reward'"):
         read_parquet_log(twice, [])
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from skbandit.datasets import read_yahoo_r6
-from skbandit.logs._log import read_log
+from skbandit.logs import read_log
 
 R6A = (
     "1241160900 109513 0 |user 2:0.000012 3:0.000000 4:0.000006 5:0.000023 6:0.999958 1:1.000000 "
@@ -111,15 +111,15 @@ def test_published_line_of_r6b(write):
 @pytest.mark.parametrize("name", ["log", "log.gz"])
 def test_r6a_is_read_back(write, name, shuffled):
     lines, users, articles, pools, shown, clicks = random_r6a(95, shuffled=shuffled)
-    chunks = list(read_yahoo_r6(write(lines, name), chunk_size=30))
-    assert [len(log.X) for log in chunks] == [30, 30, 30, 5]
-    y = pd.concat([log.y for log in chunks], ignore_index=True)
-    np.testing.assert_array_equal(pd.concat([log.X for log in chunks]), users)
+    blocks = list(read_yahoo_r6(write(lines, name), block_size=30))
+    assert [len(log.X) for log in blocks] == [30, 30, 30, 5]
+    y = pd.concat([log.y for log in blocks], ignore_index=True)
+    np.testing.assert_array_equal(pd.concat([log.X for log in blocks]), users)
     assert y["action"].tolist() == shown
     assert y["reward"].tolist() == clicks
     assert y["available"].tolist() == pools
     assert y["timestamp"].tolist() == list(range(1241160900, 1241160995))
-    for log in chunks:
+    for log in blocks:
         assert set(log.article_features.index) == set().union(*log.available)
         np.testing.assert_array_equal(
             log.article_features, articles[log.article_features.index - 109_000]
@@ -129,11 +129,11 @@ def test_r6a_is_read_back(write, name, shuffled):
 def test_r6b_is_read_back_from_several_files(write):
     lines, users, shown = random_r6b(50)
     paths = [write(lines[:20], "20111002.gz"), write(lines[20:], "20111003")]
-    chunks = list(read_yahoo_r6(paths, chunk_size=16))  # a chunk may span files
-    assert [len(log.X) for log in chunks] == [16, 16, 16, 2]
-    np.testing.assert_array_equal(pd.concat([log.X for log in chunks]), users)
-    assert pd.concat([log.y for log in chunks])["action"].tolist() == [f"id-{a}" for a in shown]
-    assert {log.X.to_numpy().dtype for log in chunks} == {np.dtype(np.uint8)}
+    blocks = list(read_yahoo_r6(paths, block_size=16))  # a block may span files
+    assert [len(log.X) for log in blocks] == [16, 16, 16, 2]
+    np.testing.assert_array_equal(pd.concat([log.X for log in blocks]), users)
+    assert pd.concat([log.y for log in blocks])["action"].tolist() == [f"id-{a}" for a in shown]
+    assert {log.X.to_numpy().dtype for log in blocks} == {np.dtype(np.uint8)}
 
 
 def test_events_with_equal_pools_share_a_tuple(write):
@@ -203,8 +203,8 @@ def test_a_malformed_line_can_be_left_out(write, case):
     wrong = MALFORMED[case][0]
     right = R6B if "id-" in wrong else R6A
     path = write([wrong, right, wrong, right, right, wrong])
-    with pytest.warns(UserWarning, match="3 malformed lines were left out, the first: .*line 1:"):
-        first, last = read_yahoo_r6(path, chunk_size=2, malformed="skip")
+    with pytest.warns(UserWarning, match="3 malformed lines were skipped, the first: .*line 1:"):
+        first, last = read_yahoo_r6(path, block_size=2, malformed="skip")
     assert (first.n_skipped, last.n_skipped) == (2, 3)
     clean = next(read_yahoo_r6(write([right] * 3, "clean")))
     pd.testing.assert_frame_equal(pd.concat([first.X, last.X], ignore_index=True), clean.X)
@@ -213,9 +213,9 @@ def test_a_malformed_line_can_be_left_out(write, case):
 
 def test_the_two_formats_do_not_mix(write):
     path = write([R6A, R6A, R6B])
-    for chunk_size in (2, 100):
+    for block_size in (2, 100):
         with pytest.raises(ValueError, match="line 3: a line of R6B after lines of R6A"):
-            list(read_yahoo_r6(path, chunk_size=chunk_size))
+            list(read_yahoo_r6(path, block_size=block_size))
 
 
 def test_line_numbers_start_again_with_each_file(write):
@@ -232,9 +232,9 @@ def test_a_clean_file_gives_no_warning(write):
 
 
 def test_nothing_to_read(write):
-    with pytest.raises(ValueError, match=r"no event was found in .*empty"):
+    with pytest.raises(ValueError, match=r"no event in .*empty"):
         list(read_yahoo_r6(write([], "empty"), malformed="skip"))
-    with pytest.raises(ValueError, match=r"no event was found in .*wrong\. .*line 1: expected"):
+    with pytest.raises(ValueError, match=r"no event in .*wrong\. .*line 1: expected"):
         list(read_yahoo_r6(write(["x"], "wrong"), malformed="skip"))
 
 
@@ -242,12 +242,12 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path, write):
     path = write([R6A])
     with pytest.raises(FileNotFoundError, match="no-such-file is not a file"):
         read_yahoo_r6([path, tmp_path / "no-such-file"])
-    with pytest.raises(ValueError, match="paths names no file"):
+    with pytest.raises(ValueError, match="paths contains no file name"):
         read_yahoo_r6([])
     with pytest.raises(ValueError, match="malformed must be 'raise' or 'skip', got 'ignore'"):
         read_yahoo_r6(path, malformed="ignore")
-    with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
-        read_yahoo_r6(path, chunk_size=0)
+    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+        read_yahoo_r6(path, block_size=0)
 
 
 def test_a_damaged_archive_is_named(tmp_path):
@@ -259,14 +259,14 @@ def test_a_damaged_archive_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_memory_is_that_of_a_chunk(write, shuffled):
+def test_memory_is_that_of_a_block(write, shuffled):
     """Ten times the lines need no more memory, though no two pools or users are equal."""
     lines = random_r6a(3_000, shuffled=shuffled)[0]
 
     def peak(n):
         path = write(lines[:n], f"{n}")
         tracemalloc.start()
-        for _ in read_yahoo_r6(path, chunk_size=300):
+        for _ in read_yahoo_r6(path, block_size=300):
             pass
         try:
             return tracemalloc.get_traced_memory()[1]
@@ -274,4 +274,4 @@ def test_memory_is_that_of_a_chunk(write, shuffled):
             tracemalloc.stop()
 
     peak(300)  # what is imported or cached on first use
-    assert peak(3_000) < 1.3 * peak(600)  # the chunk handed out, and the next
+    assert peak(3_000) < 1.3 * peak(600)  # the block handed out, and the next

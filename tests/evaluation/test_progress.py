@@ -12,7 +12,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from skbandit.evaluation._replay import _pass
 from skbandit.inspection import ReplayDisplay
-from skbandit.utils._progress import told_along
+from skbandit.utils._progress import iter_with_progress
 
 LOG = make_bandit_log(2000, n_arms=4, n_features=2, base_rate=0.2, random_state=0)
 THRICE = {"subsample": 0.5, "n_repeats": 3, "random_state": 0}
@@ -41,13 +41,13 @@ class AlwaysOne:
         return self
 
 
-def test_a_walk_in_python_tells_its_share(capsys, monkeypatch):
-    monkeypatch.setattr(_pass, "told_along", partial(told_along, every=0.0))
+def test_a_generic_pass_reports_its_share(capsys, monkeypatch):
+    monkeypatch.setattr(_pass, "iter_with_progress", partial(iter_with_progress, every=0.0))
     told = replay(AlwaysOne(), LOG.X[:50], LOG.y[:50], random_state=0, verbose=1)
-    *walking, last = capsys.readouterr().out.splitlines()
+    *during, last = capsys.readouterr().out.splitlines()
     shares = [
         int(re.fullmatch(r"\[replay\] run 1 of 1: (\d+)% of the log, \d+\.\d s", line)[1])
-        for line in walking
+        for line in during
     ]
     assert shares == sorted(shares) and shares[-1] == 100 and len(shares) > 10
     assert "kept" in last
@@ -56,11 +56,11 @@ def test_a_walk_in_python_tells_its_share(capsys, monkeypatch):
     pd.testing.assert_frame_equal(told.history, quiet.history)
 
 
-def test_told_as_often_as_time_has_passed(monkeypatch):
+def test_progress_is_reported_by_time(monkeypatch):
     seconds = iter([0.0, 4.0, 8.0, 12.0, 13.0, 21.0, 23.0])
     monkeypatch.setattr("skbandit.utils._progress.time.perf_counter", lambda: next(seconds))
     shares = []
-    assert [*told_along(range(6), shares.append, every=10.0)] == [0, 1, 2, 3, 4, 5]
+    assert [*iter_with_progress(range(6), shares.append, every=10.0)] == [0, 1, 2, 3, 4, 5]
     assert shares == [3 / 6, 6 / 6]
 
 

@@ -201,7 +201,7 @@ def test_labels_are_taken_literally():
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 def test_what_cannot_be_drawn_is_explained():
-    with pytest.raises(ValueError, match=r"there is no arm 'x'; there are 'a', 'b'"):
+    with pytest.raises(ValueError, match=r"arms contains 'x', which is not one of 'a', 'b'"):
         ArmSharesDisplay.from_log(["a", "b"], arms=["a", "x"])
     with pytest.raises(ValueError, match="y has no column 'action'; its columns are"):
         ArmSharesDisplay.from_log(LOG.y[["reward"]])
@@ -214,7 +214,7 @@ def test_what_cannot_be_drawn_is_explained():
     pools = [("a", "b", "none")] * 20
     log = pd.DataFrame({"action": ["a", "b"] * 10, "reward": 1.0})
     nothing = replay(Always("none"), np.zeros((20, 1)), log, available=pools)
-    with pytest.raises(TypeError, match=r"expected a ReplayResult, .* got {}"):
+    with pytest.raises(TypeError, match=r"result must be a ReplayResult, .* got {}"):
         ArmSharesDisplay.from_result({})
     with pytest.raises(ValueError, match="the replay kept no event"):
         ArmSharesDisplay.from_result(nothing)
@@ -226,20 +226,20 @@ def test_shares_that_are_none_are_refused_before_anything_is_drawn():
     plt.close("all")
     with pytest.raises(TypeError, match="shares must be a DataFrame, got ndarray"):
         ArmSharesDisplay(shares.to_numpy()).plot()
-    with pytest.raises(ValueError, match="shares must have a row a part and an IntervalIndex"):
+    with pytest.raises(ValueError, match="shares must have one row per part and an IntervalIndex"):
         ArmSharesDisplay(shares.reset_index(drop=True)).plot()
-    with pytest.raises(ValueError, match="two columns of the same arm"):
+    with pytest.raises(ValueError, match="two columns with the same arm"):
         ArmSharesDisplay(shares.set_axis(["a", "a"], axis=1)).plot()
     with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
         ArmSharesDisplay(shares.assign(a="much")).plot()
     for wrong in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match="at least 0, and of sum 1 in each row"):
+        with pytest.raises(ValueError, match="nonnegative and sum to 1 in each row"):
             ArmSharesDisplay(shares.assign(a=wrong)).plot()
     with pytest.raises(TypeError, match="arms must be a list of labels, got 'ab'"):
         ArmSharesDisplay(shares).plot(arms="ab")
     with pytest.raises(TypeError, match=r"arms must be labels, found \['a'\]: unhashable"):
         ArmSharesDisplay(shares).plot(arms=[["a"]])
-    with pytest.raises(ValueError, match="timestamp must be 1D with one time an event"):
+    with pytest.raises(ValueError, match="timestamp must be 1D with one time per event"):
         ArmSharesDisplay.from_log(["a", "b"], timestamp=np.zeros((2, 2)))
     with pytest.raises(ValueError, match="timestamp has 0 entries for 2 events"):
         ArmSharesDisplay.from_log(["a", "b"], timestamp=[])

@@ -54,5 +54,5 @@ def test_no_such_options():
         replayed(confidence_level=95)
     with pytest.raises(ValueError, match="x='time' must be 'value' or 'bound'"):
         traded(x="time")
-    with pytest.raises(ValueError, match=r"is not for Axes\.plot"):
+    with pytest.raises(ValueError, match=r"is not valid for Axes\.plot"):
         traded(line_kw={"colour": "red"})

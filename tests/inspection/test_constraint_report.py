@@ -199,7 +199,7 @@ def test_a_pipeline_is_measured_by_its_last_step():
 
 
 def test_what_has_no_report_is_named():
-    with pytest.raises(TypeError, match=r"declared constraints, not RidgeClassifier\(\)"):
+    with pytest.raises(TypeError, match=r"constraint_report, got RidgeClassifier\(\)"):
         ConstraintReportDisplay.from_estimator(RidgeClassifier(), X, Y)
 
 
@@ -218,7 +218,7 @@ def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message)
     )  # fmt: skip
     with pytest.raises(ValueError, match=message):
         ConstraintReportDisplay.from_report(report.assign(**changed))
-    with pytest.raises(ValueError, match="report must have one column 'ci_high', there are"):
+    with pytest.raises(ValueError, match="report must have one column 'ci_high', got"):
         ConstraintReportDisplay.from_report(report.drop(columns="ci_high"))
     with pytest.raises(TypeError, match="report must be a DataFrame, got dict"):
         ConstraintReportDisplay.from_report(report.to_dict())

@@ -155,9 +155,9 @@ def test_what_cannot_be_drawn_is_explained(result):
     nothing = replay(Always("none"), LOG.X, LOG.y.astype({"action": str}), available=POOLS)
     with pytest.raises(ValueError, match="'idle' has a run that kept no event"):
         ReplayDisplay.from_result({"idle": nothing})
-    with pytest.raises(TypeError, match=r"expected a ReplayResult, .* or several by name, got \["):
+    with pytest.raises(TypeError, match=r"must be a ReplayResult, .* or a dict of them, got \["):
         ReplayDisplay.from_result([result])
-    with pytest.raises(ValueError, match="there is no result"):
+    with pytest.raises(ValueError, match="result is empty"):
         ReplayDisplay.from_result({})
     with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
         ReplayDisplay.from_result(result, confidence_level=95)
@@ -181,11 +181,11 @@ def test_curves_that_are_none_are_refused_before_anything_is_drawn(result, chang
     plt.close("all")
     with pytest.raises(ValueError, match=message):
         ReplayDisplay(curves.assign(**changed)).plot()
-    with pytest.raises(ValueError, match="curves must have one column 'high', there are"):
+    with pytest.raises(ValueError, match="curves must have one column 'high', got"):
         ReplayDisplay(curves.drop(columns="high")).plot()
     with pytest.raises(TypeError, match="curves must be a DataFrame, got ndarray"):
         ReplayDisplay(curves.to_numpy()).plot()
-    with pytest.raises(ValueError, match=r"line_kw=\{'colour': 'red'\} is not for Axes.plot"):
+    with pytest.raises(ValueError, match=r"line_kw=\{'colour': 'red'\} is not valid for Axes.plot"):
         ReplayDisplay(curves).plot(line_kw={"colour": "red"})
     with pytest.raises(ValueError, match="confidence_level='95 %' must lie between 0 and 1"):
         ReplayDisplay.from_result(result, confidence_level="95 %")

@@ -144,9 +144,17 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
         ({"train": {"objective": None}}, ValueError, "train must have one column 'objective'"),
         ({"train": {"value": "much"}}, ValueError, "train: column 'value' must be numbers"),
         ({"train": {"feasible": 0.5}}, ValueError, "'feasible' must be true or false, found 0.5"),
-        ({"train": {"feasible": np.nan}}, ValueError, "true or false, some are missing"),
-        ({"test": {"objective_low": None}}, ValueError, "one column 'objective_low', there are"),
-        ({"test": slice(1)}, ValueError, "test has 1 rows, and train 3: they must be of the same"),
+        (
+            {"train": {"feasible": np.nan}},
+            ValueError,
+            "true or false, but some entries are missing",
+        ),
+        ({"test": {"objective_low": None}}, ValueError, "one column 'objective_low', got"),
+        (
+            {"test": slice(1)},
+            ValueError,
+            "test has 1 rows and train has 3: pass tables",
+        ),
         ({"sense": "<"}, ValueError, "sense='<' must be '<=', '>=' or None"),
     ],
 )
@@ -169,8 +177,8 @@ def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
     ("line_kw", "error", "message"),
     [
         ("red", TypeError, "line_kw must be a dict of options of Axes.plot, got 'red'"),
-        ({"colour": "red"}, ValueError, r"line_kw=\{'colour': 'red'\} is not for Axes.plot"),
-        ({"color": "no colour"}, ValueError, "is not for Axes.plot: 'no colour' is not"),
+        ({"colour": "red"}, ValueError, r"line_kw=\{'colour': 'red'\} is not valid for Axes.plot"),
+        ({"color": "no colour"}, ValueError, "is not valid for Axes.plot: 'no colour' is not"),
     ],
 )
 def test_lines_that_cannot_be_drawn(path, line_kw, error, message):
@@ -190,5 +198,5 @@ def test_what_is_no_axes_or_no_path_is_refused(path):
     for several in (both, (figure, both[0]), figure):
         with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got .* pass one"):
             TradeoffDisplay.from_path(path, ax=several)
-    with pytest.raises(TypeError, match="path must be what constraint_path returned, got Data"):
+    with pytest.raises(TypeError, match=r"path must be a ConstraintPath, .* got Data"):
         TradeoffDisplay.from_path(path.table)

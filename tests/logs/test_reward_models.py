@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skbandit.logs._reward_models import cross_fitted_rewards
+from skbandit.logs import cross_fitted_rewards
 
 
 def events(n=60, n_arms=3, d=2, seed=0):
@@ -165,7 +165,7 @@ def test_several_events_a_row():
     ("cv", "message"),
     [
         (TimeSeriesSplit(3), "cv tests row 0 0 times"),
-        (ShuffleSplit(3, random_state=0), "times, and each needs one prediction"),
+        (ShuffleSplit(3, random_state=0), "times, but each row needs one prediction"),
         ([(np.arange(60), np.arange(60))], "cv trains on row 0 in the fold that tests it"),
         ([(np.arange(1, 3), np.arange(60))], "cv trains on row 1"),
         (61, "n_splits=61 greater than the number of samples"),
@@ -182,7 +182,7 @@ def test_folds_that_do_not_do(cv, message):
 def test_a_training_part_without_events():
     X = np.zeros((4, 1))
     row = action = np.zeros(1, dtype=int)
-    with pytest.raises(ValueError, match="no event: choose fewer folds"):
+    with pytest.raises(ValueError, match="a fold without events to train on: choose fewer folds"):
         cross_fitted_rewards(None, X, action, np.ones(1), 1, row=row, cv=2, random_state=0)
 
 

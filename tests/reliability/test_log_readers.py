@@ -40,8 +40,8 @@ fuzz = settings(
 def read(path, malformed="raise"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        chunks = list(read_yahoo_r6(path, chunk_size=16, malformed=malformed))
-    return pd.concat([chunk.y for chunk in chunks], ignore_index=True)
+        blocks = list(read_yahoo_r6(path, block_size=16, malformed=malformed))
+    return pd.concat([block.y for block in blocks], ignore_index=True)
 
 
 def assert_read_or_named(path, whole):

@@ -34,7 +34,7 @@ fuzz = settings(
 
 def judged(source):
     """What an estimate makes of the files; the column of chances is read as a feature."""
-    blocks = read_parquet_log(source, [*FEATURES, "chance"], chunk_size=150)
+    blocks = read_parquet_log(source, [*FEATURES, "chance"], block_size=150)
     pairs = ((block.X[FEATURES], block.y.assign(chance=block.X["chance"])) for block in blocks)
     return off_policy_blocks("chance", pairs)["ips"].n_events
 
@@ -213,7 +213,7 @@ def test_two_columns_of_one_name(tmp_path, column):
 
 def test_files_without_events(tmp_path):
     pq.write_table(TABLE[:0], tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="blocks holds no event"):
+    with pytest.raises(ValueError, match="blocks contains no event"):
         judged(tmp_path)
     pq.write_table(TABLE, tmp_path / "b.parquet")
     assert judged(tmp_path) == 400

@@ -65,9 +65,9 @@ def _values(estimates):
     return [estimate.mean_reward for estimate in estimates.values()]
 
 
-def parquet_log(source, features, names, chunk_size):
+def parquet_log(source, features, names, block_size):
     source = _parquet() if source is ... else source
-    blocks = list(read_parquet_log(source, features, names=names, chunk_size=chunk_size))
+    blocks = list(read_parquet_log(source, features, names=names, block_size=block_size))
     y = pd.concat([block.y for block in blocks])
     return [len(y), y["reward"].sum(), sum(block.X.shape[1] for block in blocks)]
 
@@ -204,7 +204,7 @@ USES = [
     Use(
         "parquet_log",
         parquet_log,
-        {"source": ..., "features": ["a"], "names": None, "chunk_size": 25},
+        {"source": ..., "features": ["a"], "names": None, "block_size": 25},
         "pyarrow",
     ),
     Use("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0, "tol": 1e-3}),

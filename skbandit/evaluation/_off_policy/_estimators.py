@@ -1,4 +1,4 @@
-"""What a fixed policy would have earned, from a log of another one's decisions."""
+"""Off-policy estimates of a fixed policy's mean reward, from another policy's log."""
 
 from __future__ import annotations
 
@@ -9,43 +9,39 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from skbandit.evaluation._off_policy._sums import (
-    EventSums,
-    doubly_robust_sums,
-    ips_sums,
-    snips_sums,
-)
-from skbandit.evaluation._off_policy._target_policy import read_judged_log
+from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums, WeightedEvents
+from skbandit.evaluation._off_policy._target_policy import read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs._reward_models import cross_fitted_rewards
+from skbandit.logs import cross_fitted_rewards
+from skbandit.utils._validation import check_level
 
-# So few events, in effect, are too few for a normal approximation.
+# Effective sample size below which the normal approximation is unreliable, and a warning raised.
 _FEW = 30
 
-# A mean weight as many standard errors from 1 is no accident.
+# Warn if the mean weight is more than this many standard errors from 1.
 _FAR = 5
 
 
 @dataclass(frozen=True, repr=False)
 class OffPolicyEstimate:
-    """An estimate of a policy's mean reward, from a log of another policy.
+    """An estimate of a policy's mean reward from another policy's log.
 
     Parameters
     ----------
     estimator : str
-        The function that made it.
+        Name of the function that returned it.
     mean_reward : float
-        What the policy would have earned an event; nan where no logged action is one that it
-        could have chosen.
+        Estimated mean reward per event; nan if the policy could not have chosen any of the
+        logged actions.
     standard_error : float
-        Its standard error, by the events' spread.
+        Standard error of `mean_reward`, from the spread over events.
     effective_sample_size : float
-        (Σw)²/Σw² of the events' weights w = π/p: as many events logged by the policy itself
-        would say about as much.
+        (Σw)²/Σw² of the weights w = π/p: about this many events logged by the policy itself
+        would be as informative.
     n_events : int
-        Events in the log.
+        Number of events in the log.
     logged_mean : float
-        The log's own mean reward.
+        Mean reward of the log.
 
     See Also
     --------
@@ -70,25 +66,24 @@ class OffPolicyEstimate:
 
     @property
     def lift(self) -> float:
-        """`mean_reward` over the log's own mean; nan where that is not positive."""
+        """`mean_reward` divided by `logged_mean`; nan if the latter is not positive."""
         return self.mean_reward / self.logged_mean if self.logged_mean > 0 else np.nan
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the mean reward, by the normal approximation.
 
         Parameters
         ----------
-        level : float, default=0.95
-            Confidence level.
+        confidence_level : float, default=0.95
+            Nominal coverage, in (0, 1).
 
         Returns
         -------
         low, high : float
-            Its ends; they are not clipped to the range of rewards.
+            Not clipped to the range of rewards.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-        half = float(norm.ppf((1 + level) / 2)) * self.standard_error
+        check_level(confidence_level)
+        half = float(norm.ppf((1 + confidence_level) / 2)) * self.standard_error
         return self.mean_reward - half, self.mean_reward + half
 
     def __repr__(self) -> str:
@@ -111,36 +106,36 @@ def ips(
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by inverse propensity scores.
 
-    The mean over all logged events of w r, with r the reward and w = π(a|x)/p the probability
-    of the logged action under the policy over its propensity. Unbiased if the propensities are
-    right and the policy chooses nothing that could not have been logged, and the more variable
-    the less alike both policies are.
+    The mean of w r over all logged events, where r is the reward and w = π(a|x)/p the probability
+    of the logged action under the policy divided by its propensity. Unbiased if the propensities
+    are right and every arm that the policy may choose had a positive one. The variance grows with
+    the difference between the two policies.
 
     Parameters
     ----------
     policy_or_probabilities : policy or array-like
         A fitted policy, or a Pipeline or fitted search that ends in one: see `replay`. It does
-        not learn here, and is not changed.
+        not learn and is not changed.
 
-        Or the probabilities of its choices: of shape (n_events, n_arms), each row with sum 1.
-        The columns of a DataFrame name the arms, those without a column are never chosen;
-        columns of an array stand for the log's arms, sorted. Or of shape (n_events,),
-        probabilities of the logged actions.
+        Or the probabilities of its choices, of shape (n_events, n_arms), with rows that sum to 1.
+        The columns of a DataFrame name the arms, and arms without a column are never chosen; the
+        columns of an array are the log's arms, sorted. Or the probabilities of the logged
+        actions, of shape (n_events,).
     X : array-like of shape (n_events, n_features) or None
-        Contexts; needed for a policy.
+        Contexts; required for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
-        The log. Columns propensity and available are read where they are there.
+        The log. Columns propensity and available are read if present.
     available : sequence of tuples of labels, or boolean array, default=None
-        Arms that each event could choose from, where this is no column of `y`; by default
-        every arm of the log. Columns of a boolean array without names are as those of the
-        probabilities, or of the policy's `arms_`.
+        Arms available to each event, if not a column of `y`; None is all arms of the log. The
+        columns of an unnamed boolean array are those of the probabilities, or the policy's
+        `arms_`.
     reward, propensity : array-like of shape (n_events,), default=None
-        Rewards and probabilities with which the actions were chosen, where they are no column
-        of `y`. Without propensities actions count as chosen uniformly among those available.
+        Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
+        Without propensities, actions are taken as chosen uniformly among the available arms.
     rule : {"select", "predict"}, default="select"
-        The choice of a policy that is judged: the exploring one, by `select_proba` where it
-        has this, else by what `select` chooses; or the greedy one. What rows of `select_proba`
-        lack to 1 is shared by the available arms that are new to the policy.
+        The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
+        the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
+        than 1, the available arms that are new to the policy share the rest.
 
     Returns
     -------
@@ -149,22 +144,22 @@ def ips(
     Warns
     -----
     ReplayCoverageWarning
-        If so few events speak for the policy that neither estimate nor standard error can be
-        relied upon; or if the weights' mean, which estimates 1, is far from it: then
-        propensities are wrong, or the policy chooses what the log never does.
+        If the effective sample size is too small for a reliable estimate or standard error; or
+        if the mean weight is far from its expectation 1: then the propensities are wrong, or the
+        policy chooses arms that the log never does.
     UserWarning
-        If there are no propensities and the log's actions are not uniform.
+        If there are no propensities and the logged actions are not uniform.
 
     See Also
     --------
-    snips : Less variable, for a small bias.
-    doubly_robust : Less variable where rewards can be predicted.
-    replay : For policies that learn.
+    snips : Has less variance and a small bias.
+    doubly_robust : Has less variance if rewards are predictable.
+    replay : Evaluates policies that learn.
 
     Notes
     -----
-    Events are taken as independent, and the policy as one that was not trained on them: on its
-    own training data every policy looks better than it is.
+    Events are assumed independent, and the policy not trained on them: every policy looks better
+    than it is on its own training data.
 
     References
     ----------
@@ -173,7 +168,7 @@ def ips(
 
     Examples
     --------
-    Actions logged at random, judged as if arm "b" had been chosen four times out of five:
+    Uniformly logged actions, evaluated as if arm "b" had been chosen four times out of five:
 
     >>> import numpy as np
     >>> import pandas as pd
@@ -185,8 +180,8 @@ def ips(
     >>> ips(wanted, None, log)
     <ips: mean reward 0.2528 ± 0.018, 1.34 x the log's; 1,000 events count as 731>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    return _estimate("ips", ips_sums(judged.log.reward, judged.weight))
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    return _estimate("ips", evaluated.events())
 
 
 def snips(
@@ -201,26 +196,26 @@ def snips(
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by self-normalised inverse propensity scores.
 
-    The mean of the logged rewards, weighted by w = π(a|x)/p: Σw r/Σw. Always within the range
-    of the rewards, moves with them when all are shifted, and is mostly less variable than
-    `ips`, for a bias that falls as 1/n. Its standard error is that of the delta method.
+    The mean of the logged rewards weighted by w = π(a|x)/p: Σw r/Σw. It stays within the range of
+    the rewards, is equivariant to shifts of all rewards, and mostly has less variance than `ips`,
+    with a bias of order 1/n. Its standard error is by the delta method.
 
     Parameters
     ----------
     policy_or_probabilities : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or probabilities of its choices: see
-        `ips`.
+        A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices:
+        see `ips`.
     X : array-like of shape (n_events, n_features) or None
         Contexts; needed for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
-        The log. Columns propensity and available are read where they are there.
+        The log. Columns propensity and available are read if present.
     available : sequence of tuples of labels, or boolean array, default=None
-        Arms that each event could choose from, where this is no column of `y`.
+        Arms available to each event, if not a column of `y`.
     reward, propensity : array-like of shape (n_events,), default=None
-        Rewards and probabilities with which the actions were chosen, where they are no column
-        of `y`. Without propensities actions count as chosen uniformly among those available.
+        Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
+        Without propensities, actions are taken as chosen uniformly among the available arms.
     rule : {"select", "predict"}, default="select"
-        The choice of a policy that is judged: the exploring one or the greedy one.
+        The evaluated choice of a policy: the exploring one or the greedy one.
 
     Returns
     -------
@@ -229,13 +224,13 @@ def snips(
     Warns
     -----
     ReplayCoverageWarning
-        As `ips` does.
+        As in `ips`.
 
     See Also
     --------
-    ips : Unbiased.
-    doubly_robust : Less variable where rewards can be predicted.
-    replay : For policies that learn.
+    ips : Is unbiased.
+    doubly_robust : Has less variance if rewards are predictable.
+    replay : Evaluates policies that learn.
 
     References
     ----------
@@ -243,7 +238,7 @@ def snips(
 
     Examples
     --------
-    A policy fitted to the first half of a log, judged on the second:
+    Fit a policy to the first half of a log and evaluate it on the second:
 
     >>> from skbandit import GLMUCBPolicy
     >>> from skbandit.datasets import make_bandit_log
@@ -253,8 +248,8 @@ def snips(
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
     <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    return _estimate("snips", snips_sums(judged.log.reward, judged.weight))
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    return _estimate("snips", evaluated.events())
 
 
 def doubly_robust(
@@ -270,35 +265,35 @@ def doubly_robust(
     cv: Any = 5,
     random_state: Any = None,
 ) -> OffPolicyEstimate:
-    """Estimate a fixed policy's mean reward by predicted rewards, corrected by logged ones.
+    """Estimate a fixed policy's mean reward by predicted rewards, corrected by logged rewards.
 
-    The mean over events of Σ_a π(a|x) q(x,a) + w (r - q(x,a_logged)), with q(x,a) the
-    predicted reward of arm a and w = π(a|x)/p. Unbiased whatever the model predicts if the
-    propensities are right; the better it predicts, the less variable.
+    The mean over events of Σ_a π(a|x) q(x,a) + w (r - q(x,a_logged)), where q(x,a) is the
+    predicted reward of arm a and w = π(a|x)/p. Unbiased for any predictions if the propensities
+    are right; the better the predictions, the smaller the variance.
 
     Parameters
     ----------
     policy_or_probabilities : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or probabilities of its choices of
-        shape (n_events, n_arms): see `ips`. Those of the logged actions alone do not do.
+        A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices, of
+        shape (n_events, n_arms): see `ips`. Those of the logged actions alone do not suffice.
     X : array-like of shape (n_events, n_features)
-        Contexts, also for the reward model, before the steps of a policy's Pipeline.
+        Contexts, not transformed by a policy's Pipeline; also passed to the reward model.
     y : DataFrame or structured array with columns action and reward, or array of actions
-        The log. Columns propensity and available are read where they are there.
+        The log. Columns propensity and available are read if present.
     available : sequence of tuples of labels, or boolean array, default=None
-        Arms that each event could choose from, where this is no column of `y`.
+        Arms available to each event, if not a column of `y`.
     reward, propensity : array-like of shape (n_events,), default=None
-        Rewards and probabilities with which the actions were chosen, where they are no column
-        of `y`. Without propensities actions count as chosen uniformly among those available.
+        Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
+        Without propensities, actions are taken as chosen uniformly among the available arms.
     rule : {"select", "predict"}, default="select"
-        The choice of a policy that is judged: the exploring one or the greedy one.
+        The evaluated choice of a policy: the exploring one or the greedy one.
     reward_model : regressor or classifier with predict_proba, default=None
-        Fitted for each arm to its own events; None is ``Ridge()``. An arm without events is
-        predicted by the mean of all. Contexts that are no numbers need a Pipeline here.
+        Fitted per arm to the arm's events; None is ``Ridge()``. The prediction for an arm without
+        events is the mean over all arms. Contexts that are not numeric need a Pipeline.
     cv : int, cross-validation generator or iterable of splits, default=5
-        Each event is predicted by models fitted without it: it must be tested once.
+        Each event is predicted by models fitted without it: it must be tested exactly once.
     random_state : int, RandomState instance or None, default=None
-        Shuffles the events into folds, if `cv` is a number.
+        Shuffles the events into folds if `cv` is an integer.
 
     Returns
     -------
@@ -307,13 +302,13 @@ def doubly_robust(
     Warns
     -----
     ReplayCoverageWarning
-        As `ips` does.
+        As in `ips`.
 
     See Also
     --------
     ips : Needs no contexts.
-    snips : Needs no contexts, and is less variable than `ips`.
-    replay : For policies that learn.
+    snips : Needs no contexts, and has less variance than `ips`.
+    replay : Evaluates policies that learn.
 
     References
     ----------
@@ -334,14 +329,14 @@ def doubly_robust(
     >>> doubly_robust(always_1, X, log, random_state=0)
     <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
     """
-    judged = read_judged_log(policy_or_probabilities, X, y, available, reward, propensity, rule)
-    log, of_arms = judged.log, judged.of_arms
+    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    log, of_arms = evaluated.log, evaluated.of_arms
     if X is None:
         raise ValueError("X is None: the reward model needs contexts.")
     if of_arms is None:
         raise ValueError(
             "doubly_robust needs the probabilities of all arms, of shape (n_events, n_arms), got "
-            "those of the logged actions alone: use ips or snips."
+            "only those of the logged actions: use ips or snips."
         )
     q = cross_fitted_rewards(
         reward_model,
@@ -352,26 +347,26 @@ def doubly_robust(
         cv=cv,
         random_state=random_state,
     )
-    sums = doubly_robust_sums(log.reward, judged.weight, *judged.predicted(q))
-    return _estimate("doubly_robust", sums)
+    return _estimate("doubly_robust", evaluated.events(q))
 
 
-def _estimate(estimator: str, sums: EventSums) -> OffPolicyEstimate:
-    """The estimate, with a warning where the log has too little to say."""
-    said = shortcoming(sums)
-    if said:
-        warnings.warn(f"{estimator}: {said}", ReplayCoverageWarning, stacklevel=3)
+def _estimate(estimator: str, events: WeightedEvents) -> OffPolicyEstimate:
+    """The estimate, after a warning if the log is insufficient."""
+    sums = ESTIMATORS[estimator].sums(events)
+    problem = shortcoming(sums)
+    if problem:
+        warnings.warn(f"{estimator}: {problem}", ReplayCoverageWarning, stacklevel=3)
     return estimate_of(estimator, sums)
 
 
 def estimate_of(estimator: str, sums: EventSums) -> OffPolicyEstimate:
-    """The estimate that sums over events amount to."""
+    """The estimate given the sums over all events."""
     size = sums.effective_sample_size
-    none = size == 0
+    undefined = size == 0
     return OffPolicyEstimate(
         estimator=estimator,
-        mean_reward=np.nan if none else sums.value,
-        standard_error=np.nan if none else sums.standard_error,
+        mean_reward=np.nan if undefined else sums.value,
+        standard_error=np.nan if undefined else sums.standard_error,
         effective_sample_size=size,
         n_events=sums.n,
         logged_mean=sums.reward / sums.n,
@@ -379,19 +374,19 @@ def estimate_of(estimator: str, sums: EventSums) -> OffPolicyEstimate:
 
 
 def shortcoming(sums: EventSums) -> str:
-    """Why the events say too little for an estimate; nothing if they say enough."""
+    """Why the events are insufficient for an estimate; empty if they suffice."""
     size = sums.effective_sample_size
     if size == 0:
-        return "the policy never chooses what was logged, so that nothing is known of its reward."
+        return "the policy never chooses a logged action, so the log has no information about it."
     if size < _FEW:
         return (
-            f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses what "
-            "was logged, or weights are very unequal: rely neither on the estimate nor on its "
-            "standard error."
+            f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses the "
+            "logged action or the weights are very unequal: rely neither on the estimate nor on "
+            "its standard error."
         )
     if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
         return (
-            f"the weights average {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f} where 1 "
-            "is expected: propensities are wrong, or the policy chooses what was never logged."
+            f"the mean weight is {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f}, expected "
+            "1: the propensities are wrong, or the policy chooses arms that were never logged."
         )
     return ""

@@ -1,4 +1,4 @@
-"""How likely the policy that is judged makes each choice, whatever form it is given in."""
+"""Choice probabilities of the evaluated policy on the events of a log."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
-    behind_transformers,
     check_rule,
+    checked_choices,
     known_arms,
     plain_labels,
 )
-from skbandit.evaluation._replay._pass import answering, available_sets
 from skbandit.evaluation._replay._warnings import check_uniform
-from skbandit.logs._arms import Codes, code_labels
-from skbandit.logs._log import Log, read_log, read_numbers
+from skbandit.logs import Codes, Log, code_labels, read_log, read_numbers
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
 
+# Rows may sum to 1, and probabilities exceed 1, within this rounding error.
 _SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class JudgedLog:
-    """A log, and the probabilities with which a policy would have chosen there.
+class EvaluatedLog:
+    """A log, with the choice probabilities of the evaluated policy.
 
     Parameters
     ----------
@@ -36,10 +37,10 @@ class JudgedLog:
     logged : ndarray of shape (n_events,)
         Probabilities of the logged actions.
     of_arms : ndarray of shape (n_events, n_arms), or None
-        Those of all arms, after those of the log what else the policy knows; None where only
-        those of the logged actions are known.
+        Probabilities of all arms: those of the log, then other arms that the policy knows. None
+        if only the probabilities of the logged actions are known.
     arms : list of labels
-        Of the columns of `of_arms`.
+        Labels of the columns of `of_arms`.
     """
 
     log: Log
@@ -47,19 +48,19 @@ class JudgedLog:
     of_arms: np.ndarray | None
     arms: list[Any]
 
-    @property
-    def weight(self) -> np.ndarray:
-        """Probability under the policy over that under the policy which logged."""
-        return self.logged / self.log.probability
+    def events(self, q: np.ndarray | None = None) -> WeightedEvents:
+        """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
+        weight = self.logged / self.log.probability
+        if q is None:
+            return WeightedEvents(self.log.reward, weight)
+        assert self.of_arms is not None  # checked by the callers
+        q_logged = q[np.arange(len(self.log)), self.log.action]
+        return WeightedEvents(
+            self.log.reward, weight, q_logged, np.einsum("ij,ij->i", self.of_arms, q)
+        )
 
-    def predicted(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of rewards q (n_events, n_arms): the logged actions', and the means over choices."""
-        assert self.of_arms is not None  # whoever has no such probabilities said so
-        of_logged = q[np.arange(len(self.log)), self.log.action]
-        return of_logged, np.einsum("ij,ij->i", self.of_arms, q)
 
-
-def read_judged_log(
+def read_evaluated(
     given: Any,
     X: Any,
     y: Any,
@@ -68,31 +69,31 @@ def read_judged_log(
     propensity: Any,
     rule: str,
     arms: Iterable[Any] = (),
-) -> JudgedLog:
-    """Check and number a log, and find how the policy would have chosen.
+) -> EvaluatedLog:
+    """Read a log, and the choice probabilities of the evaluated policy on its events.
 
     Parameters
     ----------
     given : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or probabilities, of all arms or of the
+        A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
         logged actions.
     X, y, available, reward, propensity : array-like
-        As `skbandit.evaluation.ips` takes them.
+        As in `skbandit.evaluation.ips`.
     rule : {"select", "predict"}
-        Which choice of a policy is played.
+        The evaluated choice of a policy.
     arms : iterable of labels, default=()
-        Arms that the log has, whether they are in these events or not.
+        Arms of the whole log, whether or not they occur in these events.
 
     Returns
     -------
-    JudgedLog
+    EvaluatedLog
     """
     check_rule(rule)
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)
     if policy is not None and X is None:
-        raise ValueError("X is None: a policy needs contexts to choose in.")
+        raise ValueError("X is None: a policy needs contexts.")
     table = _as_table(given) if policy is None else None
     columns = known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
     log = read_log(
@@ -108,26 +109,26 @@ def read_judged_log(
         check_uniform(log)
     if table is not None and table.ndim == 1:
         of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
-        return JudgedLog(log, of_logged, None, log.arms.tolist())
+        return EvaluatedLog(log, of_logged, None, log.arms.tolist())
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
         of_arms = _of_table(table, columns or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
-    return JudgedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
+    return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
 def _policy_of(given: Any) -> Any:
-    """The policy in what is given; None if it is no policy."""
-    if hasattr(given, "__array__"):  # tables of polars, too, have a method select
+    """The policy, taken out of a Pipeline or search; None for probabilities."""
+    if hasattr(given, "__array__"):  # polars tables have a method select, too
         return None
     policy, _ = behind_transformers(given, None)
     return policy if hasattr(policy, "select") or hasattr(policy, "predict") else None
 
 
 def _as_table(given: Any) -> Any:
-    """Probabilities as a DataFrame, whose columns are arms, a Series or an array."""
+    """Probabilities as a DataFrame (one column per arm), Series or array."""
     if isinstance(given, pd.Series | pd.DataFrame):
         return given
     if hasattr(given, "columns"):
@@ -145,7 +146,7 @@ def _as_table(given: Any) -> Any:
 
 
 def _arms_of_columns(table: Any, y: Any, reward: Any) -> list[Any] | None:
-    """The arms that the columns of probabilities stand for; None where there are no columns."""
+    """Arms of the columns of probabilities; None for probabilities of logged actions."""
     if table.ndim == 1:
         return None
     if isinstance(table, pd.DataFrame):
@@ -155,67 +156,70 @@ def _arms_of_columns(table: Any, y: Any, reward: Any) -> list[Any] | None:
         return sorted(arms)
     except TypeError as error:
         raise ValueError(
-            "the log's arms cannot be sorted, so which column of the probabilities is which arm is "
-            f"unknown: give a DataFrame, whose columns are arms ({error})."
+            "the log's arms cannot be sorted, so the arms of the columns of the probabilities are "
+            f"unknown: pass a DataFrame with one column per arm ({error})."
         ) from error
 
 
 def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.ndarray:
-    """Probabilities of a policy's choices; arms that the log has not are appended to `codes`."""
+    """Probabilities of a policy's choices; arms that are not in the log extend `codes`."""
     name = type(policy).__name__
-    sets, set_of_event = available_sets(log)
+    sets, set_of_event = log.available_sets()
     available = [sets[k] for k in set_of_event.tolist()]
-    policy = copy.deepcopy(policy)  # drawing at random is a change of state
+    policy = copy.deepcopy(policy)  # random draws change its state
     if rule == "select" and hasattr(policy, "select_proba"):
         found = np.asarray(policy.select_proba(X, available=available), dtype=np.float64)
         arms = plain_labels(policy.arms_)
         if found.shape != (len(log), len(arms)):
             raise ValueError(
                 f"{name}.select_proba: shape {found.shape}, expected {(len(log), len(arms))}, one "
-                f"column for each of arms_, {arms}."
+                f"column per arm of arms_, {arms}."
             )
         of_arms = _by_number(found, arms, codes)
-        return _with_new_arms(of_arms, _there(log, len(codes)), arms, codes)
+        return _with_new_arms(of_arms, log.available_mask(len(codes)), arms, codes)
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
         raise ValueError(f"{name} has no {rule}: choose rule={other!r}.")
-    choice = code_labels(answering(policy, rule)(X, available), codes, f"{name}.{rule}")
+    choice = code_labels(checked_choices(policy, rule)(X, available), codes, f"{name}.{rule}")
     of_arms = np.zeros((len(log), len(codes)))
     of_arms[np.arange(len(log)), choice] = 1.0
     return of_arms
 
 
-def _with_new_arms(of_arms: np.ndarray, there: np.ndarray, known: list[Any], codes: Codes) -> Any:
-    """Share what rows lack to 1 among the arms that the policy has never seen, as it does."""
-    new = np.array([label not in set(known) for label in codes])
-    new_there = there & new
-    count = new_there.sum(axis=1)
-    lacking = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
-    of_arms = of_arms + new_there * (lacking / np.maximum(count, 1))[:, None]
+def _with_new_arms(
+    of_arms: np.ndarray, available: np.ndarray, known: list[Any], codes: Codes
+) -> np.ndarray:
+    """Divide the rest of each row equally among the available arms new to the policy."""
+    new = available & np.array([label not in set(known) for label in codes])
+    count = new.sum(axis=1)
+    rest = np.where(count > 0, 1 - of_arms.sum(axis=1), 0.0).clip(min=0.0)
+    of_arms = of_arms + new * (rest / np.maximum(count, 1))[:, None]
     return _check_sums(of_arms, "select_proba")
 
 
 def _of_table(table: Any, columns: list[Any], n: int, codes: Codes) -> np.ndarray:
-    """Given probabilities; arms that the log has not are appended to `codes`."""
+    """Validated probabilities; arms that are not in the log extend `codes`."""
     try:
         values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"probabilities must be numbers: {error}.") from error
     if values.shape != (n, len(columns)):
         raise ValueError(
-            f"probabilities: shape {values.shape}, expected {(n, len(columns))}, one row an event "
-            f"and one column an arm, in this order: {columns}. Columns of a DataFrame name their "
-            "arms, and may be of arms that the log has not."
+            f"probabilities: shape {values.shape}, expected {(n, len(columns))}, one row per event "
+            f"and one column per arm, in this order: {columns}. The columns of a DataFrame name "
+            "their arms, and need not be in the log."
         )
     if len(set(columns)) != len(columns):
-        raise ValueError(f"probabilities: two columns are of the same arm, among {columns}.")
+        raise ValueError(f"probabilities: two columns have the same arm, among {columns}.")
     if not set(columns) & set(codes):
-        raise ValueError(f"probabilities: no arm of the log, {list(codes)}, is among {columns}.")
+        raise ValueError(
+            f"probabilities: no arm of the log, {list(codes)}, is among the columns {columns}."
+        )
     return _check_sums(_by_number(values, columns, codes), "probabilities")
 
 
 def _by_number(values: np.ndarray, columns: list[Any], codes: Codes) -> np.ndarray:
-    """Probabilities with columns in order of the arms' numbers."""
+    """Probabilities with columns in order of arm numbers."""
     numbers = [codes.setdefault(label, len(codes)) for label in columns]
     of_arms = np.zeros((len(values), len(codes)))
     of_arms[:, numbers] = _check_range(values)
@@ -223,16 +227,16 @@ def _by_number(values: np.ndarray, columns: list[Any], codes: Codes) -> np.ndarr
 
 
 def _check_sums(of_arms: np.ndarray, name: str) -> np.ndarray:
-    """Require rows of sum 1."""
+    """Require rows that sum to 1."""
     total = of_arms.sum(axis=1)
     wrong = np.flatnonzero(abs(total - 1) > _SUM_TOLERANCE)
     if len(wrong):
-        raise ValueError(f"{name} must sum to 1: those of row {wrong[0]} to {total[wrong[0]]:g}.")
+        raise ValueError(f"{name} must sum to 1: row {wrong[0]} sums to {total[wrong[0]]:g}.")
     return of_arms
 
 
 def _check_range(probabilities: np.ndarray) -> np.ndarray:
-    """Require numbers between 0 and 1, up to rounding."""
+    """Require probabilities between 0 and 1, up to rounding."""
     wrong = ~((probabilities >= 0) & (probabilities <= 1 + _SUM_TOLERANCE))
     if wrong.any():
         place = tuple(int(k) for k in np.argwhere(wrong)[0])
@@ -242,23 +246,14 @@ def _check_range(probabilities: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def _there(log: Log, n_arms: int) -> np.ndarray:
-    """Which arms each event could choose from, of shape (n_events, n_arms)."""
-    if log.pools is None:
-        return np.broadcast_to(np.arange(n_arms) < len(log.arms), (len(log), n_arms))
-    sets = np.zeros((len(log.pools.start) - 1, n_arms), dtype=bool)
-    sets[log.pools.set_of_arm, log.pools.arms] = True
-    return sets[log.pools.of_event]
-
-
 def _check_available(of_arms: np.ndarray, log: Log, labels: list[Any]) -> None:
-    """Require that nothing is chosen which was not there to be chosen, where the log tells."""
+    """Require that only available arms are chosen, if the log has availability."""
     if log.pools is None:
         return
-    wrong = (of_arms > 0) & ~_there(log, len(labels))
+    wrong = (of_arms > 0) & ~log.available_mask(len(labels))
     if wrong.any():
         row, arm = (int(k) for k in np.argwhere(wrong)[0])
         raise ValueError(
-            f"row {row}: arm {labels[arm]!r} is chosen with probability {of_arms[row, arm]:g}, and "
+            f"row {row}: arm {labels[arm]!r} is chosen with probability {of_arms[row, arm]:g}, but "
             "was not available to this event."
         )

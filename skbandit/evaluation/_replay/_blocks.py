@@ -1,4 +1,4 @@
-"""Replay of a log that is larger than memory: one walk, block after block."""
+"""Replay of a log larger than memory: one run, block after block."""
 
 from __future__ import annotations
 
@@ -9,23 +9,35 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.evaluation._off_policy._sums import EventSums, ips_sums
-from skbandit.evaluation._policy_protocol import behind_transformers
+from skbandit.evaluation._off_policy._sums import IPS, EventSums, WeightedEvents
 from skbandit.evaluation._replay._engine import (
-    Plan,
-    check_plays,
+    prepared_copy,
     read_replayed,
+    replay_block,
     seeds_of_runs,
-    started,
-    walk_part,
 )
-from skbandit.evaluation._replay._pass import Chance, draw
-from skbandit.evaluation._replay._result import FEW, ReplayResult, Terms, Walk, too_few
+from skbandit.evaluation._replay._options import ReplayOptions
+from skbandit.evaluation._replay._result import (
+    FEW,
+    ReplayMetadata,
+    ReplayResult,
+    Trajectory,
+    too_few,
+)
+from skbandit.evaluation._replay._schedule import Streams, draw_schedule
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._blocks import as_blocks, check_block_arms, in_block, read_block
-from skbandit.logs._log import Log
+from skbandit.logs import (
+    Codes,
+    Log,
+    as_blocks,
+    check_block_arms,
+    code_labels,
+    in_block,
+    label_array,
+    read_block,
+)
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import as_labels
 
 
@@ -44,25 +56,25 @@ def replay_blocks(
 ) -> ReplayResult:
     """Replay a log larger than memory, from blocks of events in order of time.
 
-    The result of `replay` on the whole log, event for event: what the policy has learned, its
-    random numbers and those of the walk go on from block to block.
+    The result equals that of `replay` on the whole log, event for event: the state of the policy
+    and all random streams carry over from block to block.
 
     Parameters
     ----------
     policy : object with select or predict, Pipeline that ends in one, or fitted search
-        What is judged, as in `replay`. Works on a copy.
+        The policy to evaluate, as in `replay`. A copy is replayed.
     blocks : iterable of blocks
-        A block is a pair (X, y), an object with X and y, as `read_parquet_log` and
-        `read_yahoo_r6` yield them, or a table of pandas, polars or pyarrow. The log needs a
-        column propensity.
+        A block is a pair (X, y), an object with X and y, as yielded by `read_parquet_log` and
+        `read_yahoo_r6`, or a table of pandas, polars or pyarrow. The log needs a column
+        propensity.
     acceptance : float
-        c: an event on which the policy agrees, logged with probability p, is kept with
-        probability min(1, c/p). `replay` takes the smallest p of the log; here it has to be
-        known beforehand. See Examples for a pass that finds it.
+        c: an event whose action the policy chooses, logged with probability p, is kept with
+        probability min(1, c/p). `replay` takes the smallest p of the log; here it must be known
+        in advance. See Examples for a pass that finds it.
     features : sequence of str, default=None
-        The columns that are contexts, of blocks that are tables; all others are the log.
+        For blocks that are tables: the columns that are contexts; all others are the log.
     arms : sequence of labels, default=None
-        All arms of the log; needed where there is no column available.
+        All arms of the log; required without a column available.
     learn : bool, default=True
         Whether a policy with `partial_fit` learns from the kept events.
     rule : {"select", "predict"}, default="select"
@@ -70,35 +82,35 @@ def replay_blocks(
     deployment_share : float in [0, 1), default=0.0
         Share of the events on which the greedy choice is played and nothing is learned.
     max_accepted : int, default=None
-        Stop when so many events have been kept in the learning bucket; no further block is
-        read then.
+        Stop when this many events have been kept in the learning bucket; no further block is
+        read.
     random_state : int, RandomState instance or None, default=None
         As in `replay`.
 
     Returns
     -------
     ReplayResult
-        Of one run. It holds the kept events, 29 bytes each; `event` in its history counts
-        from the beginning of the first block. Where `max_accepted` ends the walk, the log's own
-        mean is that of the blocks which were read.
+        The result of one run. It takes 29 bytes per kept event; `event` in its history counts
+        from the start of the first block. If `max_accepted` ends the replay, `logged_mean` is
+        the mean over the blocks read.
 
     Raises
     ------
     ValueError
-        As `replay` does; a note of the error says in which block. Rows are counted in the block.
+        As in `replay`; a note names the block, and row numbers count within it.
 
     Warns
     -----
     ReplayCoverageWarning
-        As `replay` does.
+        As in `replay`.
     UserWarning
-        As `replay` does.
+        As in `replay`.
 
     See Also
     --------
-    replay : For logs in memory: several runs, in random orders or on random parts.
-    skbandit.datasets.read_parquet_log : Blocks of a folder of Parquet files.
-    off_policy_blocks : For policies that do not learn.
+    replay : For logs in memory: several runs, in random order or on random subsamples.
+    skbandit.datasets.read_parquet_log : Reads blocks from Parquet files.
+    off_policy_blocks : Evaluates policies that do not learn.
 
     Examples
     --------
@@ -114,12 +126,12 @@ def replay_blocks(
     ...     path = Path(folder, "log.parquet")
     ...     pd.concat([log.X, log.y], axis=1).to_parquet(path)
     ...     c = min(block.y["propensity"].min() for block in read_parquet_log(path, []))
-    ...     blocks = read_parquet_log(path, list(log.X.columns), chunk_size=1000)
+    ...     blocks = read_parquet_log(path, list(log.X.columns), block_size=1000)
     ...     result = replay_blocks(policy, blocks, acceptance=c, arms=range(5))
     >>> result.history.equals(replay(policy, log.X, log.y).history)
     True
     """
-    plan = Plan(
+    options = ReplayOptions(
         learn=learn,
         rule=rule,
         deployment_share=deployment_share,
@@ -127,12 +139,12 @@ def replay_blocks(
         max_accepted=max_accepted,
     )
     if acceptance is None:
-        raise ValueError("acceptance must be a number: a block does not tell the smallest p.")
+        raise ValueError("acceptance must be a number: a block does not show the smallest p.")
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
     (seed,) = seeds_of_runs(random_state, 1)
-    chance = Chance.of(seed)
-    kept = _Kept()
+    streams = Streams.of(seed)
+    kept = _KeptSoFar()
     replayed = None
     for number, block in enumerate(as_blocks(blocks)):
         with in_block(number):
@@ -141,22 +153,23 @@ def replay_blocks(
                 continue
             last, X = behind_transformers(policy, X)
             if replayed is None:
-                check_plays(last, plan)
-                replayed = started(last, chance, keep_seed=True)
+                options.check_policy(last)
+                replayed = prepared_copy(last, streams, keep_seed=True)
             X, log = _read(replayed, X, y, arms)
-            draws = draw(log.probability, acceptance, chance, deployment_share=deployment_share)
+            schedule = draw_schedule(
+                log.probability, acceptance, streams, deployment_share=deployment_share
+            )
             left = None if max_accepted is None else max_accepted - kept.n_learning
-            kept.add(walk_part(replayed, X, log, draws, plan, left), log, acceptance)
+            kept.add(replay_block(replayed, X, log, schedule, options, left), log, acceptance)
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
     if replayed is None:
-        raise ValueError("blocks holds no event.")
-    learns = learn and hasattr(replayed, "partial_fit")
-    return _checked(kept, plan, float(acceptance), learns)
+        raise ValueError("blocks contains no event.")
+    return _checked(kept, options, float(acceptance), options.learns(replayed))
 
 
 def _read(policy: Any, X: Any, y: Any, arms: Sequence[Any] | None) -> tuple[Any, Log]:
-    """Contexts whose rows can be taken, and the log of as many events, its arms sorted."""
+    """Indexable contexts and the log of a block, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
     X, log = read_replayed(policy, X, y, arms=() if arms is None else arms)
@@ -165,12 +178,12 @@ def _read(policy: Any, X: Any, y: Any, arms: Sequence[Any] | None) -> tuple[Any,
 
 
 @dataclass
-class _Kept:
-    """What was kept so far, and what else has to be known of the blocks walked."""
+class _KeptSoFar:
+    """The kept events of all blocks so far, and running totals of the log."""
 
     codes: Codes = field(default_factory=dict)  # of the log's arms, in order of appearance
-    parts: list[Walk] = field(default_factory=list)
-    n_walked: int = 0
+    parts: list[Trajectory] = field(default_factory=list)
+    n_replayed: int = 0
     n_learning: int = 0  # kept in the learning bucket
     n_clipped: int = 0
     smallest: float = 1.0  # propensity
@@ -178,47 +191,52 @@ class _Kept:
 
     @property
     def n_events(self) -> int:
-        """Of the blocks."""
+        """Number of events in the blocks."""
         return self.rewards.n
 
-    def add(self, walk: Walk, log: Log, acceptance: float) -> None:
-        """Append what was kept of the next block."""
-        action = code_labels(log.arms, self.codes)[walk.action]
+    def add(self, trajectory: Trajectory, log: Log, acceptance: float) -> None:
+        """Append the trajectory of the next block."""
+        action = code_labels(log.arms, self.codes)[trajectory.action]
         before = self.n_events
         self.parts.append(
-            replace(walk, event=walk.event + before, action=action, n_seen=walk.n_seen + before)
+            replace(
+                trajectory,
+                event=trajectory.event + before,
+                action=action,
+                n_seen=trajectory.n_seen + before,
+            )
         )
-        self.n_walked += walk.n_events
-        self.n_learning += len(walk.take("learning"))
+        self.n_replayed += trajectory.n_events
+        self.n_learning += len(trajectory.take("learning"))
         self.n_clipped += int((log.probability < acceptance).sum())
         self.smallest = min(self.smallest, float(log.probability.min()))
         self.rewards += _moments(log.reward)
 
-    def walk(self) -> Walk:
-        """All of it, as one walk."""
+    def joined(self) -> Trajectory:
+        """The parts as one trajectory."""
 
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(part, name) for part in self.parts])
 
-        return Walk(
+        return Trajectory(
             joined("event"),
             joined("action"),
             joined("reward"),
             joined("deployment"),
             joined("n_seen"),
-            self.n_walked,
+            self.n_replayed,
         )
 
 
 def _moments(reward: np.ndarray) -> EventSums:
-    """Of which the logged rewards' mean and variance can be told."""
-    return ips_sums(reward, np.ones(len(reward)))
+    """Sums from which the mean and variance of the logged rewards follow."""
+    return IPS.sums(WeightedEvents(reward, np.ones(len(reward))))
 
 
-def _checked(kept: _Kept, plan: Plan, c: float, learns: bool) -> ReplayResult:
-    """The result, with warnings of what is wrong with it."""
+def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -> ReplayResult:
+    """The result, after warnings of a biased or unreliable estimate."""
     clipped = kept.n_clipped / kept.n_events
-    terms = Terms(
+    metadata = ReplayMetadata(
         arms=label_array(kept.codes),
         n_events=kept.n_events,
         logged_mean=kept.rewards.value,
@@ -226,14 +244,13 @@ def _checked(kept: _Kept, plan: Plan, c: float, learns: bool) -> ReplayResult:
         c=c,
         clipped=clipped,
         learns=learns,
-        deployment_share=plan.deployment_share,
+        deployment_share=options.deployment_share,
         shuffle=False,
         subsample=None,
     )
-    result = ReplayResult((kept.walk(),), terms)
+    result = ReplayResult((kept.joined(),), metadata)
     check_clipped(c, clipped, kept.smallest)
-    check_kept(result, plan.max_accepted)
+    check_kept(result, options.max_accepted)
     if result.n_accepted < FEW:
-        said = too_few(result)
-        warnings.warn(f"replay_blocks: {said}.", ReplayCoverageWarning, stacklevel=3)
+        warnings.warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning, stacklevel=3)
     return result

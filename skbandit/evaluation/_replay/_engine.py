@@ -1,4 +1,4 @@
-"""Replay: a policy that may learn, judged on a log of another one's decisions."""
+"""Replay: evaluate a policy, which may learn, on a log of another policy's decisions."""
 
 from __future__ import annotations
 
@@ -6,55 +6,30 @@ import copy
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._policy_protocol import behind_transformers, check_rule, known_arms
-from skbandit.evaluation._replay._pass import Chance, Draws, draw, walk_log
-from skbandit.evaluation._replay._result import FEW, ReplayResult, Terms, Walk, too_few
+from skbandit.evaluation._policy_protocol import known_arms
+from skbandit.evaluation._replay._options import ReplayOptions
+from skbandit.evaluation._replay._pass import replay_pass
+from skbandit.evaluation._replay._result import (
+    FEW,
+    ReplayMetadata,
+    ReplayResult,
+    Trajectory,
+    too_few,
+)
+from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs._log import Log, read_log
-from skbandit.logs._replay_request import ReplayRequest
+from skbandit.logs import Log, ReplayRequest, read_log
+from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._progress import report_progress
 from skbandit.utils._sklearn_compat import count_rows
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a log is to be walked: the options of `replay`, checked."""
-
-    learn: bool = True
-    rule: str = "select"
-    deployment_share: float = 0.0
-    acceptance: float | None = None
-    max_accepted: int | None = None
-    n_repeats: int = 1
-    shuffle: bool = False
-    subsample: float | None = None
-    verbose: int = 0
-
-    def __post_init__(self) -> None:
-        check_rule(self.rule)
-        if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
-            raise ValueError(
-                f"deployment_share must be in [0, 1), got {self.deployment_share!r}: without a "
-                "learning bucket, use learn=False and rule='predict'."
-            )
-        for name in ("acceptance", "subsample"):
-            share = getattr(self, name)
-            if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
-                raise ValueError(f"{name} must be None or in (0, 1], got {share!r}.")
-        for name in ("n_repeats", "max_accepted"):
-            number = getattr(self, name)
-            if name == "max_accepted" and number is None:
-                continue
-            if not (isinstance(number, Integral) and number >= 1):
-                raise ValueError(f"{name} must be a positive integer, got {number!r}.")
 
 
 def replay(
@@ -77,61 +52,61 @@ def replay(
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
 ) -> ReplayResult:
-    """Estimate what a policy would have earned, and learned from, by replaying a log.
+    """Estimate the mean reward of a policy, which may learn, by replaying a log.
 
-    The events are walked in order. Where the policy's own choice is the one that was logged,
-    the event is kept: its reward counts, and the policy learns from it. All others are skipped,
-    and the policy is as if they had never been (Li et al., 2012, Algorithms 1 and 2). The kept
-    events are then distributed as if the policy had been at work itself, so that the mean of
-    their rewards is an unbiased estimate for policies that learn as for those that do not.
+    The log is replayed in order. An event is kept if the policy chooses the logged action: its
+    reward counts, and the policy learns from it. All other events are skipped and leave the
+    policy unchanged (Li et al., 2012, Algorithms 1 and 2). The kept events are distributed as if
+    the policy itself had been deployed, so the mean of their rewards is an unbiased estimate,
+    whether or not the policy learns.
 
     Parameters
     ----------
     policy : object with select or predict, Pipeline that ends in one, or fitted search
-        What is judged, from the state in which it is: unfitted, it starts cold (the
-        transformers of a Pipeline have to be fitted). Works on a copy; `policy` itself is never
-        changed. See Notes for the methods of a policy.
+        The policy to evaluate, starting from its current state: an unfitted policy starts cold
+        (the transformers of a Pipeline must be fitted). A copy is replayed; `policy` itself is
+        never changed. See Notes for the methods of a policy.
     X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
         Contexts, in order of time.
     y : DataFrame or structured array with columns action and reward, or array of actions
-        The log. Columns propensity, available and timestamp are read where they are there.
+        The log. Columns propensity, available and timestamp are read if present.
     learn : bool, default=True
         Whether a policy with `partial_fit` learns from the kept events.
     rule : {"select", "predict"}, default="select"
         The choice that is played: the exploring or the greedy one.
     deployment_share : float in [0, 1), default=0.0
         Share of the events, drawn at random, on which the greedy choice is played and nothing
-        is learned (the deployment bucket, Li et al., section 5.1): what users would get from
-        what the learning bucket has taught so far. The result's `deployment` has its figures.
+        is learned (the deployment bucket, Li et al., section 5.1): the reward of deploying what
+        was learned so far. Its figures are in `ReplayResult.deployment`.
     available : array-like, default=None
-        Arms that each event could choose from: a tuple of labels a row, or a boolean array with
-        one column an arm. None is all arms of the log, in every event.
+        Arms available to each event: one tuple of labels per row, or a boolean array with one
+        column per arm. None is all arms of the log, for every event.
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
-        What is no column of `y`. `propensity` is the probability with which the action was
-        chosen; without it, actions count as chosen uniformly among those available.
+        Values that are not columns of `y`. `propensity` is the probability with which the action
+        was chosen; without it, actions are taken as chosen uniformly among the available arms.
     acceptance : float, default=None
-        c: an event on which the policy agrees, logged with probability p, is kept with
+        c: an event whose action the policy chooses, logged with probability p, is kept with
         probability min(1, c/p). None is the smallest p of the log: then every event is kept
-        with probability c, whatever its context and the policy's choice. A larger c keeps more,
-        and biases the estimate by the events with p < c; a warning says how many these are.
+        with probability c, whatever its context and the policy's choice. A larger c keeps more
+        events, but those with p < c bias the estimate; a warning reports their share.
     max_accepted : int, default=None
-        Stop when so many events have been kept in the learning bucket, T of Algorithm 1. None
-        walks the whole log, Algorithm 2.
+        Stop when this many events have been kept in the learning bucket (T of Algorithm 1). None
+        replays the whole log (Algorithm 2).
     n_repeats : int, default=1
-        Number of runs, each with its own copy of the policy and its own draws. They run in
-        parallel within ``joblib.parallel_config(n_jobs=...)``, with the same results.
+        Number of runs, each with its own copy of the policy and its own random draws. They run
+        in parallel within ``joblib.parallel_config(n_jobs=...)``, with the same results.
     shuffle : bool, default=False
-        Whether each run walks the events in an order of its own. This takes the world to be
-        stationary; timestamps keep their place, so that time still runs forward.
+        Whether each run replays the events in a random order of its own. This assumes a
+        stationary environment. Timestamps stay in place, so that time still runs forward.
     subsample : float in (0, 1], default=None
-        Each run walks a random part of the log, of this share, in the log's order.
+        Each run replays a random share of the log, in the log's order.
     random_state : int, RandomState instance or None, default=None
-        Draws order, parts, buckets and what is kept, before the walk begins: with an integer,
-        they are the same for every policy. A `random_state` of the policy is used in the first
-        run as it is, unless it is None, and drawn from this one in all others.
+        Draws order, subsamples, buckets and which matches are kept, before the replay starts:
+        with an integer, they are the same for every policy. The first run keeps the policy's own
+        `random_state` unless it is None; all other runs draw theirs from this one.
     verbose : int, default=0
-        Whether to print a line after each run, and every ten seconds of a long one, unless it
-        is compiled. In parallel, it is the workers that print.
+        If positive, report each finished run, and the progress of a run every ten seconds unless
+        it is compiled. In parallel, the workers report.
 
     Returns
     -------
@@ -141,37 +116,38 @@ def replay(
     Warns
     -----
     ReplayCoverageWarning
-        If fewer than 10 events a run are kept, or fewer than `max_accepted`; or if their number
-        is far from the c n_events that it must be about for any policy: then propensities are
-        wrong, the log was not uniform, or the policy chooses what was not available.
+        If fewer than 10 events per run are kept, or fewer than `max_accepted`; or if their number
+        is far from c n_events, its expectation for any policy: then the propensities are wrong,
+        the log was not uniform, or the policy chooses unavailable arms.
     UserWarning
-        If there are no propensities and the log's actions are not uniform; if `acceptance` is
-        larger than some propensity; if the policy chooses what was not available; if all runs
-        are one and the same.
+        If there are no propensities and the logged actions are not uniform; if `acceptance` is
+        larger than some propensity; if the policy chooses unavailable arms; if all runs are
+        identical.
 
     See Also
     --------
     replay_blocks : The same for a log larger than memory.
-    ReplayScorer : The same as a scorer, to choose among policies by a search.
+    ReplayScorer : Replay as a scorer, for model selection.
     snips : Uses every event, for policies that do not learn.
 
     Notes
     -----
-    *What is estimated* is the mean reward over the policy's first T = `n_accepted` events, as
-    for learning policies it depends on T. A finite log of K equally likely arms gives a horizon
-    T of about n_events / K. Compare policies at equal T: on the same log they nearly have it, and
-    `ReplayResult.at` cuts results to it.
+    *The estimate* is the mean reward over the policy's first T = `n_accepted` events; for learning
+    policies it depends on T. A log of K equally likely arms gives a horizon T of about
+    n_events / K. Compare policies at equal T: on the same log it is nearly equal, and
+    `ReplayResult.at` truncates results to a common T.
 
-    *What it rests on*: contexts and rewards that do not depend on earlier choices; propensities
-    that are known and positive for whatever the policy may choose.
+    *Assumptions*: contexts and rewards do not depend on earlier choices; propensities are known,
+    and positive for every arm that the policy may choose.
 
     *A policy* is any object with ``select(X, *, available=None)``, its exploring choice, or
-    ``predict(X, *, available=None)``, its greedy one: both return an array of arm labels. It is
-    told the labels available to each row, as tuples, unless its method has no such parameter. If
-    it learns, by ``partial_fit(X, y)``, `y` is a DataFrame of columns action and reward (and
-    timestamp, where the log has it). If it has ``advance(timestamp)`` and the log has times,
-    this is called before each choice. A policy that cannot change is asked in batches, any other
-    event by event; `GLMUCBPolicy` walks the log in compiled code, and decides the same.
+    ``predict(X, *, available=None)``, its greedy choice; both return an array of arm labels.
+    `available` holds one tuple of labels per row; methods without this parameter are called
+    without it. A policy that learns has ``partial_fit(X, y)``, where `y` is a DataFrame with
+    columns action and reward (and timestamp if the log has one). If it has ``advance(timestamp)``
+    and the log has timestamps, this is called before each choice. Policies that cannot change
+    choose in batches, all others event by event; `GLMUCBPolicy` replays the log in compiled code,
+    with the same decisions.
 
     References
     ----------
@@ -193,12 +169,12 @@ def replay(
     >>> low < result.mean_reward < high
     True
 
-    Had it stopped after 500 events, it would have earned less:
+    Stopped after 500 events, it would have earned less:
 
     >>> result.at(500).mean_reward < result.mean_reward
     True
     """
-    plan = Plan(
+    options = ReplayOptions(
         learn=learn,
         rule=rule,
         deployment_share=deployment_share,
@@ -210,29 +186,29 @@ def replay(
         verbose=verbose,
     )
     policy, X = behind_transformers(policy, X)
-    check_plays(policy, plan)
+    options.check_policy(policy)
     X, log = read_replayed(
         policy, X, y, available=available, reward=reward, propensity=propensity, timestamp=timestamp
     )
-    result = replay_log(policy, X, log, plan, random_state)
+    result = replay_runs(policy, X, log, options, random_state)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result
 
 
-def read_replayed(policy: Any, X: Any, y: Any, **parts: Any) -> tuple[Any, Log]:
-    """Contexts whose rows can be taken, and the log of as many events, its arms sorted."""
+def read_replayed(policy: Any, X: Any, y: Any, **columns: Any) -> tuple[Any, Log]:
+    """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
-    log = read_log(y, count_rows(X), columns=known_arms(policy), **parts)
+    log = read_log(y, count_rows(X), columns=known_arms(policy), **columns)
     return X, _with_sorted_arms(log)
 
 
 def _with_sorted_arms(log: Log) -> Log:
-    """The log with arms in an order that tells a policy nothing of when they were logged."""
+    """The log with sorted arms, whose order reveals nothing about when they were logged."""
     labels = log.arms.tolist()
     try:
         order = sorted(range(len(labels)), key=labels.__getitem__)
-    except TypeError:  # of several kinds
+    except TypeError:  # mixed types
         order = sorted(
             range(len(labels)), key=lambda k: (type(labels[k]).__name__, repr(labels[k]))
         )
@@ -245,49 +221,40 @@ def _with_sorted_arms(log: Log) -> Log:
     return replace(log, arms=log.arms[order], action=number[log.action], pools=pools)
 
 
-def replay_log(policy: Any, X: Any, log: Log, plan: Plan, random_state: Any) -> ReplayResult:
-    """Walk a log as often as planned, and gather what was kept."""
+def replay_runs(
+    policy: Any, X: Any, log: Log, options: ReplayOptions, random_state: Any
+) -> ReplayResult:
+    """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
     probability = log.probability
-    c = float(probability.min()) if plan.acceptance is None else float(plan.acceptance)
+    c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
     clipped = float(np.mean(probability < c))
     check_clipped(c, clipped, float(probability.min()))
-    seeds = seeds_of_runs(random_state, plan.n_repeats)
-    walks = Parallel()(
-        delayed(_run)(policy, X, log, probability, c, plan, number, seed)
+    seeds = seeds_of_runs(random_state, options.n_repeats)
+    trajectories = Parallel()(
+        delayed(_run)(policy, X, log, probability, c, options, number, seed)
         for number, seed in enumerate(seeds)
     )
-    terms = Terms(
+    metadata = ReplayMetadata(
         arms=log.arms,
         n_events=len(log),
         logged_mean=float(log.reward.mean()),
         logged_variance=float(log.reward.var()),
         c=c,
         clipped=clipped,
-        learns=plan.learn and hasattr(policy, "partial_fit"),
-        deployment_share=plan.deployment_share,
-        shuffle=plan.shuffle,
-        subsample=plan.subsample,
+        learns=options.learns(policy),
+        deployment_share=options.deployment_share,
+        shuffle=options.shuffle,
+        subsample=options.subsample,
     )
-    result = ReplayResult(tuple(walks), terms)
-    check_kept(result, plan.max_accepted)
+    result = ReplayResult(tuple(trajectories), metadata)
+    check_kept(result, options.max_accepted)
     return result
 
 
-def check_plays(policy: Any, plan: Plan) -> None:
-    """Require a policy that makes the choices of a plan."""
-    if isinstance(policy, type):
-        raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
-    if not hasattr(policy, plan.rule):
-        other = "predict" if plan.rule == "select" else "select"
-        raise TypeError(f"{type(policy).__name__} has no {plan.rule}: choose rule={other!r}.")
-    if plan.deployment_share and not hasattr(policy, "predict"):
-        raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
-
-
 def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSequence]:
-    """A seed for each run."""
+    """One seed per run."""
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     return np.random.SeedSequence(entropy).spawn(n_repeats)
 
@@ -298,72 +265,78 @@ def _run(
     log: Log,
     probability: np.ndarray,
     c: float,
-    plan: Plan,
+    options: ReplayOptions,
     number: int,
     seed: np.random.SeedSequence,
-) -> Walk:
-    """One run: a copy of the policy, draws of its own, and what they kept."""
+) -> Trajectory:
+    """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
-    chance = Chance.of(seed)
-    draws = draw(
+    streams = Streams.of(seed)
+    schedule = draw_schedule(
         probability,
         c,
-        chance,
-        deployment_share=plan.deployment_share,
-        shuffle=plan.shuffle,
-        subsample=plan.subsample,
+        streams,
+        deployment_share=options.deployment_share,
+        shuffle=options.shuffle,
+        subsample=options.subsample,
     )
-    if plan.shuffle and log.timestamp is not None:
+    if options.shuffle and log.timestamp is not None:  # time runs forward in any order of events
         timestamp = log.timestamp.copy()
-        timestamp[draws.rows] = log.timestamp[np.sort(draws.rows)]
+        timestamp[schedule.rows] = log.timestamp[np.sort(schedule.rows)]
         log = replace(log, timestamp=timestamp)
-    policy = started(policy, chance, keep_seed=number == 0)
+    policy = prepared_copy(policy, streams, keep_seed=number == 0)
 
-    def tell(what: str) -> None:
-        if plan.verbose:
-            run = f"run {number + 1} of {plan.n_repeats}"
-            print(f"[replay] {run}: {what}, {time.perf_counter() - began:.1f} s", flush=True)
+    def report(message: str) -> None:
+        if options.verbose:
+            run = f"run {number + 1} of {options.n_repeats}"
+            report_progress(f"[replay] {run}: {message}, {time.perf_counter() - began:.1f} s")
 
-    def tell_share(share: float) -> None:
-        tell(f"{share:.0%} of the log")
+    def report_share(share: float) -> None:
+        report(f"{share:.0%} of the log")
 
-    walk = walk_part(policy, X, log, draws, plan, plan.max_accepted, tell_share)
-    tell(f"kept {len(walk.event):,} of {walk.n_events:,} events")
-    return walk
+    trajectory = replay_block(policy, X, log, schedule, options, options.max_accepted, report_share)
+    report(f"kept {len(trajectory.event):,} of {trajectory.n_events:,} events")
+    return trajectory
 
 
-def started(policy: Any, chance: Chance, keep_seed: bool) -> Any:
-    """A copy of a policy to be replayed, with a seed."""
+def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
+    """A copy of a policy to replay; its own `random_state` is kept if set and `keep_seed`."""
     policy = copy.deepcopy(policy)
     if hasattr(policy, "random_state") and not (keep_seed and policy.random_state is not None):
-        policy.random_state = chance.seed
+        policy.random_state = streams.seed
     return policy
 
 
-def walk_part(
+def replay_block(
     policy: Any,
     X: Any,
     log: Log,
-    draws: Draws,
-    plan: Plan,
+    schedule: ReplaySchedule,
+    options: ReplayOptions,
     max_accepted: int | None,
-    tell: Callable[[float], None] = lambda share: None,
-) -> Walk:
-    """What a policy keeps of a log, or of a part of it; the policy changes as it learns."""
+    report: Callable[[float], None] = lambda share: None,
+) -> Trajectory:
+    """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
-        max_accepted = min(max_accepted, len(draws.rows))  # numbers of any size mean all
-    arguments = (X, log, draws.rows, draws.keep, draws.deployment)
-    options: dict[str, Any]
-    options = {"rule": plan.rule, "learn": plan.learn, "max_accepted": max_accepted}
+        max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
+    request = ReplayRequest(
+        X,
+        log,
+        schedule.rows,
+        schedule.keep,
+        schedule.deployment,
+        rule=options.rule,
+        learn=options.learn,
+        max_accepted=max_accepted,
+    )
     own_replay = getattr(policy, "_replay_log", lambda request: None)
-    walked = own_replay(ReplayRequest(*arguments, **options))
-    accepted, n_seen = walked or walk_log(policy, *arguments, **options, tell=tell)
-    event = draws.rows[accepted]
-    return Walk(
-        event,
-        log.action[event],
-        log.reward[event],
-        draws.deployment[accepted],
-        accepted + 1,
-        n_seen,
+    accepted, n_seen = own_replay(request) or replay_pass(policy, request, report)
+    event = schedule.rows[accepted]
+    return Trajectory(
+        event=event,
+        action=log.action[event],
+        reward=log.reward[event],
+        deployment=schedule.deployment[accepted],
+        n_seen=accepted + 1,
+        n_events=n_seen,
     )

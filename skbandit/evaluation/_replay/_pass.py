@@ -1,212 +1,140 @@
-"""One walk through a log: Algorithms 1 and 2 of Li et al. (2012)."""
+"""One replay pass over a log: Algorithms 1 and 2 of Li et al. (2012), for any policy."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._log import Log
-from skbandit.utils._progress import told_along
+from skbandit.evaluation._policy_protocol import checked_choices
+from skbandit.logs import Log, ReplayRequest
+from skbandit.utils._progress import iter_with_progress
 from skbandit.utils._sklearn_compat import rows_of
 
-# Events that a policy which cannot change is shown at a time.
-_BLOCK = 8192
+# Events per call of a policy whose choices cannot change during the replay.
+_BATCH_SIZE = 8192
 
 
-@dataclass(frozen=True)
-class Draws:
-    """What chance decides before a walk begins, so that it is the same for every policy."""
-
-    rows: np.ndarray  # positions in the log, in the order of the walk
-    keep: np.ndarray  # (n_rows,), whether the event is kept if the policy agrees with it
-    deployment: np.ndarray  # (n_rows,), whether it belongs to the deployment bucket
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Where the random numbers of one run come from."""
-
-    events: np.random.Generator  # order, part, and what is kept
-    buckets: np.random.Generator
-    seed: int  # of the policy, where it has none that is used
-
-    @classmethod
-    def of(cls, seed: np.random.SeedSequence) -> Chance:
-        """All from one seed, each on its own, so that a log may be walked in parts."""
-        events, buckets, policy = (np.random.default_rng(own) for own in (seed, *seed.spawn(2)))
-        return cls(events, buckets, int(policy.integers(2**31)))
-
-
-def draw(
-    probability: np.ndarray,
-    c: float,
-    chance: Chance,
-    *,
-    deployment_share: float,
-    shuffle: bool = False,
-    subsample: float | None = None,
-) -> Draws:
-    """Decide on order, part and buckets of the events, and which matches are kept.
-
-    A choice that was logged with probability p is kept with probability min(1, c/p): for c not
-    above any p, a match is then kept with probability c whatever its context and arm.
-
-    Without `shuffle` and `subsample`, a log that is drawn for part by part gets what it would
-    get as a whole.
-    """
-    rng = chance.events
-    n_events = len(probability)
-    rows = np.arange(n_events)
-    if subsample is not None:
-        chosen = np.zeros(n_events, dtype=bool)
-        size = max(1, round(subsample * n_events))
-        chosen[rng.choice(n_events, size, replace=False, shuffle=False)] = True
-        rows = np.flatnonzero(chosen)
-    if shuffle:
-        rows = rng.permutation(rows)
-    keep = rng.random(len(rows)) < c / probability[rows]
-    return Draws(rows, keep, chance.buckets.random(len(rows)) < deployment_share)
-
-
-def walk_log(
-    policy: Any,
-    X: Any,
-    log: Log,
-    rows: np.ndarray,
-    keep: np.ndarray,
-    deployment: np.ndarray,
-    *,
-    rule: str,
-    learn: bool,
-    max_accepted: int | None,
-    tell: Callable[[float], None] = lambda share: None,
+def replay_pass(
+    policy: Any, request: ReplayRequest, report: Callable[[float], None] = lambda share: None
 ) -> tuple[np.ndarray, int]:
-    """Show a policy one event after the other, and find those that it would have caused.
+    """Show a policy one event after the other, and keep those whose action it chooses.
 
-    A policy may do this itself, and faster: see `skbandit.logs._replay_request.ReplaysLogs`.
+    This is the reference for `_replay_log` of a policy, which must return the same.
 
     Parameters
     ----------
     policy : object
-        Changed as it learns.
-    X : {array, sparse matrix, DataFrame} of shape (n_events, n_features)
-        Contexts, in the order of `log`.
-    log : Log
-        Where it has no `pools`, all of its arms can be chosen.
-    rows : ndarray of shape (n_rows,)
-        Positions in the log, in the order of the walk.
-    keep : ndarray of bool of shape (n_rows,)
-        The policy is not shown the others.
-    deployment : ndarray of bool of shape (n_rows,)
-        Events on which its `predict` is played and nothing is learned.
-    rule : {"select", "predict"}
-        Which of its choices is played on the others.
-    learn : bool
-        Whether it learns from those of the others that match.
-    max_accepted : int or None
-        The walk ends after so many matches outside the deployment bucket (Algorithm 1); None
-        is at the end of the log (Algorithm 2).
-    tell : callable
-        Called now and then with the share of the walk that is done.
+        Modified as it learns.
+    request : ReplayRequest
+        The log, the events to replay, and the choice to play. With `max_accepted`, the pass is
+        Algorithm 1, else Algorithm 2.
+    report : callable
+        Called every few seconds with the share of the events replayed.
 
     Returns
     -------
     accepted : ndarray of shape (n_accepted,)
-        Positions in `rows` of the matches in either bucket, ascending.
+        Positions in ``request.rows`` of the matches in either bucket, ascending.
     n_seen : int
-        How many of `rows` were walked.
+        Number of rows consumed.
     """
-    learning = learn and hasattr(policy, "partial_fit")
-    timed = log.timestamp is not None and hasattr(policy, "advance")
-    block_size = 1 if learning or timed else _BLOCK
-    feedback = _feedback(log) if learning else None
-    sets, set_of_event = available_sets(log)
-    take = X.__getitem__ if isinstance(X, np.ndarray) else partial(rows_of, X)  # the latter is slow
-    played = {name: answering(policy, name) for name in {rule, "predict"} if hasattr(policy, name)}
-
-    shown = np.flatnonzero(keep)
-    accepted = [np.empty(0, dtype=np.int64)]
-    n_seen = len(rows)
-    n_earned = n_absent = 0
-    first_absent = ""
-    for start in told_along(range(0, len(shown), block_size), tell):
-        block = shown[start : start + block_size]
-        if timed:
-            policy.advance(log.timestamp[rows[block[0]]])  # type: ignore[index]
-        matched = np.empty(len(block), dtype=bool)
-        deployed = deployment[block]
-        for name, mine in (("predict", deployed), (rule, ~deployed)):
-            if not mine.any():
-                continue
-            at = rows[block[mine]]
-            available = [sets[k] for k in set_of_event[at].tolist()]
-            choices = played[name](take(at), available)
-            logged = log.arms[log.action[at]].tolist()
-            matched[mine] = [one == other for one, other in zip(choices, logged, strict=True)]
-            for row, choice, arms in zip(at, choices, available, strict=True):
-                if choice not in arms:
-                    n_absent += 1
-                    first_absent = first_absent or f"{choice!r} on row {row}"
-        accepted.append(block[matched])
-        earned = block[matched & ~deployed]
-        n_earned += len(earned)
-        if max_accepted is not None and n_earned >= max_accepted:
-            last = earned[len(earned) - 1 - (n_earned - max_accepted)]
-            accepted[-1] = accepted[-1][accepted[-1] <= last]
+    replayed = _ReplayedPolicy(policy, request)
+    accepted, n_valid = [np.empty(0, dtype=np.int64)], 0  # n_valid is T in the paper
+    n_seen, horizon = len(request.rows), request.max_accepted
+    for events in replayed.batches(report):  # line 5: get the next event
+        kept = events[replayed.chooses_logged_action(events)]  # line 6
+        valid = kept[~request.deployment[kept]]
+        if horizon is not None and n_valid + len(valid) >= horizon:  # Algorithm 1 ends
+            last = valid[horizon - n_valid - 1]
+            accepted.append(kept[kept <= last])
             n_seen = int(last) + 1
             break
-        if learning and len(earned):
-            at = rows[earned]
-            policy.partial_fit(take(at), feedback.iloc[at])  # type: ignore[union-attr]
-    if n_absent:
-        warnings.warn(
-            f"{type(policy).__name__} chose arms that were not available on {n_absent:,} events, "
-            f"first {first_absent}. Such events can never be kept, so the estimate is for the "
-            "other contexts only: let the policy choose among `available`.",
-            UserWarning,
-            stacklevel=2,
-        )
+        accepted.append(kept)
+        replayed.learn(valid)  # line 7
+        n_valid += len(valid)  # line 9
+    replayed.warn_of_unavailable_choices()
     return np.concatenate(accepted), n_seen
 
 
+class _ReplayedPolicy:
+    """A policy before the events of a request; events are positions in ``request.rows``."""
+
+    def __init__(self, policy: Any, request: ReplayRequest) -> None:
+        self.policy = policy
+        self.request = request
+        log, X = request.log, request.X
+        # rows_of takes any container, but is slow
+        self.contexts = X.__getitem__ if isinstance(X, np.ndarray) else partial(rows_of, X)
+        self.sets, self.set_of_event = log.available_sets()
+        self.choosers = {
+            name: checked_choices(policy, name)
+            for name in {request.rule, "predict"}
+            if hasattr(policy, name)
+        }
+        learns = request.learn and hasattr(policy, "partial_fit")
+        self.feedback = _feedback(log) if learns else None
+        self.times = log.timestamp if hasattr(policy, "advance") else None
+        self.n_unavailable = 0
+        self.first_unavailable = ""
+
+    def batches(self, report: Callable[[float], None]) -> Iterator[np.ndarray]:
+        """Events to show at once: single ones if the policy changes from event to event."""
+        changes = self.feedback is not None or self.times is not None
+        size = 1 if changes else _BATCH_SIZE
+        shown = np.flatnonzero(self.request.keep)  # the others could not be kept anyway
+        for start in iter_with_progress(range(0, len(shown), size), report):
+            yield shown[start : start + size]
+
+    def chooses_logged_action(self, events: np.ndarray) -> np.ndarray:
+        """Mask of the events on which the policy's choice is the logged action."""
+        rows = self.request.rows[events]
+        if self.times is not None:
+            self.policy.advance(self.times[rows[0]])
+        matches = np.empty(len(events), dtype=bool)
+        deployment = self.request.deployment[events]
+        for rule, bucket in (("predict", deployment), (self.request.rule, ~deployment)):
+            if bucket.any():
+                matches[bucket] = self._matches(rule, rows[bucket])
+        return matches
+
+    def _matches(self, rule: str, rows: np.ndarray) -> list[bool]:
+        available = [self.sets[k] for k in self.set_of_event[rows].tolist()]
+        choices = self.choosers[rule](self.contexts(rows), available)
+        for row, choice, arms in zip(rows, choices, available, strict=True):
+            if choice not in arms:
+                self.n_unavailable += 1
+                self.first_unavailable = self.first_unavailable or f"{choice!r} on row {row}"
+        log = self.request.log
+        logged = log.arms[log.action[rows]].tolist()
+        return [choice == action for choice, action in zip(choices, logged, strict=True)]
+
+    def learn(self, events: np.ndarray) -> None:
+        """Pass events to `partial_fit`, if the policy learns."""
+        if self.feedback is not None and len(events):
+            rows = self.request.rows[events]
+            self.policy.partial_fit(self.contexts(rows), self.feedback.iloc[rows])
+
+    def warn_of_unavailable_choices(self) -> None:
+        """Warn if the policy chose arms that were not available."""
+        if self.n_unavailable:
+            warnings.warn(
+                f"{type(self.policy).__name__} chose arms that were not available on "
+                f"{self.n_unavailable:,} events, first {self.first_unavailable}. Such events can "
+                "never be kept, so the estimate is for the other contexts only: let the policy "
+                "choose among `available`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
 def _feedback(log: Log) -> pd.DataFrame:
-    """What a policy learns from, one row an event."""
+    """The log as the `y` of `partial_fit`, one row per event."""
     columns = {"action": log.arms[log.action], "reward": log.reward}
     if log.timestamp is not None:
         columns["timestamp"] = log.timestamp
     return pd.DataFrame(columns)
-
-
-def available_sets(log: Log) -> tuple[list[tuple[Any, ...]], np.ndarray]:
-    """The sets of arms that could be chosen, by label, and which of them each event had."""
-    if log.pools is None:
-        return [tuple(log.arms.tolist())], np.zeros(len(log), dtype=np.int8)
-    sets = np.split(log.arms[log.pools.arms], log.pools.start[1:-1])
-    return [tuple(arms.tolist()) for arms in sets], log.pools.of_event
-
-
-def answering(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
-    """A method of a policy, with its answer checked; one without `available` is not told it."""
-    method = getattr(policy, name)
-    parameters = signature(method).parameters
-    told = "available" in parameters or any(
-        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
-
-    def answer(X: Any, available: list[tuple[Any, ...]]) -> list[Any]:
-        choices = method(X, available=available) if told else method(X)
-        if getattr(choices, "ndim", 1) != 1 or len(choices) != len(available):
-            raise ValueError(
-                f"{type(policy).__name__}.{name} answered {len(available)} rows with an array of "
-                f"shape {np.shape(choices)}: a policy chooses one arm a row."
-            )
-        return choices.tolist() if hasattr(choices, "tolist") else list(choices)
-
-    return answer

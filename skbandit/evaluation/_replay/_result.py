@@ -1,4 +1,4 @@
-"""What a replay found: a mean reward, how sure it is, and what it rests on."""
+"""The result of a replay: mean reward, standard error, intervals and history."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from skbandit.utils._validation import check_level
+
 _BUCKETS = ("learning", "deployment")
 
-# Fewer kept events say next to nothing.
+# Kept events per run below which a `ReplayCoverageWarning` is raised.
 FEW = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """What one walk through the log kept, in its order."""
+class Trajectory:
+    """The events that one run kept, in the order of the replay."""
 
     event: np.ndarray  # (n_accepted,), position in the log
     action: np.ndarray  # (n_accepted,), number of the arm
     reward: np.ndarray  # (n_accepted,)
-    deployment: np.ndarray  # (n_accepted,), bool
-    n_seen: np.ndarray  # (n_accepted,), events walked up to and with this one
-    n_events: int  # walked in all
+    deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
+    n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
+    n_events: int  # replayed in total
 
     def take(self, bucket: str) -> np.ndarray:
-        """Positions among the kept events of those in a bucket."""
+        """Positions of a bucket's events among the kept events."""
         return np.flatnonzero(self.deployment == (bucket == "deployment"))
 
-    def until(self, horizon: int) -> Walk:
-        """The walk as it would have been, had it ended when it learned from so many events."""
+    def until(self, horizon: int) -> Trajectory:
+        """The trajectory stopped after `horizon` events of the learning bucket."""
         n_seen = int(self.n_seen[self.take("learning")[horizon - 1]])
         kept = slice(int(np.searchsorted(self.n_seen, n_seen, side="right")))
-        return Walk(
+        return Trajectory(
             self.event[kept],
             self.action[kept],
             self.reward[kept],
@@ -47,12 +49,12 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """The log, and what all walks through it have in common."""
+class ReplayMetadata:
+    """The log and the options shared by all runs of a replay."""
 
     arms: np.ndarray  # (n_arms,), labels
     n_events: int
-    logged_mean: float  # reward of all events
+    logged_mean: float  # reward over all events
     logged_variance: float
     c: float  # a match is kept with probability min(1, c/p)
     clipped: float  # share of the events with p < c
@@ -64,72 +66,38 @@ class Terms:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayResult:
-    """What a policy would have earned, and learned from, on a log of another one's decisions.
+    """The result of a replay: a policy's mean reward, its uncertainty, and the kept events.
 
-    Made by `replay`. All figures are of the learning bucket, where the policy plays and learns;
-    `deployment` has those of the other.
+    Returned by `replay`, not meant to be constructed. All figures are those of the learning
+    bucket, where the policy plays and learns; `deployment` has those of the deployment bucket.
 
     Parameters
     ----------
-    walks : tuple
-        What each run kept.
-    terms : object
-        What all runs have in common.
+    trajectories : tuple
+        Internal: the kept events of each run.
+    metadata : object
+        Internal: the log and the options shared by all runs.
     bucket : {"learning", "deployment"}, default="learning"
-        The bucket that the figures are of.
-
-    Attributes
-    ----------
-    mean_reward : float
-        Reward per kept event, averaged over runs; nan where nothing was kept.
-    lift : float
-        `mean_reward` over the log's own mean reward; nan where that is not positive.
-    logged_mean : float
-        The log's own mean reward, of all of its events.
-    n_events : int
-        Events walked, in all runs together and in both buckets.
-    n_accepted : int
-        Events kept, in all runs together.
-    horizon : int
-        T, the events kept in one run of the learning bucket (in the mean): the experience that
-        the policy had in the end. Only results of about equal horizon can be compared.
-    efficiency : float
-        `n_accepted` / `n_events`.
-    acceptance : float
-        c: a choice logged with probability p is kept with probability min(1, c/p).
-    expected : float
-        The mean of `n_accepted` if no p is below c: then c of the events are kept, whatever the
-        policy.
-    standard_error : float
-        Of `mean_reward`; see Notes.
-    deployment : ReplayResult or None
-        The same of the deployment bucket, where the greedy choice is played and nothing is
-        learned; None if no share of the events was given to it.
-    runs : DataFrame
-        One row a run: `n_events`, `n_accepted`, `mean_reward`, and with a deployment bucket
-        its `deployment_n_accepted`, `deployment_mean_reward`.
-    history : DataFrame
-        One row a kept event of either bucket: `run`, `event` (row of X), `bucket`, `step` (1,
-        2, ... of the run in the bucket), `action`, `reward` and the running `mean_reward`.
+        The bucket of all figures.
 
     See Also
     --------
-    replay : Makes one.
+    replay : Returns such a result.
 
     Notes
     -----
-    With B runs that kept n events in the mean, the squared standard error is sd²/B + s²q/n:
-    what the order and choice of events adds, sd² being the variance of the runs' means, and what
-    the log itself adds. There s² is the variance of kept rewards (with the log's own variance
-    counted as one more observation, as a few equal rewards do not show that there is none), and
-    q the share of the available events that a run walked: 1/2 with ``subsample=0.5``. Intervals
-    use Student's distribution with Welch and Satterthwaite's degrees of freedom.
+    With B runs that kept n events on average, the squared standard error is sd²/B + s²q/n. The
+    first term is due to the order and choice of events, sd² being the variance of the runs'
+    means; the second is due to the log itself. There s² is the variance of the kept rewards (the
+    log's own variance counts as one more observation, as a few equal rewards do not prove zero
+    variance), and q is the share of the available events that a run replayed: 1/2 with
+    ``subsample=0.5``. Intervals use Student's t with Welch-Satterthwaite degrees of freedom.
 
-    A policy that learns takes a path of its own in every run, and rewards along a path depend on
-    one another. From a single run s²/n is all that is known: it holds for this path, and covers
-    what the policy earns in the mean far less often than it says: in simulations of several
-    policies 30 to 75 % instead of 95 % of the time. Runs that are shuffled or subsampled show
-    how paths vary: there intervals from ten runs cover 91 to 97 %.
+    A learning policy takes a different path in every run, and rewards along a path are dependent.
+    A single run yields only s²/n: it holds for this path, but as an interval for the policy's
+    expected reward it covers far too rarely, 30 to 75 % instead of 95 % in simulations of several
+    policies. Shuffled or subsampled runs show how paths vary: intervals from ten such runs
+    covered 91 to 97 %.
 
     Examples
     --------
@@ -150,63 +118,85 @@ class ReplayResult:
     0.364 to 0.496
     """
 
-    walks: tuple[Walk, ...]
-    terms: Terms
+    trajectories: tuple[Trajectory, ...]
+    metadata: ReplayMetadata
     bucket: str = "learning"
 
     @property
     def mean_reward(self) -> float:
+        """Mean reward per kept event, averaged over runs; nan if no event was kept."""
         return float(np.mean([own.mean() for own in self._rewards])) if self._rewards else np.nan
 
     @property
     def lift(self) -> float:
+        """`mean_reward` divided by `logged_mean`; nan if the latter is not positive."""
         return self.mean_reward / self.logged_mean if self.logged_mean > 0 else np.nan
 
     @property
     def logged_mean(self) -> float:
-        return self.terms.logged_mean
+        """Mean reward of all events of the log."""
+        return self.metadata.logged_mean
 
     @property
     def n_events(self) -> int:
-        return sum(walk.n_events for walk in self.walks)
+        """Number of events replayed, over all runs and both buckets."""
+        return sum(trajectory.n_events for trajectory in self.trajectories)
 
     @property
     def n_accepted(self) -> int:
+        """Number of events kept, over all runs."""
         return sum(len(own) for own in self._rewards)
 
     @property
     def horizon(self) -> int:
-        return round(np.mean([len(walk.take("learning")) for walk in self.walks]))
+        """T, the mean number of events that a run kept in the learning bucket.
+
+        This is the experience of the policy at the end. Compare results at similar horizons only.
+        """
+        return round(np.mean([len(run.take("learning")) for run in self.trajectories]))
 
     @property
     def efficiency(self) -> float:
+        """`n_accepted` divided by `n_events`."""
         return self.n_accepted / self.n_events
 
     @property
     def acceptance(self) -> float:
-        return self.terms.c
+        """c: a match logged with probability p is kept with probability min(1, c/p)."""
+        return self.metadata.c
 
     @property
     def expected(self) -> float:
-        share = self.terms.deployment_share
-        return self.terms.c * self.n_events * (1 - share if self.bucket == "learning" else share)
+        """Expectation of `n_accepted` for any policy, if no p is below c."""
+        share = self.metadata.deployment_share
+        in_bucket = 1 - share if self.bucket == "learning" else share
+        return self.metadata.c * self.n_events * in_bucket
 
     @property
     def standard_error(self) -> float:
+        """Standard error of `mean_reward`; see Notes."""
         return self._error[0]
 
     @property
     def deployment(self) -> ReplayResult | None:
-        if not self.terms.deployment_share:
+        """The result of the deployment bucket; None if ``deployment_share=0``.
+
+        There the greedy choice is played and nothing is learned.
+        """
+        if not self.metadata.deployment_share:
             return None
         return replace(self, bucket="deployment")
 
     @property
     def runs(self) -> pd.DataFrame:
-        columns: dict[str, list[float]] = {"n_events": [walk.n_events for walk in self.walks]}
-        for bucket in _BUCKETS if self.terms.deployment_share else _BUCKETS[:1]:
+        """One row per run: `n_events`, `n_accepted` and `mean_reward`.
+
+        With a deployment bucket, also `deployment_n_accepted` and `deployment_mean_reward`.
+        """
+        columns: dict[str, list[float]] = {"n_events": [run.n_events for run in self.trajectories]}
+        for bucket in _BUCKETS if self.metadata.deployment_share else _BUCKETS[:1]:
             prefix = "" if bucket == "learning" else f"{bucket}_"
-            rewards = [walk.reward[walk.take(bucket)] for walk in self.walks]
+            rewards = [run.reward[run.take(bucket)] for run in self.trajectories]
             columns[f"{prefix}n_accepted"] = [len(own) for own in rewards]
             columns[f"{prefix}mean_reward"] = [
                 float(own.mean()) if len(own) else np.nan for own in rewards
@@ -215,65 +205,70 @@ class ReplayResult:
 
     @cached_property
     def history(self) -> pd.DataFrame:
+        """One row per kept event of either bucket.
+
+        Columns: `run`, `event` (row of X), `bucket`, `step` (1, 2, ... per run and bucket),
+        `action`, `reward` and the running `mean_reward`.
+        """
         return pd.concat(
-            [self._history_of(run, walk) for run, walk in enumerate(self.walks)],
+            [self._history_of(run, trajectory) for run, trajectory in enumerate(self.trajectories)],
             ignore_index=True,
         )
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the mean reward.
 
-        For a policy that learned in a single run it is about this path only, and a warning says
-        so: see Notes of the class.
+        For a policy that learned in a single run it covers this path only, and warns: see Notes
+        of the class.
 
         Parameters
         ----------
-        level : float, default=0.95
-            Confidence level.
+        confidence_level : float, default=0.95
+            Nominal coverage, in (0, 1).
 
         Returns
         -------
         low, high : float
-            Its ends, not clipped to the range of rewards; nan where nothing was kept.
+            Not clipped to the range of rewards; nan if no event was kept.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-        if self.terms.learns and len(self.walks) == 1 and self.n_accepted:
+        check_level(confidence_level)
+        if self.metadata.learns and len(self.trajectories) == 1 and self.n_accepted:
             warnings.warn(
-                "the policy learned in a single run, so the interval is of this path only and "
-                "too narrow for what the policy earns in the mean: replay it with n_repeats=10 "
-                "and shuffle=True or subsample=0.5.",
+                "the policy learned in a single run, so the interval covers this path only and is "
+                "too narrow for the policy's expected reward: replay with n_repeats=10 and "
+                "shuffle=True or subsample=0.5.",
                 UserWarning,
                 stacklevel=2,
             )
         error, freedom = self._error
-        half = float(student.ppf((1 + level) / 2, freedom)) * error
+        half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
         return self.mean_reward - half, self.mean_reward + half
 
     def at(self, horizon: int) -> ReplayResult:
-        """The result as it was when the policy had a given experience, to compare at equal T.
+        """Truncate the result to a horizon, to compare policies at equal T.
 
         Parameters
         ----------
         horizon : int
-            The events of the learning bucket that every run has kept by then.
+            Number of events that every run has kept in the learning bucket.
 
         Returns
         -------
         ReplayResult
-            As of ``replay(..., max_accepted=horizon)``.
+            The result of ``replay(..., max_accepted=horizon)``.
         """
-        shortest = min(len(walk.take("learning")) for walk in self.walks)
+        shortest = min(len(run.take("learning")) for run in self.trajectories)
         if not 1 <= horizon <= shortest:
             raise ValueError(
-                f"horizon must be from 1 to {shortest}, what the shortest run kept, got {horizon}."
+                f"horizon must be from 1 to {shortest}, the length of the shortest run, got "
+                f"{horizon}."
             )
-        return replace(self, walks=tuple(walk.until(horizon) for walk in self.walks))
+        return replace(self, trajectories=tuple(run.until(horizon) for run in self.trajectories))
 
     @cached_property
     def _rewards(self) -> list[np.ndarray]:
-        """Kept rewards of each run that has any."""
-        rewards = [walk.reward[walk.take(self.bucket)] for walk in self.walks]
+        """Kept rewards per run, without runs that kept none."""
+        rewards = [run.reward[run.take(self.bucket)] for run in self.trajectories]
         return [own for own in rewards if len(own)]
 
     @property
@@ -284,7 +279,7 @@ class ReplayResult:
         n_runs, n = len(self._rewards), self.n_accepted
         squares = sum(float(((own - own.mean()) ** 2).sum()) for own in self._rewards)
         freedom = n - n_runs + 1
-        of_log = (squares + self.terms.logged_variance) / freedom * self._reuse * n_runs / n
+        of_log = (squares + self.metadata.logged_variance) / freedom * self._reuse * n_runs / n
         if n_runs == 1:
             return math.sqrt(of_log), freedom
         of_runs = float(np.var([own.mean() for own in self._rewards], ddof=1)) / n_runs
@@ -295,41 +290,47 @@ class ReplayResult:
 
     @property
     def _reuse(self) -> float:
-        """A run's share of the events that it could have walked."""
-        if self.terms.shuffle:
-            return self.n_events / len(self.walks) / self.terms.n_events
-        return self.terms.subsample or 1.0
+        """Share of the available events that a run replayed."""
+        if self.metadata.shuffle:
+            return self.n_events / len(self.trajectories) / self.metadata.n_events
+        return self.metadata.subsample or 1.0
 
-    def _history_of(self, run: int, walk: Walk) -> pd.DataFrame:
+    def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
         """The rows of `history` for one run."""
-        step = np.empty(len(walk.event), dtype=np.int64)
-        mean = np.empty(len(walk.event))
+        step = np.empty(len(trajectory.event), dtype=np.int64)
+        mean = np.empty(len(trajectory.event))
         for bucket in _BUCKETS:
-            own = walk.take(bucket)
+            own = trajectory.take(bucket)
             step[own] = np.arange(1, len(own) + 1)
-            mean[own] = np.cumsum(walk.reward[own]) / step[own]
+            mean[own] = np.cumsum(trajectory.reward[own]) / step[own]
         return pd.DataFrame(
             {
                 "run": run,
-                "event": walk.event,
+                "event": trajectory.event,
                 "bucket": pd.Categorical.from_codes(
-                    walk.deployment.astype(np.int8), pd.Index(_BUCKETS)
+                    trajectory.deployment.astype(np.int8), pd.Index(_BUCKETS)
                 ),
                 "step": step,
-                "action": self.terms.arms[walk.action],
-                "reward": walk.reward,
+                "action": self.metadata.arms[trajectory.action],
+                "reward": trajectory.reward,
                 "mean_reward": mean,
             }
         )
 
     def __repr__(self) -> str:
-        if self.n_accepted < FEW * len(self.walks):
+        if self.n_accepted < FEW * len(self.trajectories):
             return f"<{type(self).__name__}: {too_few(self)}>"
         of = "" if self.bucket == "learning" else "deployment bucket, "
-        runs = "" if len(self.walks) == 1 else f"{len(self.walks)} runs, "
+        runs = "" if len(self.trajectories) == 1 else f"{len(self.trajectories)} runs, "
         lift = "" if np.isnan(self.lift) else f", {self.lift:.2f} x the log's"
-        biased = f" (biased: above {self.terms.clipped:.1%} of the p)" if self.terms.clipped else ""
-        path = "; ± of this path only" if self.terms.learns and len(self.walks) == 1 else ""
+        biased = (
+            f" (biased: above {self.metadata.clipped:.1%} of the p)"
+            if self.metadata.clipped
+            else ""
+        )
+        path = (
+            "; ± of this path only" if self.metadata.learns and len(self.trajectories) == 1 else ""
+        )
         return (
             f"<{type(self).__name__}: {of}{runs}mean reward {self.mean_reward:.4g} ± "
             f"{self.standard_error:.2g}{lift}, at horizon {self.horizon:,}; kept "
@@ -339,11 +340,11 @@ class ReplayResult:
 
 
 def too_few(result: ReplayResult) -> str:
-    """Why so few kept events allow no conclusion, and what to do."""
+    """A message: too few events were kept, why, and the cure."""
     kept = f"{result.n_accepted:,}" if result.n_accepted else "none"
     rule = f"c = {result.acceptance:.3g}"
-    if not result.terms.clipped:
-        rule += f" keeps {result.expected:.3g} in the mean"
+    if not result.metadata.clipped:
+        rule += f" keeps {result.expected:.3g} on average"
     known = (
         f"too few for any conclusion (mean reward {result.mean_reward:.4g} ± "
         f"{result.standard_error:.2g})"

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._policy_protocol import behind_transformers
-from skbandit.evaluation._replay._engine import Plan, check_plays, read_replayed, replay_log
+from skbandit.evaluation._replay._engine import read_replayed, replay_runs
+from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
 from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_row_weights
 
 if TYPE_CHECKING:
@@ -23,21 +24,20 @@ _STARTS = ("cold", "fitted")
 
 
 class ReplayScorer(BaseEstimator):
-    """Score policies by what they would have earned on the events of a fold.
+    """Score policies by replaying the events of a fold.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like: it replays
-    the fold's events, in their order, with the policy (see `replay`). Higher is better.
+    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like. The policy
+    replays the fold's events in order (see `replay`); the score is its mean reward.
 
     Parameters
     ----------
     metric : {"mean_reward", "lift"}, default="mean_reward"
-        The reward per kept event, or its ratio to the mean reward of the fold's log.
+        The mean reward per kept event, or its ratio to the mean reward of the fold's log.
     start : {"cold", "fitted"}, default="cold"
-        "cold" replays an unfitted clone of the policy, behind the transformers as they were
-        fitted: it pays for its exploration and profits from it within the fold. "fitted" lets
-        the policy go on as it was trained on the training fold, where it has largely explored
-        already: the less it explores from there on, the better it looks, so exploration cannot
-        be tuned by it.
+        "cold" replays an unfitted clone of the policy, behind the fitted transformers: it pays
+        for its exploration, and profits from it, within the fold. "fitted" continues with the
+        policy as trained on the training fold, where it has mostly explored already: the less it
+        explores afterwards, the better its score, so exploration cannot be tuned this way.
     learn : bool, default=True
         Whether the policy learns from the kept events.
     rule : {"select", "predict"}, default="select"
@@ -45,34 +45,34 @@ class ReplayScorer(BaseEstimator):
     acceptance : float, default=None
         As in `replay`; None is the smallest propensity in the fold.
     n_repeats : int, default=1
-        Runs that the score is the mean of: on random parts of the fold with `subsample`, else
-        in random orders.
+        Number of runs to average: on random subsamples of the fold with `subsample`, else in
+        random order.
     subsample : float in (0, 1], default=None
-        The share of the fold's events that a run walks.
+        Share of the fold's events that each run replays.
     min_accepted : int, default=10
-        If a run keeps fewer events in the mean, the score is nan, with a warning; searches
-        rank such candidates last.
+        If runs keep fewer events on average, the score is nan, with a warning; searches rank
+        such candidates last.
     random_state : int, RandomState instance or None, default=None
-        Draws orders, parts and what is kept: give an integer, so that they are the same for
-        all candidates of a search.
+        Draws orders, subsamples and which matches are kept. Pass an integer to make them the
+        same for all candidates of a search.
 
     See Also
     --------
-    replay : What it computes.
+    replay : The function that computes the score.
     ReplaySplit : Folds that test on later events than they train on.
 
     Notes
     -----
-    `y` is what the policy is fitted to. As a DataFrame with columns action, reward and, where
-    they are known, propensity, available and timestamp it needs no configuration. `reward`,
-    `propensity`, `available` and `timestamp` given beside it reach the scorer with
-    ``sklearn.set_config(enable_metadata_routing=True)``; they are requested already.
+    `y` is the log that the policy is fitted to. A DataFrame with columns action, reward and, if
+    known, propensity, available and timestamp needs no configuration. If `reward`, `propensity`,
+    `available` and `timestamp` are passed beside `y`, they reach the scorer with
+    ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
-    `sample_weight` weighs the kept events in the mean, not what is learned from them.
+    `sample_weight` weights the kept events in the mean, not in learning.
 
-    The score estimates the mean reward over the policy's first T events, T being about c times
-    the number of events in the fold (c = 1/K for K equally likely arms). Policies that explore
-    are at a disadvantage for small T: prefer few long folds.
+    The score estimates the mean reward over the policy's first T events, where T is about c times
+    the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
+    that explore little: prefer few long folds.
 
     Examples
     --------
@@ -140,27 +140,27 @@ class ReplayScorer(BaseEstimator):
         Parameters
         ----------
         estimator : policy, Pipeline that ends in one, or fitted search over either
-            It is not changed.
+            The policy to score; it is not changed.
         X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
             Contexts, in order of time.
         y : DataFrame or structured array with columns action and reward, or array of actions
             The log.
         reward, propensity, timestamp : array-like of shape (n_events,), default=None
-            What is no column of `y`.
+            Values that are not columns of `y`.
         available : array-like, default=None
-            Arms that each event could choose from, as in `replay`.
+            Arms available to each event, as in `replay`.
         sample_weight : array-like of shape (n_events,), default=None
             Weights of the kept events in the mean.
 
         Returns
         -------
         float
-            Higher is better; nan where too few events were kept.
+            Higher is better; nan if too few events were kept.
         """
         for name, allowed in (("metric", _METRICS), ("start", _STARTS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be in {allowed}, got {getattr(self, name)!r}.")
-        plan = Plan(
+        options = ReplayOptions(
             learn=self.learn,
             rule=self.rule,
             acceptance=self.acceptance,
@@ -169,7 +169,7 @@ class ReplayScorer(BaseEstimator):
             subsample=self.subsample,
         )
         policy, X = behind_transformers(estimator, X)
-        check_plays(policy, plan)
+        options.check_policy(policy)
         X, log = read_replayed(
             policy,
             X,
@@ -182,7 +182,7 @@ class ReplayScorer(BaseEstimator):
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":
             policy = clone(policy)
-        result = replay_log(policy, X, log, plan, self.random_state)
+        result = replay_runs(policy, X, log, options, self.random_state)
         if result.n_accepted < self.min_accepted * self.n_repeats or not result.n_accepted:
             warnings.warn(
                 f"ReplayScorer: {too_few(result)}. The score is nan.",
@@ -220,15 +220,15 @@ class ReplayScorer(BaseEstimator):
         )
 
     def _accept_sample_weight(self) -> bool:
-        # scikit-learn asks this of every scorer in a dict when routing is off
+        # called by scikit-learn on every scorer in a dict when routing is off
         return True
 
 
 def _weighted_mean(result: ReplayResult, weight: np.ndarray) -> float:
-    """Weighted mean of each run's rewards, averaged over the runs with weight."""
+    """Weighted mean reward per run, averaged over the runs with positive total weight."""
     means = [
-        float(np.average(walk.reward, weights=weight[walk.event]))
-        for walk in result.walks
-        if weight[walk.event].any()
+        float(np.average(run.reward, weights=weight[run.event]))
+        for run in result.trajectories
+        if weight[run.event].any()
     ]
     return float(np.mean(means)) if means else np.nan

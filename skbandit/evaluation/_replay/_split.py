@@ -1,4 +1,4 @@
-"""Folds of a log in time: what is learned from lies before what is scored."""
+"""Cross-validation splits of a log in time: training events precede test events."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state, indexable
 
-from skbandit.logs._log import check_in_order, column_names, read_times
+from skbandit.logs import check_in_order, column_names, read_times
 
 
 class ReplaySplit(BaseCrossValidator):
-    """Splits of a log that never train on later events than they test on.
+    """Split a log in time, so that all training events precede the test events.
 
-    The first events, the warmup, are only trained on. Without `subsample` the others form
-    consecutive blocks of equal length, one a split: it is tested, and all events before it
-    train. With `subsample` each split is a random part of the whole log, in the log's order:
-    its events from the warmup train and all others are tested, as in the experiments of Li et
-    al. (2012), so that the spread of the scores is that of a policy's whole path over samples
-    of the log.
+    The first events, the warmup, are used for training only. Without `subsample`, the others form
+    consecutive blocks of equal length, one per split: each is tested after training on all
+    earlier events. With `subsample`, each split is a random subsample of the whole log, in the
+    log's order: its warmup events train and its other events are tested, as in the experiments
+    of Li et al. (2012). The spread of the scores is then that of a policy's whole path over
+    samples of the log.
 
     Parameters
     ----------
     n_splits : int, default=5
-        How many splits; 1 is allowed.
+        Number of splits, at least 1.
     warmup : float in (0, 1) or int, default=0.2
-        Share or number of the events that come before all tests.
+        Share or number of events before the first test event.
     subsample : float in (0, 1], default=None
         Share of the events in each split.
     random_state : int, RandomState instance or None, default=None
@@ -38,14 +38,14 @@ class ReplaySplit(BaseCrossValidator):
     See Also
     --------
     ReplayScorer : Scores a policy on the tested events.
-    sklearn.model_selection.TimeSeriesSplit : The like without warmup and subsamples.
+    sklearn.model_selection.TimeSeriesSplit : Without warmup and subsamples.
 
     Notes
     -----
-    Events are in order of time. If `y` has a column timestamp, this is checked.
+    Events must be in order of time; a column timestamp of `y` is checked.
 
-    A policy that starts cold (see `ReplayScorer`) walks the tested events only, and its horizon
-    is in proportion to their number: `subsample`, or few splits, let it go far.
+    A policy that starts cold (see `ReplayScorer`) replays the test events only, so its horizon is
+    proportional to their number: `subsample`, or few splits, make it long.
 
     Examples
     --------
@@ -78,14 +78,14 @@ class ReplaySplit(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Generate the rows of each split.
+        """Yield the training and test rows of each split.
 
         Parameters
         ----------
         X : array-like of shape (n_events, n_features)
-            Contexts; only their number counts.
+            Contexts; only their number is used.
         y : DataFrame or array-like, default=None
-            The log. A column timestamp is checked to be in order.
+            The log. A column timestamp must be nondecreasing.
         groups : object
             Ignored, exists for compatibility.
 
@@ -94,7 +94,7 @@ class ReplaySplit(BaseCrossValidator):
         train : ndarray
             Rows to learn from, ascending.
         test : ndarray
-            Rows to score on, ascending, all later.
+            Rows to score on, ascending, all later than `train`.
         """
         X, y = indexable(X, y)
         n_events = np.shape(X)[0]
@@ -128,7 +128,7 @@ class ReplaySplit(BaseCrossValidator):
         return self.n_splits
 
     def _check(self, n_events: int) -> int:
-        """Check the options, and count the events before all tests."""
+        """Validate the options and return the number of warmup events."""
         if not (isinstance(self.n_splits, Integral) and self.n_splits >= 1):
             raise ValueError(f"n_splits must be a positive integer, got {self.n_splits!r}.")
         share = self.subsample
@@ -137,25 +137,25 @@ class ReplaySplit(BaseCrossValidator):
         counted = isinstance(self.warmup, Integral)
         if not (isinstance(self.warmup, Real) and 0 < self.warmup < (n_events if counted else 1)):
             raise ValueError(
-                f"warmup must be a share in (0, 1) or a number below that of the {n_events} "
-                f"events, got {self.warmup!r}."
+                f"warmup must be a share in (0, 1), or a number of events below {n_events}, got "
+                f"{self.warmup!r}."
             )
         n_warmup = int(self.warmup) if counted else max(1, round(self.warmup * n_events))
         needed = self.n_splits if share is None else 1
         if n_events - n_warmup < needed:
             raise ValueError(
-                f"of {n_events} events {n_warmup} are warmup, which leaves {n_events - n_warmup} "
+                f"{n_warmup} of {n_events} events are warmup, which leaves {n_events - n_warmup} "
                 f"for n_splits={self.n_splits}: choose fewer splits or a shorter warmup."
             )
         return n_warmup
 
 
 def _part(rows: np.ndarray, share: float, rng: np.random.RandomState) -> np.ndarray:
-    """A random part of some rows, ascending."""
+    """A random subsample of rows, ascending."""
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
 
 
 def _check_in_order(y: Any) -> None:
-    """Require that the timestamps of a log, if it has any, do not decrease."""
+    """Require nondecreasing timestamps, if the log has any."""
     if "timestamp" in (column_names(y) or ()):
         check_in_order(read_times(y["timestamp"], len(y)), "a split in time")

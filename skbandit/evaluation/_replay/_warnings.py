@@ -1,4 +1,4 @@
-"""Whether a log, and what a replay kept of it, can be what they are said to be."""
+"""Sanity checks (warnings) on a log and on the events that a replay kept."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 from skbandit.evaluation._replay._result import ReplayResult
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs._log import Log
+from skbandit.logs import Log
 
 
 def _far(found: Any, expected: Any, variance: Any) -> Any:
-    """Whether counts are more than 5 standard deviations, and some more if few, from their mean.
+    """Whether counts are more than about 5 standard deviations from their expectation.
 
-    By Freedman's inequality chance does this with probability 2 exp(-12.5) < 8e-6 at most.
+    By Freedman's inequality this has probability at most 2 exp(-12.5) < 8e-6.
     """
     gap = np.abs(found - expected)
     return gap**2 > 25 * (variance + gap / 3)
 
 
 def check_uniform(log: Log) -> None:
-    """Warn where actions without propensities are clearly not uniform among those available."""
+    """Warn if a log lacks propensities and its actions are clearly not uniform."""
     n_arms = len(log.arms)
     if log.pools is None:
         times, sizes, arms = np.array([len(log)]), np.array([n_arms]), np.arange(n_arms)
@@ -40,7 +40,7 @@ def check_uniform(log: Log) -> None:
         warnings.warn(
             "the log has no propensities, but its actions were not chosen uniformly: "
             f"{log.arms.tolist()[arm]!r} on {found[arm]:,} events, where {expected[arm]:,.0f} are "
-            "expected. The estimate is biased: give the propensities, or what was available to "
+            "expected. The estimate is biased: pass the propensities, or the arms available to "
             "each event.",
             UserWarning,
             stacklevel=4,
@@ -48,7 +48,7 @@ def check_uniform(log: Log) -> None:
 
 
 def check_clipped(c: float, share: float, smallest: float) -> None:
-    """Warn where matches of some events cannot be kept often enough."""
+    """Warn if c exceeds the propensity of some events, so that they are kept too rarely."""
     if share:
         warnings.warn(
             f"acceptance={c:g} is above the propensity of {share:.2%} of the events (smallest: "
@@ -59,21 +59,23 @@ def check_clipped(c: float, share: float, smallest: float) -> None:
 
 
 def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
-    """Warn where what was kept cannot be chance, or is not what was asked for."""
+    """Warn of an improbable number of kept events, a short run, or identical runs."""
     c = result.acceptance
-    for run, walk in enumerate(result.walks):
-        expected = c * walk.n_events
-        if not result.terms.clipped and _far(len(walk.event), expected, (1 - c) * expected):
+    for run, trajectory in enumerate(result.trajectories):
+        expected = c * trajectory.n_events
+        if not result.metadata.clipped and _far(
+            len(trajectory.event), expected, (1 - c) * expected
+        ):
             warnings.warn(
-                f"run {run} kept {len(walk.event):,} of {walk.n_events:,} events, where c = "
-                f"{c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} whatever the "
-                "policy: propensities are wrong, the log was not uniform, or the policy chooses "
-                "arms that were not available. The estimate is biased.",
+                f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
+                f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
+                "any policy: the propensities are wrong, the log was not uniform, or the policy "
+                "chooses arms that were not available. The estimate is biased.",
                 ReplayCoverageWarning,
                 stacklevel=4,
             )
             break
-    shortest = min(len(walk.take("learning")) for walk in result.walks)
+    shortest = min(len(run.take("learning")) for run in result.trajectories)
     if max_accepted is not None and 0 < shortest < max_accepted:
         warnings.warn(
             f"the log ended when a run had kept {shortest:,} events, before max_accepted="
@@ -81,11 +83,11 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             ReplayCoverageWarning,
             stacklevel=4,
         )
-    first, *others = result.walks
+    first, *others = result.trajectories
     if others and all(np.array_equal(first.event, other.event) for other in others):
         warnings.warn(
-            f"the {len(result.walks)} runs are one and the same, as nothing is drawn at random: "
-            "choose shuffle=True or subsample=0.5.",
+            f"the {len(result.trajectories)} runs are identical, as nothing is drawn at random: "
+            "pass shuffle=True or subsample=0.5.",
             UserWarning,
             stacklevel=4,
         )

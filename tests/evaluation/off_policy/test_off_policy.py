@@ -128,7 +128,7 @@ def test_interval_lift_repr():
         assert part in repr(estimate)
     assert np.isnan(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0).lift)
     assert "log's" not in repr(OffPolicyEstimate("ips", 2.0, 0.1, 12.3, 4567, 0.0))
-    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+    with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
         estimate.interval(95)
 
 
@@ -288,9 +288,9 @@ def test_arms_that_the_log_has_not():
     table = pd.DataFrame({"a": 0.25, "b": 0.25, "new": 0.5}, index=y.index)
     y = y.assign(propensity=1 / 3)
     splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
-    with pytest.warns(ReplayCoverageWarning, match="what was never logged"):
+    with pytest.warns(ReplayCoverageWarning, match="arms that were never logged"):
         estimate = doubly_robust(table, X, y, reward_model=DummyRegressor(), cv=splits)
-    with pytest.warns(ReplayCoverageWarning, match=r"the weights average 0\.5"):
+    with pytest.warns(ReplayCoverageWarning, match=r"the mean weight is 0\.5"):
         ips(table, X, y)
     known = table.drop(columns="new").assign(new=0)
     q = 0.5 * np.mean([y["reward"][:200].mean(), y["reward"][200:].mean()])

@@ -177,7 +177,7 @@ def test_dask_reads_parquet(tmp_path):
         part = pd.concat([log.X[rows], log.y[rows]], axis=1)
         part.to_parquet(tmp_path / f"{number}.parquet")
     expected = in_memory(policy, log.X, log.y, model=None)
-    streamed = off_policy_blocks(policy, read_parquet_log(tmp_path, log.X.columns, chunk_size=70))
+    streamed = off_policy_blocks(policy, read_parquet_log(tmp_path, log.X.columns, block_size=70))
     assert_same(streamed, expected)
     features = list(log.X.columns)
     assert_same(off_policy_blocks(policy, dd.read_parquet(tmp_path), features=features), expected)
@@ -194,16 +194,16 @@ def test_a_log_that_says_too_little():
 @pytest.mark.parametrize(
     ("blocks", "options", "error", "message"),
     [
-        ([], {}, ValueError, "blocks holds no event"),
-        ([TABLE[:0]], {}, ValueError, "blocks holds no event"),
-        ([TABLE], {"arms": None}, ValueError, r"name them all, arms=\[...\]"),
-        ([TABLE], {"arms": [0, 1, 2]}, ValueError, r"does not name: \[3\]"),
+        ([], {}, ValueError, "blocks contains no event"),
+        ([TABLE[:0]], {}, ValueError, "blocks contains no event"),
+        ([TABLE], {"arms": None}, ValueError, r"pass them as arms=\[...\]"),
+        ([TABLE], {"arms": [0, 1, 2]}, ValueError, r"that are not in arms=: \[3\]"),
         ([TABLE], {"features": None}, ValueError, "X is None: a policy needs contexts"),
         ([TABLE], {"rule": "best"}, ValueError, "rule must be"),
         ([TABLE.drop(columns="propensity")], {}, ValueError, "needs a column 'propensity'"),
         ([TABLE.drop(columns="reward")], {}, ValueError, "no rewards"),
         ([TABLE], {"reward_model": Ridge()}, TypeError, "have predict_reward, got Ridge"),
-        ([TABLE], {"reward_model": {0: MODEL}}, ValueError, "knows nothing of arm 1, only of"),
+        ([TABLE], {"reward_model": {0: MODEL}}, ValueError, "has no model of arm 1, only of"),
     ],
 )
 def test_what_is_refused(blocks, options, error, message):
@@ -214,9 +214,11 @@ def test_what_is_refused(blocks, options, error, message):
 
 def test_refused_with_the_probabilities_of_a_column():
     table = TABLE.assign(wanted=0.5)
-    with pytest.raises(ValueError, match="needs a policy, which has probabilities of all arms"):
+    with pytest.raises(
+        ValueError, match="needs the probabilities of all arms, but a column has only"
+    ):
         off_policy_blocks("wanted", [table], features=FEATURES, reward_model=POLICY)
-    with pytest.raises(ValueError, match="policy='missing' is none of the log's columns"):
+    with pytest.raises(ValueError, match="policy='missing' is not a column of the log"):
         off_policy_blocks("missing", [table])
 
 
@@ -230,12 +232,12 @@ def test_which_block_is_wrong(on_dask):
         blocks = dd.from_pandas(table, npartitions=3)
     with pytest.raises(ValueError, match="row 500 has 2") as caught:
         off_policy_blocks(POLICY, blocks, features=FEATURES, arms=range(4))
-    assert "This was in block 1, counted from 0." in caught.value.__notes__
+    assert "In block 1, counted from 0." in caught.value.__notes__
 
 
 def test_one_block_is_no_list_of_blocks():
     X, y = TABLE[FEATURES], TABLE.drop(columns=FEATURES)
-    with pytest.raises(TypeError, match=r"got Bunch: \[block\] is a single one"):
+    with pytest.raises(TypeError, match=r"got Bunch: for a single block, pass \[block\]"):
         off_policy_blocks(POLICY, Bunch(X=X, y=y), arms=range(4))
 
 

@@ -20,7 +20,7 @@ def test_nothing_logged_that_the_policy_would_do(estimator):
     X, y = logged()
     y = y.assign(available=[("a", "b", "c", "d")] * 400)
     table = pd.DataFrame({"d": 1.0}, index=y.index).assign(a=0.0)
-    with pytest.warns(ReplayCoverageWarning, match="never chooses what was logged") as caught:
+    with pytest.warns(ReplayCoverageWarning, match="never chooses a logged action") as caught:
         estimate = estimator(table, X, y)
     assert caught[0].filename == __file__
     assert np.isnan([estimate.mean_reward, estimate.standard_error]).all()
@@ -41,9 +41,7 @@ def test_few_events_speak_for_the_policy(estimator):
 def test_propensities_that_cannot_be(estimator):
     X, y = logged()
     policy = Softmax(["c", "a", "b"])
-    with pytest.warns(
-        ReplayCoverageWarning, match="the weights average 2.* propensities are wrong"
-    ):
+    with pytest.warns(ReplayCoverageWarning, match="the mean weight is 2.* propensities are wrong"):
         estimator(policy, X, y.assign(propensity=y["propensity"] / 2))
     estimator(policy, X, y)  # without a warning: warnings are errors
 
@@ -88,8 +86,8 @@ def frame(**columns):
 
 
 BAD_PROBABILITIES = {
-    "sum": (np.full((400, 3), 0.3), r"must sum to 1: those of row 0 to 0\.9"),
-    "named sum": (frame(a=0.5, b=0.6), r"must sum to 1: those of row 0 to 1\.1"),
+    "sum": (np.full((400, 3), 0.3), r"must sum to 1: row 0 sums to 0\.9"),
+    "named sum": (frame(a=0.5, b=0.6), r"must sum to 1: row 0 sums to 1\.1"),
     "negative": (frame(a=-0.5, b=1.5), r"in \[0, 1\]: row 0 has -0\.5"),
     "above 1": (np.full(400, 1.2), r"in \[0, 1\]: row 0 has 1\.2"),
     "missing": (frame(a=np.nan, b=1.0), r"in \[0, 1\]: row 0 has nan"),
@@ -97,8 +95,8 @@ BAD_PROBABILITIES = {
     "width": (np.full((400, 4), 0.25), r"shape \(400, 4\), expected \(400, 3\).*'a', 'b', 'c'"),
     "length": (np.full((5, 3), 1 / 3), r"shape \(5, 3\), expected \(400, 3\)"),
     "length of one": (np.full(5, 1.0), "5 entries for 400 events"),
-    "other arms": (frame(x=0.5, z=0.5), r"no arm of the log, .* is among \['x', 'z'\]"),
-    "twice": (pd.concat([frame(a=0.5), frame(a=0.5)], axis=1), "two columns are of the same arm"),
+    "other arms": (frame(x=0.5, z=0.5), r"no arm of the log, .* is among the columns \['x', 'z'\]"),
+    "twice": (pd.concat([frame(a=0.5), frame(a=0.5)], axis=1), "two columns have the same arm"),
 }
 
 
@@ -118,7 +116,7 @@ def test_choices_that_were_not_there():
         ips(one, X, y)
     away = "b" if y["action"].iloc[-1] == "a" else "a"
     greedy = Greedy([away])
-    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, and was not"):
+    with pytest.raises(ValueError, match=r"row 399: arm .* probability 1, but was not"):
         ips(greedy, X, y)
 
 
@@ -161,7 +159,7 @@ class Broken(Softmax):
         (
             lambda X, y: ips(np.full((400, 2), 0.5), X, [1, "a"] * 200, reward=y["reward"]),
             ValueError,
-            "cannot be sorted.*give a DataFrame",
+            "cannot be sorted.*pass a DataFrame",
         ),
     ],
 )
@@ -175,7 +173,7 @@ def test_a_policy_that_answers_too_little():
     broken = Broken("abc")
     broken.predict = broken.select
     with pytest.raises(
-        ValueError, match=r"Broken\.predict answered 400 rows with an array of shape \(1,\)"
+        ValueError, match=r"Broken\.predict returned an array of shape \(1,\) for 400 rows"
     ):
         ips(broken, X, y, rule="predict")
 

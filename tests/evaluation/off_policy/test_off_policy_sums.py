@@ -5,24 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skbandit.evaluation._off_policy._sums import (
-    EventSums,
-    doubly_robust_sums,
-    ips_sums,
-    snips_sums,
-)
+from skbandit.evaluation._off_policy._sums import ESTIMATORS, SNIPS, EventSums, WeightedEvents
 
 
-def sums_of(kind, reward, weight, q, q_policy):
-    if kind == "doubly_robust":
-        return doubly_robust_sums(reward, weight, q, q_policy)
-    return {"ips": ips_sums, "snips": snips_sums}[kind](reward, weight)
-
-
-@pytest.mark.parametrize("kind", ["ips", "snips", "doubly_robust"])
+@pytest.mark.parametrize("name", ESTIMATORS)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_parts_add_up(kind, data):
+def test_parts_add_up(name, data):
     n = data.draw(st.integers(2, 20))
     number = st.floats(-1e3, 1e3)
     reward, q, q_policy = (
@@ -31,22 +20,24 @@ def test_parts_add_up(kind, data):
     weights = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
     weight = np.array(data.draw(st.lists(weights, min_size=n, max_size=n)))
     cut = data.draw(st.integers(1, n - 1))
-    whole = sums_of(kind, reward, weight, q, q_policy)
-    one = sums_of(kind, reward[:cut], weight[:cut], q[:cut], q_policy[:cut])
-    two = sums_of(kind, reward[cut:], weight[cut:], q[cut:], q_policy[cut:])
+    columns = reward, weight, q, q_policy
+    whole, one, two = (
+        ESTIMATORS[name].sums(WeightedEvents(*(column[part] for column in columns)))
+        for part in (slice(None), slice(cut), slice(cut, None))
+    )
     for parts in (one + two, two + one):
         assert parts.n == whole.n
         size = 1 + abs(weight).max() * (abs(reward).max() + abs(q).max()) + abs(q_policy).max()
-        for name in vars(EventSums(*[0] * 9)):
-            power = 2 if name in ("ee", "ed") else 1
-            wanted = getattr(whole, name)
-            assert getattr(parts, name) == pytest.approx(wanted, rel=1e-9, abs=1e-9 * size**power)
+        for field in vars(EventSums(*[0] * 9)):
+            power = 2 if field in ("ee", "ed") else 1
+            wanted = getattr(whole, field)
+            assert getattr(parts, field) == pytest.approx(wanted, rel=1e-9, abs=1e-9 * size**power)
 
 
 def test_many_parts_of_rewards_far_from_zero():
     rng = np.random.default_rng(0)
     reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
-    parts = [snips_sums(reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
+    parts = [SNIPS.sums(WeightedEvents(reward[k : k + 1], weight[k : k + 1])) for k in range(1000)]
     total = sum(parts[1:], parts[0])
     residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
     error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
@@ -58,7 +49,7 @@ def test_many_parts_of_rewards_far_from_zero():
 def test_the_delta_method_agrees_with_leaving_events_out():
     rng = np.random.default_rng(0)
     reward, weight = rng.normal(size=500), rng.exponential(size=500)
-    sums = snips_sums(reward, weight)
+    sums = SNIPS.sums(WeightedEvents(reward, weight))
     total, weights = weight @ reward, weight.sum()
     without = (total - weight * reward) / (weights - weight)
     jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)

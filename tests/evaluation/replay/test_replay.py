@@ -361,7 +361,7 @@ def test_compiled_pass_decides_identically(settings, options, n_available):
 
 
 @pytest.mark.parametrize("options", [{}, {"deployment_share": 0.3}, {"max_accepted": 40}], ids=repr)
-def test_a_policy_may_walk_the_log_itself(options):
+def test_a_policy_may_replay_the_log_itself(options):
     X, y = uneven_log(500)
     own, event_by_event = (
         replay(kind(0.3), X, y, random_state=0, **options)

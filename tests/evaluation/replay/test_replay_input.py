@@ -96,7 +96,7 @@ def test_select_behind_transformers():
 @pytest.mark.realdata
 def test_open_bandit_logged_by_thompson_sampling(real_data):
     X, y = fetch_open_bandit("bts", data_home=real_data, return_X_y=True)
-    with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 in the mean.*snips") as caught:
+    with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 on average.*snips") as caught:
         result = replay(Always(y["action"][0]), X, y, random_state=0)
     assert len(caught) == 1
     assert result.expected == pytest.approx(1.65, abs=0.01)
@@ -140,7 +140,7 @@ def test_actions_that_are_not_uniform():
     replay(EpsilonGreedy(), X, y[["action", "reward"]], available=pools)
     with (
         pytest.warns(UserWarning, match=r"[01] on \d+ events, where 500 are expected"),
-        pytest.warns(ReplayCoverageWarning, match="whatever the policy"),
+        pytest.warns(ReplayCoverageWarning, match="for any policy"),
     ):
         replay(Always(3), X, y[["action", "reward"]])
 
@@ -155,7 +155,7 @@ def test_kept_events_that_cannot_be_chance():
 
 def test_runs_that_do_not_differ():
     X, y = uniform_log(200)
-    with pytest.warns(UserWarning, match="3 runs are one and the same"):
+    with pytest.warns(UserWarning, match="3 runs are identical"):
         replay(EpsilonGreedy(0.0), X, y, n_repeats=3)
 
 
@@ -198,7 +198,7 @@ LOGS = {
     ),
     "reward missing": (Y.assign(reward=[None] + [1] * 11), "reward is missing on row 0"),
     "action missing": (Y.assign(action=[None] + ["a"] * 11), "action is missing on row 0"),
-    "not available": (Y.assign(available=[("a", "b")] * 12), "action of row 2, 'c'"),
+    "not available": (Y.assign(available=[("a", "b")] * 12), "row 2: the action 'c'"),
     "unnamed": (Y.to_numpy(), "no column names"),
     "no reward": (Y[["action"]], "no rewards"),
     "no action": (Y[["reward"]], "no column 'action'"),
@@ -220,14 +220,20 @@ def test_wrong_logs(name):
 @pytest.mark.parametrize(
     ("parts", "match"),
     [
-        ({"reward": [1, 0]}, "2 entries for 12|given twice"),
+        ({"reward": [1, 0]}, "2 entries for 12|differs from the column"),
         ({"propensity": [0.5] * 11}, "propensity has 11 entries for 12 events"),
         ({"available": [("a", "b", "c")] * 7}, "available has 7 entries for 12"),
         ({"available": np.ones((12, 5), dtype=bool)}, r"shape \(12, 5\), expected \(12, 3\)"),
         ({"available": np.ones((12, 3), dtype=int)}, "must be boolean"),
         ({"timestamp": np.arange(5)}, "timestamp has 5 entries for 12"),
-        ({"y": POOLS, "available": np.ones((12, 3), dtype=bool)}, "available is given twice"),
-        ({"y": POOLS, "available": np.ones((12, 2), dtype=bool)}, "available is given twice"),
+        (
+            {"y": POOLS, "available": np.ones((12, 3), dtype=bool)},
+            "available= differs from the column",
+        ),
+        (
+            {"y": POOLS, "available": np.ones((12, 2), dtype=bool)},
+            "available= differs from the column",
+        ),
     ],
 )
 def test_wrong_parts(parts, match):
@@ -281,5 +287,5 @@ def test_what_is_no_policy():
         def select(self, X, available):
             return np.array([pool[:2] for pool in available])
 
-    with pytest.raises(ValueError, match=re.escape("shape (8192, 2): a policy chooses one arm")):
+    with pytest.raises(ValueError, match=re.escape("shape (8192, 2) for 8192 rows")):
         replay(Sets(), *uniform_log(9000))

@@ -261,7 +261,7 @@ def test_columns_of_a_boolean_available_are_the_fitted_arms(log):
     y = log.y[["action", "reward"]]
     with pytest.warns(UserWarning, match="not chosen uniformly"):
         ReplayScorer()(policy, log.X, y, available=table)
-    with pytest.raises(ValueError, match="not among the arms available"):
+    with pytest.raises(ValueError, match="not among the available arms"):
         ReplayScorer()(policy, log.X, y, available=table[:, ::-1])
 
 

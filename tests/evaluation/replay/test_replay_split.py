@@ -68,11 +68,11 @@ def test_like_time_series_split():
         ({"n_splits": 2.0}, "n_splits must be a positive integer, got 2.0"),
         ({"warmup": 0.0}, "warmup must be a share .* got 0.0"),
         ({"warmup": 1.5}, "warmup must be a share .* got 1.5"),
-        ({"warmup": 12}, "number below that of the 12 events, got 12"),
+        ({"warmup": 12}, "number of events below 12, got 12"),
         ({"warmup": "half"}, "got 'half'"),
         ({"subsample": 0}, r"subsample must be None or in \(0, 1\], got 0"),
         ({"subsample": 2.5}, r"subsample must be None or in \(0, 1\], got 2.5"),
-        ({"warmup": 9}, "of 12 events 9 are warmup, which leaves 3 for n_splits=5"),
+        ({"warmup": 9}, "9 of 12 events are warmup, which leaves 3 for n_splits=5"),
     ],
 )
 def test_wrong_options(options, match):

@@ -1,0 +1,76 @@
+"""Cross-validation folds, as numbers per row or as pairs of training and test rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, check_cv
+
+# Training and test rows of each fold.
+Splits = list[tuple[np.ndarray, np.ndarray]]
+
+
+def stratified_folds(labels: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold number per row; the rows of each label are dealt to the folds in turn."""
+    fold = np.empty(len(labels), dtype=int)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        fold[rows] = np.arange(len(rows)) % n_folds
+    return fold
+
+
+def random_folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> np.ndarray:
+    """Fold number per row, at random; fold sizes differ by one at most."""
+    return rng.permutation(n_rows) % n_folds
+
+
+def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
+    """Mask of the rows that some fold tests; a row tested by several folds is an error."""
+    times = np.zeros(n_rows, dtype=int)
+    for _, test in splits:  # row numbers or masks
+        times[test] += 1
+    if (times > 1).any():
+        row = int(np.flatnonzero(times > 1)[0])
+        raise ValueError(
+            f"cv tests row {row} {times[row]} times, and a row has one score: choose a cv that "
+            "tests each row once at most, such as StratifiedKFold(shuffle=True)."
+        )
+    return times > 0
+
+
+def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Splits:
+    """Splits that test each row exactly once and never train on a row they test.
+
+    Parameters
+    ----------
+    cv : int, cross-validation generator or iterable of splits
+        An integer is a shuffled `KFold`.
+    X : object
+        Passed to ``cv.split``.
+    n_rows : int
+        Number of rows of X.
+    random_state : int, RandomState or None
+        Shuffles the rows if `cv` is an integer.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+        Row numbers.
+    """
+    if isinstance(cv, int | np.integer):
+        cv = KFold(int(cv), shuffle=True, random_state=random_state)
+    rows = np.arange(n_rows)
+    splits = [(rows[train], rows[test]) for train, test in check_cv(cv).split(X)]
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
+    if (times != 1).any():
+        row = int(np.flatnonzero(times != 1)[0])
+        raise ValueError(
+            f"cv tests row {row} {times[row]} times, but each row needs one prediction by models "
+            "fitted without it: choose a cv that tests each row once, such as KFold."
+        )
+    for train, test in splits:
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise ValueError(f"cv trains on row {both[0]} in the fold that tests it.")
+    return splits
