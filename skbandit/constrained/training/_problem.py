@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained.training._ramp import ConvexProblem, canonical, majorise, ramp
+from skbandit.constrained.solvers import ConvexProblem
+from skbandit.constrained.solvers._problem import canonical
+from skbandit.constrained.training._ramp import majorise, ramp
 from skbandit.rates._binding._bind import BoundConstraints, Forms, nonnegative_rows, weight_rows
 
 FEASIBLE = 1e-6

@@ -3,24 +3,23 @@
 import numpy as np
 import pytest
 
-from skbandit.constrained.solvers import SolverError
+from skbandit.constrained.solvers import SmoothedNewtonSolver, SolverError
+from skbandit.constrained.solvers._line_search import line_search
 from skbandit.constrained.solvers.smoothed_newton import _solver
-from skbandit.constrained.solvers.smoothed_newton._line_search import line_search
-from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
 from tests.constrained.solvers.convex_problems import awkward_problem
 
 
 def test_where_newton_gets_stuck_the_augmented_lagrangian_goes_on():
     """Repeated rows, 60 features, lambda 1e-6, and twenty steps only."""
     problem, hasty = awkward_problem(2316), SmoothedNewtonSolver(max_iter=20)
-    stuck = hasty._solve(problem, 2.0, 1e-7, None)
+    stuck = hasty._descend(problem, 2.0, 1e-7, None)
     assert stuck is None or stuck.gap > 1e-3
     assert hasty.solve(problem, 2.0, 1e-7).gap < 1e-4
 
 
 def test_what_newton_found_stands_where_the_other_method_fails(monkeypatch):
     problem, hasty = awkward_problem(2211), SmoothedNewtonSolver(max_iter=12)
-    found = hasty._solve(problem, np.inf, 1e-7, None)
+    found = hasty._descend(problem, np.inf, 1e-7, None)
     assert found.gap > 5e-4
     assert found.excess <= 1e-6
 
