@@ -1,4 +1,4 @@
-"""Step lengths along a descent direction, by regula falsi on the derivative."""
+"""Step lengths along a descent direction, and the damping of the next one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ def root_share(low_slope: float, high_slope: float) -> float:
     over the multipliers, so it starts with a safe step, doubles it, and tries less often.
     """
     return -low_slope / (high_slope - low_slope)
+
+
+def adapted_damping(
+    damping: float, length: float, *, short: float, least: float, most: float = math.inf
+) -> float:
+    """Raise the damping after a step shorter than `short`, lower it after a long one.
+
+    It is 0, or between `least` and `most`.
+    """
+    if length < short:
+        return min(max(10 * damping, least), most)
+    if length > 0.5:
+        return damping / 10 if damping > least else 0.0
+    return damping
 
 
 def line_search(

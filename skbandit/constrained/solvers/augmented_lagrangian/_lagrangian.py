@@ -24,7 +24,7 @@ Keeps a Newton system solvable in b if no row is on a kink.
 
 
 @dataclass(frozen=True)
-class Point:
+class LagrangianPoint:
     """The augmented Lagrangian at one (w, b).
 
     Parameters
@@ -56,7 +56,7 @@ class Point:
     value: float
 
 
-class Step(NamedTuple):
+class NewtonDirection(NamedTuple):
     """A direction in (w, b), with the response of v."""
 
     w: np.ndarray
@@ -95,7 +95,7 @@ class AugmentedLagrangian:
     upper: float
     tol: float
 
-    def at(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> Point:
+    def at(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> LagrangianPoint:
         """Evaluate at (w, b) with scores z, maximising over the multipliers from v.
 
         Newton steps: to the maximiser of the quadratic model over the box, halved until the
@@ -120,7 +120,9 @@ class AugmentedLagrangian:
             best = trial
         return best
 
-    def _at_multipliers(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> Point:
+    def _at_multipliers(
+        self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray
+    ) -> LagrangianPoint:
         """Evaluate at given multipliers v."""
         by_row = self.problem.by_row
         f, place = np.empty_like(z), np.empty(len(z), dtype=np.int8)
@@ -135,13 +137,13 @@ class AugmentedLagrangian:
             + 0.5 * self.problem.alpha * w @ w
         )
         theta = self.theta + self.sigma * (z - f)
-        return Point(w, b, z, v, f, place, costs, theta, float(value))
+        return LagrangianPoint(w, b, z, v, f, place, costs, theta, float(value))
 
-    def _slope(self, here: Point) -> np.ndarray:
+    def _slope(self, here: LagrangianPoint) -> np.ndarray:
         """The derivative in v."""
         return (here.costs - self.gamma)[1:] - (here.v - self.centre) / self.tau
 
-    def curvature(self, here: Point, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvature(self, here: LagrangianPoint, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivative in some of v, and the slope in f of each entry."""
         by_row, size = self.problem.by_row, int(some.sum())
         slope, M = np.empty_like(by_row.data), np.empty((size, size))
@@ -152,7 +154,9 @@ class AugmentedLagrangian:
         M.flat[:: size + 1] += 1 / self.tau
         return M, slope
 
-    def newton(self, here: Point, gradient: np.ndarray, damping: np.ndarray, tol: float) -> Step:
+    def newton(
+        self, here: LagrangianPoint, gradient: np.ndarray, damping: np.ndarray, tol: float
+    ) -> NewtonDirection:
         """Solve the Newton system by conjugate gradients.
 
         With K the rows on a kink and F the multipliers off their bounds, the Hessian is
@@ -182,10 +186,10 @@ class AugmentedLagrangian:
         u = conjugate_gradients(hessian, -gradient, diagonal, tol)
         v = np.zeros_like(here.v)
         v[free] = response @ u
-        return Step(u[:-1], float(u[-1]), v)
+        return NewtonDirection(u[:-1], float(u[-1]), v)
 
     def _response_of_multipliers(
-        self, here: Point, free: np.ndarray
+        self, here: LagrangianPoint, free: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """E and M^-1 E': the derivative of the gradient in v, and of v in (w, b)."""
         X, by_row = self.problem.X, self.problem.by_row

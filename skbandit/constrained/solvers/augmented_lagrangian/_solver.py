@@ -29,13 +29,13 @@ from skbandit.constrained.solvers._interface import (
     SolverError,
     certify,
 )
-from skbandit.constrained.solvers._line_search import interpolate, root_share
+from skbandit.constrained.solvers._line_search import adapted_damping, interpolate, root_share
 from skbandit.constrained.solvers._parameters import ParametersMixin
 from skbandit.constrained.solvers._problem import ConvexProblem
 from skbandit.constrained.solvers.augmented_lagrangian._lagrangian import (
     AugmentedLagrangian,
-    Point,
-    Step,
+    LagrangianPoint,
+    NewtonDirection,
     column_squares,
 )
 
@@ -50,6 +50,9 @@ TAU_RATIO = 10.0
 
 MAX_STEPS, MAX_TRIALS = 15, 8
 """Maximum Newton steps per augmented Lagrangian, and maximum trials per line search."""
+
+SHORT_STEP = 0.05
+"""Length of a step below which the next Newton system is damped more."""
 
 FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
 """Smallest and largest damping after short steps.
@@ -215,7 +218,9 @@ class Optimality:
     imbalance: float
 
     @classmethod
-    def of(cls, lagrangian: AugmentedLagrangian, here: Point, penalty: float) -> Optimality:
+    def of(
+        cls, lagrangian: AugmentedLagrangian, here: LagrangianPoint, penalty: float
+    ) -> Optimality:
         """Evaluate primal, dual and gradient at a point."""
         problem, alpha = lagrangian.problem, lagrangian.problem.alpha
         X_theta = problem.X.T @ here.theta
@@ -236,8 +241,8 @@ class Optimality:
 
 
 def _minimise(
-    lagrangian: AugmentedLagrangian, here: Point, penalty: float, tol: float
-) -> tuple[Point, int]:
+    lagrangian: AugmentedLagrangian, here: LagrangianPoint, penalty: float, tol: float
+) -> tuple[LagrangianPoint, int]:
     """Take Newton steps until the gap is due to theta rather than to (w, b); count them."""
     damping, n = 0.0, len(here.z)
     all_kinked = lagrangian.sigma * np.append(column_squares(lagrangian.problem.X), n)
@@ -249,7 +254,7 @@ def _minimise(
         while damping <= LAST_DAMPING:
             step = lagrangian.newton(here, gradient, damping * all_kinked, cg_tol)
             there, length = _line_search(lagrangian, here, step, gradient)
-            damping = _adapted(damping, length)
+            damping = adapted_damping(damping, length, short=SHORT_STEP, least=FIRST_DAMPING)
             if length:
                 break
         else:
@@ -258,18 +263,12 @@ def _minimise(
     return here, MAX_STEPS
 
 
-def _adapted(damping: float, length: float) -> float:
-    """Raise the damping after a short step, lower it after a long one."""
-    if length < 0.05:
-        return max(10 * damping, FIRST_DAMPING)
-    if length > 0.5:
-        return damping / 10 if damping > FIRST_DAMPING else 0.0
-    return damping
-
-
 def _line_search(
-    lagrangian: AugmentedLagrangian, here: Point, step: Step, gradient: np.ndarray
-) -> tuple[Point, float]:
+    lagrangian: AugmentedLagrangian,
+    here: LagrangianPoint,
+    step: NewtonDirection,
+    gradient: np.ndarray,
+) -> tuple[LagrangianPoint, float]:
     """Search along a step for a small derivative, by regula falsi; never upwards.
 
     Returns the lowest point found and the step length, 0 if none is lower. `root_share`

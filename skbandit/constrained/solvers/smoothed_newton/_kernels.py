@@ -22,7 +22,7 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 
-class Costs(NamedTuple):
+class CostEntries(NamedTuple):
     """The entries of `ConvexProblem.by_row`."""
 
     indptr: np.ndarray
@@ -46,7 +46,7 @@ def _smoothed_hinge(u: float, a: float, eps: float) -> tuple[float, float]:
 
 @compiled
 def rows_along(
-    costs: Costs,
+    costs: CostEntries,
     centres: Centres,
     z: np.ndarray,
     dz: np.ndarray,
@@ -78,7 +78,7 @@ def rows_along(
 
 @compiled
 def differentiate(
-    costs: Costs,
+    costs: CostEntries,
     centres: Centres,
     z: np.ndarray,
     eps: float,
@@ -131,7 +131,7 @@ def accumulate_sparse(
     indptr: np.ndarray,
     indices: np.ndarray,
     data: np.ndarray,
-    costs: Costs,
+    costs: CostEntries,
     slopes: np.ndarray,
     slopes_in_J: np.ndarray,
     curvature: np.ndarray,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from skbandit.constrained.solvers._box_quadratic import box_quadratic
-from skbandit.constrained.solvers._line_search import line_search
+from skbandit.constrained.solvers._line_search import adapted_damping, line_search
 from skbandit.constrained.solvers.smoothed_newton._smoothed_problem import (
     Derivatives,
     SmoothedProblem,
@@ -18,7 +18,10 @@ from skbandit.constrained.solvers.smoothed_newton._smoothed_problem import (
 WIDEN = 0.2
 """Share of eps by which hinges count as curved beyond their curved part after a short step."""
 
-FIRST_DAMPING, MAX_DAMPING = 1e-4, 1.0
+SHORT_LENGTH = 0.1
+"""Length of a step below which the next Newton system is damped more."""
+
+LEAST_DAMPING, MOST_DAMPING = 1e-4, 1.0
 """Smallest and largest damping after a short step, in units of `SmoothedProblem.metric`."""
 
 
@@ -169,7 +172,9 @@ def newton_step(
         here.z + t * dz,
         v,
         length=t,
-        damping=adapted_damping(here.damping, t),
+        damping=adapted_damping(
+            here.damping, t, short=SHORT_LENGTH, least=LEAST_DAMPING, most=MOST_DAMPING
+        ),
         rows=rows_at[t],
         smoothing=smoothing,
     )
@@ -190,12 +195,3 @@ def linearised_multipliers(
     proximal = 1e-13 + 1e-10 * S.max()  # opposed constraints: stay near the last multipliers
     S.flat[:: len(c) + 1] += proximal
     return box_quadratic(S, c - Y[:, 1:].T @ Y[:, 0] + proximal * last, penalty, last)
-
-
-def adapted_damping(damping: float, length: float) -> float:
-    """Raise the damping after a short step, lower it after a long one."""
-    if length < 0.1:
-        return min(max(10 * damping, FIRST_DAMPING), MAX_DAMPING)
-    if length > 0.5:
-        return damping / 10 if damping > FIRST_DAMPING else 0.0
-    return damping

@@ -46,10 +46,10 @@ class SmoothedProblem:
     problem: ConvexProblem
 
     @cached_property
-    def costs(self) -> kernels.Costs:
+    def costs(self) -> kernels.CostEntries:
         """P and Q by the rows of X."""
         by_row = self.problem.by_row
-        return kernels.Costs(by_row.indptr, by_row.indices, by_row.data)
+        return kernels.CostEntries(by_row.indptr, by_row.indices, by_row.data)
 
     @cached_property
     def ridge(self) -> np.ndarray:
