@@ -15,7 +15,6 @@ from skbandit.constrained.solvers import (
 from skbandit.constrained.solvers._problem import hinge
 from skbandit.constrained.solvers.augmented_lagrangian._lagrangian import (
     AugmentedLagrangian,
-    clamped_newton,
     column_squares,
     conjugate_gradients,
 )
@@ -166,20 +165,6 @@ def test_conjugate_gradients():
     x = conjugate_gradients(lambda u: H @ u, r, H.diagonal(), 1e-10)
     np.testing.assert_allclose(H @ x, r, atol=1e-8)
     np.testing.assert_array_equal(conjugate_gradients(lambda u: H @ u, 0 * r, H.diagonal(), 0.1), 0)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_clamped_newton_is_exact_where_nothing_comes_back(seed):
-    """Exact for S diagonal, and inside the box; feasible always."""
-    rng = np.random.default_rng(seed)
-    r, diagonal = rng.normal(size=8), rng.uniform(0.1, 1, 8)
-    found = clamped_newton(np.diag(diagonal), r, 1.5)
-    np.testing.assert_allclose(found, np.clip(r / diagonal, 0, 1.5))
-    A = rng.normal(size=(12, 8))
-    S, inside = A.T @ A, rng.uniform(0.1, 1.4, 8)
-    np.testing.assert_allclose(clamped_newton(S, S @ inside, 1.5), inside)
-    found = clamped_newton(S, 9 * r, 1.5)
-    assert ((found >= 0) & (found <= 1.5)).all()
 
 
 def test_column_squares():
