@@ -27,6 +27,7 @@ from skbandit.constrained._extra_rows import (
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._report import add_margins, missed, report_table
 from skbandit.constrained._tolerances import INACCURATE
+from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._margin_training import (
     CrossFitted,
@@ -44,6 +45,7 @@ from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
+    HasMethods,
     Interval,
     StrOptions,
     fit_context,
@@ -81,16 +83,18 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Maximum number of majorisation-minimisation steps.
     tol : float, default=1e-5
         Training stops when a step lowers the objective by less.
-    solver : {"auto", "newton", "cvxpy", "cutting_plane"}, default="auto"
-        Solver of the convex problem in each step. "newton" is the fast one: smoothed Newton
-        steps for up to 1,000 features, an augmented Lagrangian for more. "cvxpy" is the
-        reference: interior points, exact, and slow beyond some thousand rows.
+    solver : str or Solver, default="auto"
+        Solver of the convex problem in each step. "newton" is the fast one: it is
+        "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more. "cvxpy" is
+        the reference: interior points, exact, and slow beyond some thousand rows.
         "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. "auto"
-        is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton.
+        is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton. Also
+        an instance from `skbandit.constrained.solvers`, such as
+        ``SmoothedNewtonSolver(max_iter=50)``, or any object that follows `Solver` there.
     solver_options : dict, default=None
-        Passed to the solver. For cvxpy: the arguments of ``cvxpy.Problem.solve``, as in
-        ``{"solver": "CLARABEL"}``; by default PIQP if installed, else Clarabel. For newton:
-        ``max_iter``, steps for one convex problem.
+        Parameters of a solver given by name. For cvxpy: the arguments of
+        ``cvxpy.Problem.solve``, as in ``{"solver": "CLARABEL"}``; by default PIQP if installed,
+        else Clarabel. For newton: ``max_iter``, maximum steps per convex problem.
     threshold : {"shift"} or None, default="shift"
         Whether to move the intercept to the best threshold that meets the constraints.
     pos_label : label, default=None
@@ -143,7 +147,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Whether the deterministic rule meets every constraint on the training data, with the
         required margin if there is one.
     solver_ : str
-        The solver used.
+        Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
+        "cutting_plane", or the `name` of an instance of your own.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -196,7 +201,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions(set(NAMES))],
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "solver_options": [dict, None],
         "threshold": [StrOptions({"shift"}), None],
         "pos_label": "no_validation",
@@ -216,7 +221,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         fit_intercept: bool = True,
         max_iter: int = 15,
         tol: float = 1e-5,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         solver_options: dict[str, Any] | None = None,
         threshold: str | None = "shift",
         pos_label: Any = None,
@@ -399,8 +404,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             self._judge_infeasible(trained, goals)
         if trained.mm.gap > INACCURATE:
             warnings.warn(
-                f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: "
-                "allow more steps in solver_options (newton: max_iter), or choose another solver.",
+                f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
+                "solver's limit (max_iter of the Newton solvers), or choose another solver.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

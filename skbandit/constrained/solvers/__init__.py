@@ -1,6 +1,44 @@
-"""Solvers of the convex subproblem, one a file, behind one small interface."""
+"""Solvers of the convex subproblem behind one small interface, one folder or file per solver."""
+
+from typing import TYPE_CHECKING, Any
 
 from skbandit.constrained.solvers._cvxpy import CvxpySolver
-from skbandit.constrained.solvers._interface import Solution, Solver, SolverError
+from skbandit.constrained.solvers._interface import (
+    HingeDuals,
+    Solution,
+    Solver,
+    SolverError,
+    certify,
+)
+from skbandit.constrained.solvers._problem import ConvexProblem
+from skbandit.constrained.solvers._registry import SOLVERS, solver_class
 
-__all__ = ["CvxpySolver", "Solution", "Solver", "SolverError"]
+if TYPE_CHECKING:
+    from skbandit.constrained.solvers.augmented_lagrangian import AugmentedLagrangianSolver
+    from skbandit.constrained.solvers.cutting_plane import CuttingPlaneSolver
+    from skbandit.constrained.solvers.smoothed_newton import SmoothedNewtonSolver
+
+__all__ = [
+    "AugmentedLagrangianSolver",
+    "ConvexProblem",
+    "CuttingPlaneSolver",
+    "CvxpySolver",
+    "HingeDuals",
+    "SmoothedNewtonSolver",
+    "Solution",
+    "Solver",
+    "SolverError",
+    "certify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a solver class on first use: most of them load numba."""
+    for registered, (_, class_name) in SOLVERS.items():
+        if name == class_name:
+            return solver_class(registered)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

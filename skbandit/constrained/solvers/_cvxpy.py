@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csc_array, hstack
 
-from skbandit.constrained.solvers._interface import Pull, Solution, SolverError, certify
+from skbandit.constrained.solvers._interface import HingeDuals, Solution, SolverError, certify
+from skbandit.constrained.solvers._parameters import ParametersMixin
 from skbandit.constrained.solvers._polish import polish
-from skbandit.constrained.training._ramp import ConvexProblem
+from skbandit.constrained.solvers._problem import ConvexProblem
 
-_ACCURACY = {
+ACCURACY_OPTIONS = {
     "PIQP": lambda tol: {
         "eps_abs": tol,
         "eps_rel": tol,
@@ -23,96 +24,97 @@ _ACCURACY = {
     },
     "CLARABEL": lambda tol: {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol},
 }
+"""Options per backend that set its accuracy; other backends keep their defaults."""
 
 
-@dataclass(frozen=True)
-class CvxpySolver:
+@dataclass
+class CvxpySolver(ParametersMixin):
     """Solve the quadratic program with any solver that cvxpy finds installed.
 
     Parameters
     ----------
     options : dict
-        Passed on to ``cvxpy.Problem.solve``. Without a ``"solver"`` it is PIQP if installed,
+        Arguments of ``cvxpy.Problem.solve``. Without a ``"solver"`` it is PIQP if installed,
         else Clarabel, which comes with cvxpy.
-    name : str
-        What `solver_` says.
 
     Examples
     --------
-    Two rows, one of each class, and the objective's costs of answering them wrongly:
+    Two rows, one per class; each costs 1/2 if it is classified wrongly:
 
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from skbandit.constrained.training._ramp import majorise
-    >>> from skbandit.constrained.solvers import CvxpySolver
+    >>> from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
     >>> X = np.array([[1.0], [-1.0]])
     >>> P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])
-    >>> problem = majorise(X, P, Q, gamma=np.zeros(1), alpha=0.1, f=np.zeros(2))
+    >>> problem = ConvexProblem(X, P, Q, gamma=np.zeros(1), alpha=0.1)
     >>> CvxpySolver({"solver": "CLARABEL"}).solve(problem, np.inf, 1e-10).coef.round(6)
     array([0.5])
     """
 
     options: dict[str, Any] = field(default_factory=dict)
-    name: str = "cvxpy"
 
-    # MM paths branch at kinks, so a loose solve is another path; a tight one hardly costs more.
+    name: ClassVar[str] = "cvxpy"
+    # MM paths branch at kinks, so a loose solve leads along another path; a tight one hardly
+    # takes longer.
     rough: ClassVar[float] = 1e-10
     exact: ClassVar[float] = 1e-10
 
     def solve(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
     ) -> Solution:
-        """Solve the problem, and polish the solution.
+        """Solve the problem and polish the solution.
 
         Parameters
         ----------
         problem : ConvexProblem
             Problem 3.
         penalty : float
-            Price of a unit of constraint violation; infinite for hard constraints.
+            Penalty per unit of constraint violation; infinite for hard constraints.
         tol : float
-            Passed to PIQP and Clarabel as their tolerances; others use their own.
+            Passed to PIQP and Clarabel as their tolerance; other backends keep their own.
         warm : Solution, optional
-            Not used: interior points start from their own.
+            Not used: interior point methods choose their own start.
 
         Returns
         -------
         Solution
         """
-        import cvxpy as cp  # most of a second: loaded on first use
+        import cvxpy as cp  # takes most of a second: imported on first use
 
         n, d = problem.X.shape
         m = len(problem.gamma) - 1
         up, down = (
             np.flatnonzero(np.asarray(W.sum(axis=0)).ravel()) for W in (problem.P, problem.Q)
         )
-        # Hinges of both kinds are one variable, as there may be none of a kind.
+        # One variable for the hinges of both kinds, as either kind may be absent.
         rows, sign = np.concatenate([up, down]), np.repeat([1.0, -1.0], [len(up), len(down)])
         weights = hstack([csc_array(problem.P)[:, up], csc_array(problem.Q)[:, down]], "csr")
-        # In units of one row's weight: with costs of 1/n a solver's absolute tolerance is vague.
-        unit = float(n)
+        # Scaled to one row's weight: costs of 1/n would drown in a backend's absolute tolerance.
+        objective_scale = float(n)
 
         w = cp.Variable(d)
         b: Any = cp.Variable() if problem.fit_intercept else 0.0
         loss = cp.Variable(len(rows), nonneg=True)  # >= max(0, 1/2 + f) and max(0, 1/2 - f)
         hinges = loss >= 0.5 + cp.multiply(sign, problem.X[rows] @ w + b)
-        goal = cp.sum(unit * weights[:1] @ loss) + (unit * problem.alpha / 2) * cp.sum_squares(w)
+        objective = cp.sum(objective_scale * weights[:1] @ loss)
+        objective = objective + (objective_scale * problem.alpha / 2) * cp.sum_squares(w)
         rates = []
         if m:
-            violation = unit * weights[1:] @ loss - unit * problem.gamma[1:]
+            violation = objective_scale * weights[1:] @ loss
+            violation = violation - objective_scale * problem.gamma[1:]
             slack = cp.Variable(m, nonneg=True) if np.isfinite(penalty) else 0.0
             rates = [violation <= slack]
             if np.isfinite(penalty):
-                goal = goal + penalty * cp.sum(slack)
-        self._run(cp, cp.Problem(cp.Minimize(goal), [hinges, *rates]), tol)
+                objective = objective + penalty * cp.sum(slack)
+        self._run(cp, cp.Problem(cp.Minimize(objective), [hinges, *rates]), tol)
 
         multipliers = np.maximum(np.atleast_1d(rates[0].dual_value), 0.0) if m else np.zeros(0)
-        pull = Pull(np.zeros(n), np.zeros(n))
-        pull.up[up], pull.down[down] = np.split(hinges.dual_value / unit, [len(up)])
+        duals = HingeDuals(np.zeros(n), np.zeros(n))
+        duals.up[up], duals.down[down] = np.split(hinges.dual_value / objective_scale, [len(up)])
         intercept = float(b.value) if problem.fit_intercept else 0.0
         multipliers = np.minimum(multipliers, penalty)
-        rough = certify(problem, np.asarray(w.value), intercept, multipliers, penalty, pull)
-        return polish(problem, rough, pull, penalty)
+        rough = certify(problem, np.asarray(w.value), intercept, multipliers, penalty, duals)
+        return polish(problem, rough, duals, penalty)
 
     def _run(self, cp: Any, program: Any, tol: float) -> None:
         options = dict(self.options)
@@ -123,9 +125,9 @@ class CvxpySolver:
             cure = f'pip install "cvxpy[{name}]", or ' if name in cp.settings.SOLVERS else ""
             raise SolverError(
                 f"cvxpy finds no solver {solver!r}; installed are {', '.join(installed)}. Try "
-                f"{cure}another of these with solver_options={{'solver': ...}}."
+                f"{cure}one of these with solver_options={{'solver': ...}}."
             )
-        own = _ACCURACY.get(name, lambda tol: {})(tol)
+        own = ACCURACY_OPTIONS.get(name, lambda tol: {})(tol)
         try:
             with warnings.catch_warnings():
                 # "Solution may be inaccurate": the certified gap says how inaccurate.

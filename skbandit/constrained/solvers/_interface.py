@@ -1,4 +1,4 @@
-"""What every solver of the convex subproblem takes and returns."""
+"""The interface of solvers: hinge duals, certified solutions, and the protocol itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skbandit.constrained.training._ramp import ConvexProblem
+from skbandit.constrained.solvers._problem import ConvexProblem
 from skbandit.exceptions import SolverError
 
-__all__ = ["EXCESS", "Pull", "Solution", "Solver", "SolverError", "certify"]
+__all__ = ["MAX_EXCESS", "HingeDuals", "Solution", "Solver", "SolverError", "certify"]
 
-EXCESS = 1e-6
-"""Violation of a hard constraint that counts as none."""
+MAX_EXCESS = 1e-6
+"""Largest violation of a hard constraint, in units of its row, that still counts as met.
+
+A solution beyond it does not satisfy hard constraints, however small its gap.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,20 @@ class Solution:
     intercept : float
         b, in f = X w + b.
     multipliers : ndarray of shape (m,)
-        v >= 0: by how much the optimal value falls for a unit more of gamma[1:].
+        v >= 0: decrease of the optimal value per unit increase of gamma[1:].
     primal : float
-        Row 0 + alpha/2 |w|^2 at this solution, and what violations cost: the penalty in elastic
-        mode, their multipliers' worth under hard constraints.
+        Row 0 + alpha/2 |w|^2 at this solution, plus the cost of violations: at the penalty in
+        elastic mode, at their multipliers under hard constraints.
     dual : float
         A lower bound on the optimal value.
     excess : float
         The largest violation of a constraint.
     state : object
-        What its solver wants back when it starts from this solution; nobody else reads it.
+        Anything the solver needs to restart from this solution; read by that solver only.
+
+    See Also
+    --------
+    certify : Computes the primal and the dual value.
 
     Examples
     --------
@@ -56,26 +63,66 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """How far from optimal the solution can be at most."""
+        """Upper bound on the distance of `primal` from the optimal value."""
         return self.primal - self.dual
 
 
 @dataclass(frozen=True)
-class Pull:
-    """Dual variables of the hinges: `up` of max(0, 1/2 + f), `down` of max(0, 1/2 - f)."""
+class HingeDuals:
+    """Dual variables of the two hinges of each row of X.
+
+    Parameters
+    ----------
+    up : ndarray of shape (n,)
+        Duals of max(0, 1/2 + f), in [0, p].
+    down : ndarray of shape (n,)
+        Duals of max(0, 1/2 - f), in [0, q].
+
+    See Also
+    --------
+    ConvexProblem.dual_upper_bounds : Computes p and q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbandit.constrained.solvers import HingeDuals
+    >>> p, q = np.array([0.0, 0.5]), np.array([0.5, 0.0])
+    >>> HingeDuals.of(np.array([0.2, -0.2]), p, q)
+    HingeDuals(up=array([0. , 0.2]), down=array([0.2, 0. ]))
+    """
 
     up: np.ndarray
     down: np.ndarray
 
     @classmethod
-    def of(cls, theta: np.ndarray, p: np.ndarray, q: np.ndarray) -> Pull:
-        """The largest in the boxes [0, p] and [0, q] with down - up = theta."""
+    def of(cls, theta: np.ndarray, p: np.ndarray, q: np.ndarray) -> HingeDuals:
+        """Build the largest duals within [0, p] and [0, q] such that down - up = theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n,)
+            Differences, in [-p, q].
+        p, q : ndarray of shape (n,)
+            Upper bounds of `up` and `down`.
+
+        Returns
+        -------
+        HingeDuals
+        """
         up = np.where(theta >= q - p, q - theta, p)
         return cls(up, up + theta)
 
 
 class Solver(Protocol):
-    """What training asks of a solver of Problem 3; any object with these will do.
+    """The interface that training requires of a solver of Problem 3.
+
+    Any object with these members is accepted by ``ConstrainedRampClassifier(solver=...)``; it
+    need not inherit from this class. One with scikit-learn's ``get_params`` and ``set_params``
+    can be tuned, too, as in ``GridSearchCV(clf, {"solver__max_iter": [50, 200]})``.
+
+    See Also
+    --------
+    certify : Completes a solution by its primal and dual values.
 
     Examples
     --------
@@ -87,17 +134,17 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """What `solver_` says."""
+        """Name of the method, reported by the classifier's `solver_`."""
         ...
 
     @property
     def rough(self) -> float:
-        """The loosest gap worth asking for in early MM steps, if the objective's costs sum to 1."""
+        """Loosest gap requested in early MM steps, as a share of the objective's costs."""
         ...
 
     @property
     def exact(self) -> float:
-        """The gap to ask for at last."""
+        """Gap requested in the last MM step, as a share of the objective's costs."""
         ...
 
     def solve(
@@ -110,12 +157,12 @@ class Solver(Protocol):
         problem : ConvexProblem
             Problem 3, with m constraints.
         penalty : float
-            Price of a unit of constraint violation: infinite for hard constraints, finite
-            in elastic mode, where it caps the multipliers.
+            Penalty per unit of constraint violation: infinite for hard constraints, finite
+            in elastic mode, where it bounds the multipliers.
         tol : float
-            The gap aimed at.
+            Duality gap to reach.
         warm : Solution, optional
-            Of a neighbouring problem, such as that of the last MM step, to start from.
+            Solution of a similar problem to start from, such as that of the last MM step.
 
         Returns
         -------
@@ -130,28 +177,61 @@ def certify(
     intercept: float,
     multipliers: np.ndarray,
     penalty: float,
-    pull: Pull,
+    duals: HingeDuals,
     f: np.ndarray | None = None,
 ) -> Solution:
-    """Complete a solution by its primal and dual values (those of a weighted SVM).
+    """Compute the primal and the dual value of a solution.
 
-    The duals of the hinges lie in [0, p] and [0, q] for p = P[0] + v P[1:], q likewise. They
-    are clipped and rescaled so that the lower bound is one whatever the solver's accuracy.
-    The scores `f` are worked out if not given.
+    Hinge duals are clipped to their bounds and, if b is free, rescaled to equal sums, so that
+    the dual value is a lower bound on the optimum however inaccurate the solver was.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
+        Problem 3.
+    coef : ndarray of shape (d,)
+        w.
+    intercept : float
+        b.
+    multipliers : ndarray of shape (m,)
+        v >= 0.
+    penalty : float
+        Penalty per unit of constraint violation; infinite for hard constraints.
+    duals : HingeDuals
+        Duals of the hinges.
+    f : ndarray of shape (n,), optional
+        Scores X w + b, computed if not given.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from skbandit.constrained.solvers import ConvexProblem, HingeDuals, certify
+    >>> X = np.array([[1.0], [-1.0]])
+    >>> P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])
+    >>> problem = ConvexProblem(X, P, Q, gamma=np.zeros(1), alpha=0.1)
+    >>> duals = HingeDuals(up=np.array([0.0, 0.025]), down=np.array([0.025, 0.0]))
+    >>> solution = certify(problem, np.array([0.5]), 0.0, np.zeros(0), np.inf, duals)
+    >>> round(solution.primal, 6), round(solution.dual, 6)
+    (0.0125, 0.0125)
     """
-    p, q = problem.boxes(multipliers)
-    up, down = np.clip(pull.up, 0.0, p), np.clip(pull.down, 0.0, q)
+    p, q = problem.dual_upper_bounds(multipliers)
+    up, down = np.clip(duals.up, 0.0, p), np.clip(duals.down, 0.0, q)
     if problem.fit_intercept and up.sum() and down.sum():  # b is free: sums must agree
         total = min(up.sum(), down.sum())
         up, down = up * (total / up.sum()), down * (total / down.sum())
     elif problem.fit_intercept:
         up, down = np.zeros_like(up), np.zeros_like(down)
-    turned = problem.X.T @ (down - up)
-    dual = 0.5 * (up.sum() + down.sum()) - turned @ turned / (2 * problem.alpha)
+    alpha_w = problem.X.T @ (down - up)  # stationarity in w
+    dual = 0.5 * (up.sum() + down.sum()) - alpha_w @ alpha_w / (2 * problem.alpha)
     dual -= np.append(1.0, multipliers) @ problem.gamma
     rows = problem.rows(problem.X @ coef + intercept if f is None else f)
     violations = np.maximum(rows[1:], 0.0)
-    price = penalty if np.isfinite(penalty) else multipliers
-    primal = rows[0] + 0.5 * problem.alpha * coef @ coef + np.sum(price * violations)
+    penalties = penalty if np.isfinite(penalty) else multipliers
+    primal = rows[0] + 0.5 * problem.alpha * coef @ coef + np.sum(penalties * violations)
     excess = float(violations.max(initial=0.0))
     return Solution(coef, float(intercept), multipliers, float(primal), float(dual), excess)

@@ -7,42 +7,45 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skbandit.constrained.solvers._interface import Pull, Solution, certify
-from skbandit.constrained.training._ramp import ConvexProblem, hinge
+from skbandit.constrained.solvers._interface import HingeDuals, Solution, certify
+from skbandit.constrained.solvers._problem import ConvexProblem, hinge
 
-LARGEST = 1000
-"""Unknowns at most: the linear system is dense, and solved by singular values."""
+MAX_UNKNOWNS = 1000
+"""Largest linear system attempted: it is dense, and solved by singular values.
+
+Beyond it the solution is returned as it is.
+"""
 
 
-def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) -> Solution:
-    """Solve the optimality conditions on the active set that a rough solution shows.
+def polish(problem: ConvexProblem, rough: Solution, duals: HingeDuals, penalty: float) -> Solution:
+    """Solve the optimality conditions on the active set that a rough solution suggests.
 
     A row is on a kink if it is nearer to it than its dual variable is to the ends of its
-    box [0, p]: at an optimum one of the two vanishes. A constraint is active by the same
-    rule. Given these sets the conditions are linear in (w, b, kinked duals, active
-    multipliers). The correction is kept only if it certifies a smaller gap.
+    interval [0, p]: at an optimum one of the two distances vanishes. A constraint is active by
+    the same rule. Given these sets the conditions are linear in (w, b, duals of kinked rows,
+    active multipliers). The correction is kept only if it certifies a smaller gap.
     """
     f = problem.X @ rough.coef + rough.intercept
     values = problem.rows(f)
-    broken = values[1:] > 0
-    active = _undecided(np.abs(values[1:]), rough.multipliers, np.full(len(broken), penalty))
-    active |= broken & np.isinf(penalty)
-    v = np.append(1.0, np.where(active, rough.multipliers, np.where(broken, penalty, 0.0)))
-    p, q = problem.boxes(v[1:])
-    on_low = _undecided(np.abs(f + 0.5), pull.up, p)
-    on_high = _undecided(np.abs(f - 0.5), pull.down, q)
+    violated = values[1:] > 0
+    active = _at_kink(np.abs(values[1:]), rough.multipliers, np.full(len(violated), penalty))
+    active |= violated & np.isinf(penalty)
+    v = np.append(1.0, np.where(active, rough.multipliers, np.where(violated, penalty, 0.0)))
+    p, q = problem.dual_upper_bounds(v[1:])
+    on_low = _at_kink(np.abs(f + 0.5), duals.up, p)
+    on_high = _at_kink(np.abs(f - 0.5), duals.down, q)
     kinked, bound = np.flatnonzero(on_low | on_high), np.flatnonzero(active)
     d = len(rough.coef)
-    if d + 1 + len(kinked) + len(bound) > LARGEST:
+    if d + 1 + len(kinked) + len(bound) > MAX_UNKNOWNS:
         return rough
 
-    # slopes of row k in (w, b) on the linear pieces that the rows off the kinks are on
+    # gradients in (w, b) of the problem's rows, on the linear pieces that unkinked rows are on
     bent_up, bent_down = (f > -0.5) & ~on_low, (f < 0.5) & ~on_high
-    turn = csr_array(problem.P * bent_up - problem.Q * bent_down)
-    theta = np.where(on_low, pull.up, -pull.down)[kinked]
+    slopes = csr_array(problem.P * bent_up - problem.Q * bent_down)
+    theta = np.where(on_low, duals.up, -duals.down)[kinked]
     edges = np.hstack([_dense(problem.X[kinked]), np.ones((len(kinked), 1))])
-    slopes = np.hstack([_dense(turn @ problem.X), turn.sum(axis=1).reshape(-1, 1)])
-    ties = np.vstack([edges, slopes[1 + bound]])
+    gradients = np.hstack([_dense(slopes @ problem.X), slopes.sum(axis=1).reshape(-1, 1)])
+    ties = np.vstack([edges, gradients[1 + bound]])
     weights = np.concatenate([theta, v[1 + bound]])
 
     # [alpha I  ties'; ties  0] [change of (w, b); change of weights] = -residual
@@ -52,7 +55,7 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     pieces = problem.P @ (bent_up * hinge(f)) + problem.Q @ (bent_down * hinge(-f)) - problem.gamma
     residual = np.concatenate(
         [
-            ridge * u + ties.T @ weights + v[others] @ slopes[others],
+            ridge * u + ties.T @ weights + v[others] @ gradients[others],
             f[kinked] - np.where(on_low, -0.5, 0.5)[kinked],
             pieces[1 + bound],
         ]
@@ -71,7 +74,7 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     up, down = (v @ problem.P) * bent_up, (v @ problem.Q) * bent_down
     up[kinked] += np.where(on_low[kinked], weights[: len(kinked)], 0.0)
     down[kinked] -= np.where(on_low[kinked], 0.0, weights[: len(kinked)])
-    exact = certify(problem, u[:d], u[d], v[1:], penalty, Pull(up, down))
+    exact = certify(problem, u[:d], u[d], v[1:], penalty, HingeDuals(up, down))
     excess = problem.rows(problem.X @ exact.coef + exact.intercept)[1:].max(initial=0.0)
     allowed = max(values[1:].max(initial=0.0), 1e-12) if np.isinf(penalty) else np.inf
     rounding = 1e-12 * max(1.0, abs(rough.primal))
@@ -79,12 +82,12 @@ def polish(problem: ConvexProblem, rough: Solution, pull: Pull, penalty: float) 
     return exact if better else rough
 
 
-def _undecided(distance: np.ndarray, dual: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Where a piecewise linear term is at its kink rather than its dual at an end."""
+def _at_kink(distance: np.ndarray, dual: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Mask of the piecewise linear terms at their kink, with duals strictly in [0, upper]."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(np.isinf(box), dual, dual / box)
-    inside = (box > 0) & (dual > 0) & (dual < box)
-    return inside & (distance < np.minimum(share, np.where(np.isinf(box), np.inf, 1 - share)))
+        share = np.where(np.isinf(upper), dual, dual / upper)
+    inside = (upper > 0) & (dual > 0) & (dual < upper)
+    return inside & (distance < np.minimum(share, np.where(np.isinf(upper), np.inf, 1 - share)))
 
 
 def _dense(matrix: Any) -> np.ndarray:

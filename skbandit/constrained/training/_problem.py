@@ -12,7 +12,9 @@ from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._declared import MeasuredGoals
 from skbandit.constrained._tolerances import FEASIBLE
-from skbandit.constrained.training._ramp import ConvexProblem, canonical, majorise, ramp
+from skbandit.constrained.solvers import ConvexProblem
+from skbandit.constrained.solvers._problem import canonical
+from skbandit.constrained.training._ramp import majorise, ramp
 from skbandit.rates._binding import (
     BoundConstraints,
     LinearFractionalForms,

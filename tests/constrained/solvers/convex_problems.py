@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from skbandit.constrained.training._ramp import ConvexProblem, hinge
+from skbandit.constrained.solvers import ConvexProblem
+from skbandit.constrained.solvers._problem import hinge
 
 
 def random_problem(seed, n=40, d=3, m=2, slack=0.05, alpha=0.1, fit_intercept=True):
@@ -36,15 +37,15 @@ def known_optimum(seed, n=30, d=6, violation=None):
     f = -np.sign(v @ signed) * rng.uniform(-0.05, 0.8, n)
     f[:3] = -0.5, -0.5, 0.5
     p, q = v @ np.maximum(signed, 0), v @ np.maximum(-signed, 0)
-    pull = np.where(f < 0.5, q, 0) - np.where(f > -0.5, p, 0)
-    pull[:3] = rng.uniform(0.2, 0.8, 3) * [-p[0], -p[1], q[2]]
-    rest = pull[:-1].sum()  # the last row evens it out, on the side of its answer
-    signed[0, -1], f[-1], pull[-1] = rest, -0.4 * np.sign(rest), -rest
-    along = pull @ f / (w @ w)
+    theta = np.where(f < 0.5, q, 0) - np.where(f > -0.5, p, 0)
+    theta[:3] = rng.uniform(0.2, 0.8, 3) * [-p[0], -p[1], q[2]]
+    rest = theta[:-1].sum()  # the last row evens it out, on the side of its label
+    signed[0, -1], f[-1], theta[-1] = rest, -0.4 * np.sign(rest), -rest
+    along = theta @ f / (w @ w)
     assert along > 0
     Z = rng.normal(size=(n, d))
     Z -= np.outer(Z @ w, w) / (w @ w)
-    Z -= np.outer(pull, pull @ Z) / (pull @ pull)
+    Z -= np.outer(theta, theta @ Z) / (theta @ theta)
     X = np.outer(f - b, w) / (w @ w) + Z
     P, Q = csr_array(np.maximum(signed, 0)), csr_array(np.maximum(-signed, 0))
     gamma = P @ hinge(f) + Q @ hinge(-f)

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.solvers import CvxpySolver, SolverError
+from skbandit.constrained.solvers import (
+    AugmentedLagrangianSolver,
+    ConvexProblem,
+    CvxpySolver,
+    SolverError,
+)
+from skbandit.constrained.solvers._problem import hinge
 from skbandit.constrained.solvers.augmented_lagrangian._lagrangian import (
     AugmentedLagrangian,
     column_squares,
     conjugate_gradients,
-    pinned_newton,
 )
-from skbandit.constrained.solvers.augmented_lagrangian._solver import AugmentedLagrangianSolver
-from skbandit.constrained.training._ramp import ConvexProblem, hinge, majorise
+from skbandit.constrained.training._ramp import majorise
 from tests.constrained.solvers.convex_problems import random_problem
 
 SOLVER = AugmentedLagrangianSolver()
@@ -127,9 +131,9 @@ def test_value_and_best_multipliers_by_brute_force(lagrangian):
     z = lagrangian.problem.X @ rng.normal(size=4)
     here = lagrangian.at(np.zeros(4), 0.0, z, np.ones(3))
     assert here.value == pytest.approx(value_by_hand(lagrangian, z, here.v), abs=1e-7)
-    assert ((here.v >= 0) & (here.v <= lagrangian.cap)).all()
+    assert ((here.v >= 0) & (here.v <= lagrangian.upper)).all()
     for size in (1e-3, 1e-1, 1.0):
-        v = np.clip(here.v + size * rng.normal(size=3), 0, lagrangian.cap)
+        v = np.clip(here.v + size * rng.normal(size=3), 0, lagrangian.upper)
         assert value_by_hand(lagrangian, z, v) <= here.value + 1e-7
 
 
@@ -161,20 +165,6 @@ def test_conjugate_gradients():
     x = conjugate_gradients(lambda u: H @ u, r, H.diagonal(), 1e-10)
     np.testing.assert_allclose(H @ x, r, atol=1e-8)
     np.testing.assert_array_equal(conjugate_gradients(lambda u: H @ u, 0 * r, H.diagonal(), 0.1), 0)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pinned_newton_is_exact_where_nothing_comes_back(seed):
-    """Exact for S diagonal, and inside the box; feasible always."""
-    rng = np.random.default_rng(seed)
-    r, diagonal = rng.normal(size=8), rng.uniform(0.1, 1, 8)
-    found = pinned_newton(np.diag(diagonal), r, 1.5)
-    np.testing.assert_allclose(found, np.clip(r / diagonal, 0, 1.5))
-    A = rng.normal(size=(12, 8))
-    S, inside = A.T @ A, rng.uniform(0.1, 1.4, 8)
-    np.testing.assert_allclose(pinned_newton(S, S @ inside, 1.5), inside)
-    found = pinned_newton(S, 9 * r, 1.5)
-    assert ((found >= 0) & (found <= 1.5)).all()
 
 
 def test_column_squares():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from skbandit.constrained.solvers._problem import hinge
 from skbandit.constrained.solvers.cutting_plane._cut_model import (
     Cut,
     Model,
@@ -12,7 +13,6 @@ from skbandit.constrained.solvers.cutting_plane._cut_model import (
     maximise,
     mean,
 )
-from skbandit.constrained.training._ramp import hinge
 from tests.constrained.solvers.convex_problems import random_problem
 
 

@@ -8,14 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.solvers import CvxpySolver, Solution, Solver, SolverError
+from skbandit.constrained.solvers import (
+    ConvexProblem,
+    CuttingPlaneSolver,
+    CvxpySolver,
+    Solution,
+    Solver,
+    SolverError,
+)
 from skbandit.constrained.solvers.cutting_plane import _solver as module
 from skbandit.constrained.solvers.cutting_plane._cut_model import (
     analytic_centre,
 )
-from skbandit.constrained.solvers.cutting_plane._solver import CuttingPlaneSolver
 from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._ramp import ConvexProblem
 from skbandit.rates import error_rate, positive_rate
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import compiled, tightened
@@ -244,7 +249,7 @@ def test_the_box_grows_to_hold_large_multipliers(record):
 @pytest.mark.parametrize("by", [0.5, 10.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_impossible_constraints_raise(seed, by):
-    with pytest.raises(SolverError, match=r"infeasible: at a price of 10000 .* constraint [01] "):
+    with pytest.raises(SolverError, match=r"penalty of 10000 .* constraint [01] "):
         solve(tightened(random_problem(seed), np.full(2, by)))
 
 

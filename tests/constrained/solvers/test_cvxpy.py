@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers._interface import Pull, certify
-from skbandit.constrained.training._ramp import ConvexProblem, hinge
+from skbandit.constrained.solvers import (
+    ConvexProblem,
+    CvxpySolver,
+    HingeDuals,
+    SolverError,
+    certify,
+)
+from skbandit.constrained.solvers._problem import hinge
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import tightened
 
@@ -37,8 +42,8 @@ def test_finds_a_known_optimum(solver, seed):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_finds_a_known_optimum_at_the_price_cap(solver):
-    """The first multiplier is at its cap, so that constraint is missed, by a known amount."""
+def test_finds_a_known_optimum_with_a_multiplier_at_the_penalty(solver):
+    """The first multiplier equals the penalty: its constraint is missed by a known amount."""
     problem, w, b, v = known_optimum(1, violation=0.02)
     found = solve(problem, penalty=v[0], solver=solver)
     np.testing.assert_allclose(found.coef, w, atol=1e-9)
@@ -160,22 +165,24 @@ def test_rough_duals_give_a_lower_bound_too(seed, fit_intercept, penalty):
     spread = rng.choice([0.01, 0.1, 10.0])
     up, down = rng.normal(0, spread, (2, 25))
     v = np.minimum(rng.exponential(1, 2), penalty)
-    rough = certify(problem, rng.normal(size=3), 0.3, v, penalty, Pull(up, down))
+    rough = certify(problem, rng.normal(size=3), 0.3, v, penalty, HingeDuals(up, down))
     assert rough.dual <= found.primal + 1e-12
-    near = certify(problem, found.coef, found.intercept, found.multipliers, penalty, Pull(up, down))
+    near = certify(
+        problem, found.coef, found.intercept, found.multipliers, penalty, HingeDuals(up, down)
+    )
     assert near.dual <= found.primal + 1e-12
     assert near.primal == pytest.approx(found.primal, abs=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 7.0])
-def test_unbalanced_duals_are_balanced_inside_their_boxes(share):
+def test_unbalanced_duals_are_balanced_within_their_bounds(share):
     """Under a heavy ridge w is nearly 0 and the bound is nearly half the duals' sum."""
     problem = random_problem(1, m=0, alpha=1e4)
     best = solve(problem)
     boxes = [np.asarray(W.sum(axis=0)).ravel() for W in (problem.P, problem.Q)]
     for up, down in [(share, 1.0), (1.0, share)]:
-        pull = Pull(up * boxes[0], down * boxes[1])
-        found = certify(problem, best.coef, best.intercept, best.multipliers, np.inf, pull)
+        duals = HingeDuals(up * boxes[0], down * boxes[1])
+        found = certify(problem, best.coef, best.intercept, best.multipliers, np.inf, duals)
         assert found.dual <= best.primal + 1e-12
         if share >= 1:
             assert found.dual == pytest.approx(best.primal, abs=1e-3)
@@ -197,7 +204,7 @@ def test_multipliers_are_the_slope_of_the_optimal_value(seed, solver):
 
 @pytest.mark.parametrize("penalty", [0.05, 0.5, 50.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_elastic_multipliers_stay_below_the_price(seed, penalty):
+def test_elastic_multipliers_never_exceed_the_penalty(seed, penalty):
     problem = random_problem(seed, slack=-0.05)
     found = solve(problem, penalty)
     rows = problem.rows(problem.X @ found.coef + found.intercept)[1:]
@@ -206,7 +213,7 @@ def test_elastic_multipliers_stay_below_the_price(seed, penalty):
     np.testing.assert_allclose(found.multipliers[rows < -1e-9], 0, atol=1e-9)
 
 
-def test_a_high_enough_price_is_a_hard_constraint():
+def test_a_high_enough_penalty_is_a_hard_constraint():
     problem = random_problem(0, slack=0.02)
     hard = solve(problem)
     assert 0 < hard.multipliers.max() < 10

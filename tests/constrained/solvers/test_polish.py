@@ -4,23 +4,31 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.solvers import CvxpySolver, SolverError, _cvxpy, _polish
-from skbandit.constrained.solvers._interface import Pull, certify
+from skbandit.constrained.solvers import (
+    ConvexProblem,
+    CvxpySolver,
+    HingeDuals,
+    SolverError,
+    _cvxpy,
+    _polish,
+    certify,
+)
 from skbandit.constrained.solvers._polish import polish
-from skbandit.constrained.training._ramp import ConvexProblem, hinge, majorise
+from skbandit.constrained.solvers._problem import hinge
+from skbandit.constrained.training._ramp import majorise
 
 EXACT = 1e-12
 SOLVERS = ["PIQP", "CLARABEL"]
 
 
 def rough(problem, penalty, tol, solver="PIQP"):
-    """What the solver itself returns, and its hinge duals: polish's input."""
+    """The solution and hinge duals that the backend itself returns: the input of polish."""
     if solver == "PIQP":
         pytest.importorskip("piqp")
     own = {"eps_duality_gap_abs": tol, "eps_duality_gap_rel": tol} if solver == "PIQP" else {}
     caught = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cvxpy, "polish", lambda p, s, pull, penalty: caught.append(pull) or s)
+        patch.setattr(_cvxpy, "polish", lambda p, s, duals, penalty: caught.append(duals) or s)
         solution = CvxpySolver({"solver": solver, **own}).solve(problem, penalty, tol)
     return solution, caught[0]
 
@@ -92,8 +100,8 @@ CASES = {
     "no constraint": (lambda: noisy(9, m=0), np.inf),
     "no active constraint": (lambda: noisy(10, slack=5.0), np.inf),
     "slack constraint, elastic": (lambda: noisy(10, slack=5.0), 2.0),
-    "at the price cap": (lambda: noisy(11, slack=-0.2), 0.05),
-    "one at the cap, one below": (lambda: noisy(12, slack=np.array([0, -0.3, 0.02])), 0.6),
+    "multipliers at the penalty": (lambda: noisy(11, slack=-0.2), 0.05),
+    "one at the penalty, one below": (lambda: noisy(12, slack=np.array([0, -0.3, 0.02])), 0.6),
     "no intercept": (lambda: noisy(13, fit_intercept=False), np.inf),
     "more features than rows": (lambda: noisy(14, n=15, d=30), np.inf),
     "duplicated rows": (duplicated_rows, np.inf),
@@ -111,9 +119,9 @@ CASES = {
 def test_rough_solutions_become_exact(case, solver):
     make_problem, penalty = CASES[case]
     problem = make_problem()
-    before, pull = rough(problem, penalty, 1e-7, solver)
+    before, duals = rough(problem, penalty, 1e-7, solver)
     assert abs(before.gap) > EXACT
-    after = polish(problem, before, pull, penalty)
+    after = polish(problem, before, duals, penalty)
     assert abs(after.gap) <= EXACT
     excess = problem.rows(problem.X @ after.coef + after.intercept)[1:].max(initial=0.0)
     assert excess <= EXACT or np.isfinite(penalty)
@@ -126,9 +134,9 @@ def test_very_rough_solutions_mostly_become_exact(solver):
     exact = 0
     for make_problem, penalty in CASES.values():
         problem = make_problem()
-        before, pull = rough(problem, penalty, 1e-4, solver)
+        before, duals = rough(problem, penalty, 1e-4, solver)
         assert abs(before.gap) > 1e-9
-        exact += abs(polish(problem, before, pull, penalty).gap) <= EXACT
+        exact += abs(polish(problem, before, duals, penalty).gap) <= EXACT
     assert exact >= 11
 
 
@@ -139,8 +147,8 @@ def test_nothing_becomes_worse(solver, tol, penalty):
     """Even from solutions so rough that the active set is wrong."""
     for seed in range(8):
         problem = noisy(seed, n=30, slack=0.01)
-        before, pull = rough(problem, penalty, tol, solver)
-        after = polish(problem, before, pull, penalty)
+        before, duals = rough(problem, penalty, tol, solver)
+        after = polish(problem, before, duals, penalty)
         assert abs(after.gap) <= max(abs(before.gap), EXACT)
         if np.isinf(penalty):
             excess = [
@@ -156,9 +164,9 @@ def test_nonsense_is_left_alone():
     best = CvxpySolver().solve(problem, 2.0, 1e-10)
     for _ in range(50):
         v = rng.uniform(0, 2, 2)
-        pull = Pull(*rng.uniform(0, 0.05, (2, 60)))
-        before = certify(problem, rng.normal(size=4), rng.normal(), v, 2.0, pull)
-        after = polish(problem, before, pull, 2.0)
+        duals = HingeDuals(*rng.uniform(0, 0.05, (2, 60)))
+        before = certify(problem, rng.normal(size=4), rng.normal(), v, 2.0, duals)
+        after = polish(problem, before, duals, 2.0)
         assert abs(after.gap) <= abs(before.gap)
         assert after.dual <= best.primal + EXACT
         assert after.primal >= best.dual - EXACT
@@ -167,31 +175,31 @@ def test_nonsense_is_left_alone():
 def test_an_exact_solution_stays():
     problem = noisy(2)
     found = CvxpySolver().solve(problem, np.inf, 1e-10)
-    first, pull = rough(problem, np.inf, 1e-10)
-    again = polish(problem, first, pull, np.inf)
+    first, duals = rough(problem, np.inf, 1e-10)
+    again = polish(problem, first, duals, np.inf)
     np.testing.assert_allclose(again.coef, found.coef, atol=1e-10)
     assert again.primal == pytest.approx(found.primal, abs=EXACT)
 
 
 def test_too_large_systems_are_left_alone(monkeypatch):
     problem = noisy(3)
-    before, pull = rough(problem, np.inf, 1e-4)
-    monkeypatch.setattr(_polish, "LARGEST", 4)
-    assert polish(problem, before, pull, np.inf) is before
+    before, duals = rough(problem, np.inf, 1e-4)
+    monkeypatch.setattr(_polish, "MAX_UNKNOWNS", 4)
+    assert polish(problem, before, duals, np.inf) is before
 
 
 def test_inactive_constraints_get_multiplier_zero():
     problem = noisy(4, slack=5.0)
     for solver in SOLVERS:
-        before, pull = rough(problem, np.inf, 1e-4, solver)
+        before, duals = rough(problem, np.inf, 1e-4, solver)
         assert (before.multipliers > 0).any()
-        np.testing.assert_array_equal(polish(problem, before, pull, np.inf).multipliers, 0.0)
+        np.testing.assert_array_equal(polish(problem, before, duals, np.inf).multipliers, 0.0)
 
 
-def test_multipliers_at_the_cap_are_exactly_the_price():
+def test_multipliers_at_the_penalty_are_exactly_it():
     problem = noisy(5, slack=-0.3)
-    before, pull = rough(problem, 0.05, 1e-4)
-    after = polish(problem, before, pull, 0.05)
+    before, duals = rough(problem, 0.05, 1e-4)
+    after = polish(problem, before, duals, 0.05)
     np.testing.assert_array_equal(after.multipliers, 0.05)
 
 

@@ -1,4 +1,4 @@
-"""What both second-order solvers promise: known optima, a second opinion, awkward problems."""
+"""Both second-order solvers: known optima, a second opinion, awkward problems."""
 
 from dataclasses import replace
 
@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.solvers.augmented_lagrangian._solver import (
+from skbandit.constrained.solvers import (
     AugmentedLagrangianSolver,
-    Duals,
+    ConvexProblem,
+    CvxpySolver,
+    SmoothedNewtonSolver,
+    SolverError,
 )
-from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
-from skbandit.constrained.training._ramp import ConvexProblem, majorise
+from skbandit.constrained.solvers.augmented_lagrangian._solver import DualState
+from skbandit.constrained.training._ramp import majorise
 from tests.constrained.solvers.convex_problems import (
     awkward_problem,
     known_optimum,
@@ -50,7 +52,7 @@ def test_finds_a_known_optimum(solve, seed, as_sparse):
     assert found.gap <= 1e-8
 
 
-def test_finds_a_known_optimum_at_the_price_cap(solve):
+def test_finds_a_known_optimum_with_a_multiplier_at_the_penalty(solve):
     problem, w, _, v = known_optimum(1, violation=0.02)
     found = solve(problem, penalty=v[0])
     np.testing.assert_allclose(found.coef, w, atol=1e-4)
@@ -147,7 +149,7 @@ def test_rough_and_warm_solutions_are_certified_too(solve, seed, penalty):
 def test_a_warm_start_from_elsewhere_does_no_harm(solve):
     problem = random_problem(3, n=80, d=5, alpha=0.01)
     far = replace(solve(problem), coef=np.full(5, 30.0), intercept=-40.0)
-    wrong_size = Duals(np.ones(7), 1e9)
+    wrong_size = DualState(np.ones(7), 1e9)
     for state in (far.state, "of another solver", wrong_size):
         warm = replace(far, multipliers=np.array([9.0, 0.0]), state=state)
         assert solve(problem, warm=warm).primal == pytest.approx(solve(problem).primal, abs=1e-7)

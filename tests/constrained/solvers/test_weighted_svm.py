@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
-from skbandit.constrained.solvers import CvxpySolver
+from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
 from skbandit.constrained.solvers.cutting_plane._dual_ascent import ascend
 from skbandit.constrained.solvers.cutting_plane._weighted_svm import Design, WeightedSVM, solve_svm
-from skbandit.constrained.training._ramp import ConvexProblem
 
 theorem = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -101,12 +100,12 @@ def test_any_feasible_theta_is_a_lower_bound(seed):
     assert theta.sum() == pytest.approx(0, abs=1e-12)
     assert svm.dual(theta) <= by_cvxpy(svm).primal + 1e-12
     # the two duals of each row: in their boxes, theta apart, and worth what the dual says
-    pull = svm.pull(theta)
-    for side, box in [(pull.up, svm.p), (pull.down, svm.q)]:
+    duals = svm.hinge_duals(theta)
+    for side, box in [(duals.up, svm.p), (duals.down, svm.q)]:
         assert np.all(side >= -1e-15) and np.all(side <= box + 1e-15)
-    np.testing.assert_allclose(pull.down - pull.up, theta, atol=1e-15)
+    np.testing.assert_allclose(duals.down - duals.up, theta, atol=1e-15)
     turned = svm.design.X.T @ theta
-    value = 0.5 * (pull.up + pull.down).sum() - turned @ turned / (2 * svm.alpha)
+    value = 0.5 * (duals.up + duals.down).sum() - turned @ turned / (2 * svm.alpha)
     assert svm.dual(theta) == pytest.approx(value, abs=1e-12)
 
 

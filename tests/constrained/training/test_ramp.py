@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from skbandit.constrained.training._ramp import KINK, ConvexProblem, hinge, majorise, ramp
+from skbandit.constrained.solvers import ConvexProblem
+from skbandit.constrained.solvers._problem import hinge
+from skbandit.constrained.training._ramp import KINK, majorise, ramp
 
 ROUNDING = 1e-12
 seeds = st.integers(0, 2**32 - 1)

@@ -1,8 +1,8 @@
 """Compiled passes over the rows of X for the augmented Lagrangian.
 
 All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
-cost > 0 is that of a positive answer in row k of the problem, and cost < 0 minus that of a
-negative one. Under the weights v = (1, v_1, ..., v_m) row j costs
+cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of
+a negative one. Under the weights v = (1, v_1, ..., v_m) row j costs
 p max(0, 1/2 + f) + q max(0, 1/2 - f), p and q being sums of its weighted entries.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 BELOW, LOW_KINK, BETWEEN, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
-"""Where a proximal point lies: off or on the kinks f = -1/2 and f = 1/2, from left to right."""
+"""Places of a proximal point from left to right: off or on the kinks f = -1/2 and f = 1/2."""
 
 
 @compiled
@@ -29,7 +29,7 @@ def prox(
     place: np.ndarray,
     rows: np.ndarray,
 ) -> float:
-    """Minimise, for every row of the data, its cost at f plus sigma/2 (y - f)^2.
+    """Minimise the cost at f plus sigma/2 (y - f)^2, for each row of the data.
 
     Here y = z + theta/sigma. Fills `f`, `place` and the costs `rows` of rows 0..m of the problem
     at f; returns |y - f|^2.
@@ -66,7 +66,7 @@ def prox(
 
 @compiled
 def slopes(place: np.ndarray, indptr: np.ndarray, cost: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with every entry's derivative in f at the proximal points; 0 on the kinks."""
+    """Fill `out` with the derivative in f of each entry at the proximal points; 0 on kinks."""
     for j in range(len(place)):
         here = place[j]
         kinked = here == LOW_KINK or here == HIGH_KINK
@@ -81,7 +81,7 @@ def curvature(
 ) -> None:
     """Fill `out` with the Gram matrix over the data of the slopes of some rows of the problem.
 
-    `position[k]` is where row k of the problem is in `out`, or -1.
+    `position[k]` is the index of row k of the problem in `out`, or -1.
     """
     out[:] = 0.0
     at, value = np.empty(2 * len(position), np.int64), np.empty(2 * len(position))

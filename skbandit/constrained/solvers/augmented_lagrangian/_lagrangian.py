@@ -9,19 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skbandit.constrained.solvers._box_quadratic import box_quadratic
+from skbandit.constrained.solvers._box_quadratic import box_quadratic, clamped_newton
+from skbandit.constrained.solvers._problem import ConvexProblem
 from skbandit.constrained.solvers.augmented_lagrangian import _kernels as kernels
-from skbandit.constrained.training._ramp import ConvexProblem
 
 MAX_CG = 300
-"""Conjugate gradient steps at most."""
+"""Maximum number of conjugate gradient steps; then the direction found so far is used."""
 
-BIAS_RIDGE = 1e-3
-"""Keeps a Newton system solvable in b, in units of a row on a kink."""
+INTERCEPT_RIDGE = 1e-3
+"""Ridge on b, in units of sigma, the curvature of one kinked row.
+
+Keeps a Newton system solvable in b if no row is on a kink.
+"""
 
 
 @dataclass(frozen=True)
-class Point:
+class LagrangianPoint:
     """The augmented Lagrangian at one (w, b).
 
     Parameters
@@ -29,17 +32,17 @@ class Point:
     w, b : ndarray of shape (d,), float
         The classifier.
     z : ndarray of shape (n,)
-        Its scores X w + b.
+        Scores X w + b.
     v : ndarray of shape (m,)
         The maximising multipliers.
     f, place : ndarray of shape (n,)
-        The minimising scores, and where they are on the hinges.
+        The minimising scores, and their places on the hinges.
     costs : ndarray of shape (1 + m,)
         Rows of the problem at f, without gamma.
     theta : ndarray of shape (n,)
-        sigma (y - f), the next multipliers, and the gradient in z.
+        sigma (y - f): both the next multipliers and the gradient in z.
     value : float
-        What is minimised over (w, b).
+        The augmented Lagrangian, to be minimised over (w, b).
     """
 
     w: np.ndarray
@@ -53,8 +56,8 @@ class Point:
     value: float
 
 
-class Step(NamedTuple):
-    """A direction in (w, b) and how v answers."""
+class NewtonDirection(NamedTuple):
+    """A direction in (w, b), with the response of v."""
 
     w: np.ndarray
     b: float
@@ -63,24 +66,24 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class AugmentedLagrangian:
-    """The function of (w, b) that one multiplier update minimises.
+    """The augmented Lagrangian, minimised over (w, b) in each multiplier update.
 
     Parameters
     ----------
     problem : ConvexProblem
         Problem 3.
     gamma : ndarray of shape (1 + m,)
-        Its bounds, or slightly tighter ones.
+        Bounds of the problem, or slightly tighter ones.
     theta : ndarray of shape (n,)
         Multipliers of f = X w + b.
     centre : ndarray of shape (m,)
-        Of the proximal term |v - centre|^2 / 2 tau.
+        Centre of the proximal term |v - centre|^2 / 2 tau.
     sigma, tau : float
         Weights of the two quadratic terms.
-    cap : float
+    upper : float
         Upper bound of v.
     tol : float
-        Slope in v that counts as 0.
+        Largest slope in v that counts as 0.
     """
 
     problem: ConvexProblem
@@ -89,36 +92,38 @@ class AugmentedLagrangian:
     centre: np.ndarray
     sigma: float
     tau: float
-    cap: float
+    upper: float
     tol: float
 
-    def at(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> Point:
-        """Evaluate at (w, b) with scores z; the search for the best multipliers starts at v.
+    def at(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> LagrangianPoint:
+        """Evaluate at (w, b) with scores z, maximising over the multipliers from v.
 
-        It takes Newton steps: the maximiser of the quadratic model over the box, then halves
-        of the way there until the value rises.
+        Newton steps: to the maximiser of the quadratic model over the box, halved until the
+        value rises.
         """
-        best = self._given(w, b, z, v)
+        best = self._at_multipliers(w, b, z, v)
         for _ in range(50):
             v, slope = best.v, self._slope(best)
-            moves = ~(((v <= 0) & (slope <= 0)) | ((v >= self.cap) & (slope >= 0)))
+            moves = ~(((v <= 0) & (slope <= 0)) | ((v >= self.upper) & (slope >= 0)))
             if np.abs(slope[moves]).max(initial=0.0) <= self.tol:
                 break
             M, _ = self.curvature(best, moves)
             target = v.copy()
             r = slope[moves] + M @ v[moves]
-            target[moves] = box_quadratic(M, r, self.cap, pinned_newton(M, r, self.cap))
+            target[moves] = box_quadratic(M, r, self.upper, clamped_newton(M, r, self.upper))
             for share in 0.5 ** np.arange(20):
-                trial = self._given(w, b, z, v + share * (target - v))
+                trial = self._at_multipliers(w, b, z, v + share * (target - v))
                 if trial.value > best.value:
                     break
             else:
-                break  # what is left to gain is rounding
+                break  # only rounding is left to gain
             best = trial
         return best
 
-    def _given(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> Point:
-        """The value for given v."""
+    def _at_multipliers(
+        self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray
+    ) -> LagrangianPoint:
+        """Evaluate at given multipliers v."""
         by_row = self.problem.by_row
         f, place = np.empty_like(z), np.empty(len(z), dtype=np.int8)
         weights, costs = np.append(1.0, v), np.empty(1 + len(v))
@@ -132,14 +137,14 @@ class AugmentedLagrangian:
             + 0.5 * self.problem.alpha * w @ w
         )
         theta = self.theta + self.sigma * (z - f)
-        return Point(w, b, z, v, f, place, costs, theta, float(value))
+        return LagrangianPoint(w, b, z, v, f, place, costs, theta, float(value))
 
-    def _slope(self, here: Point) -> np.ndarray:
+    def _slope(self, here: LagrangianPoint) -> np.ndarray:
         """The derivative in v."""
         return (here.costs - self.gamma)[1:] - (here.v - self.centre) / self.tau
 
-    def curvature(self, here: Point, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Minus the second derivative in some of v; and the slope in f of every entry."""
+    def curvature(self, here: LagrangianPoint, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Minus the second derivative in some of v, and the slope in f of each entry."""
         by_row, size = self.problem.by_row, int(some.sum())
         slope, M = np.empty_like(by_row.data), np.empty((size, size))
         kernels.slopes(here.place, by_row.indptr, by_row.data, slope)
@@ -149,7 +154,9 @@ class AugmentedLagrangian:
         M.flat[:: size + 1] += 1 / self.tau
         return M, slope
 
-    def newton(self, here: Point, gradient: np.ndarray, damping: np.ndarray, tol: float) -> Step:
+    def newton(
+        self, here: LagrangianPoint, gradient: np.ndarray, damping: np.ndarray, tol: float
+    ) -> NewtonDirection:
         """Solve the Newton system by conjugate gradients.
 
         With K the rows on a kink and F the multipliers off their bounds, the Hessian is
@@ -159,67 +166,52 @@ class AugmentedLagrangian:
         where D_F holds the slopes in f of the constraints F, and M is the curvature in v.
         """
         problem, sigma = self.problem, self.sigma
-        bias = float(problem.fit_intercept)  # without intercept the 1 of [X 1] is 0
+        one = float(problem.fit_intercept)  # the last column of [X 1], 0 without intercept
         kinked = (here.place == kernels.LOW_KINK) | (here.place == kernels.HIGH_KINK)
         X = problem.X[np.flatnonzero(kinked)]
-        XT = X.T  # for a sparse X not a mere view
-        free = (here.v > 0) & (here.v < self.cap)
-        E, answer = self._through_multipliers(here, free)
-        ridge = damping + np.append(np.full(len(here.w), problem.alpha), BIAS_RIDGE * sigma)
+        XT = X.T  # not a mere view if X is sparse
+        free = (here.v > 0) & (here.v < self.upper)
+        E, response = self._response_of_multipliers(here, free)
+        ridge = damping + np.append(np.full(len(here.w), problem.alpha), INTERCEPT_RIDGE * sigma)
 
         def hessian(u: np.ndarray) -> np.ndarray:
-            along = sigma * (X @ u[:-1] + bias * u[-1])
-            image = ridge * u + E @ (answer @ u)
+            along = sigma * (X @ u[:-1] + one * u[-1])
+            image = ridge * u + E @ (response @ u)
             image[:-1] += XT @ along
-            image[-1] += bias * along.sum()
+            image[-1] += one * along.sum()
             return image
 
-        diagonal = ridge + np.einsum("if,fi->i", E, answer)
-        diagonal += sigma * np.append(column_squares(X), bias * X.shape[0])
+        diagonal = ridge + np.einsum("if,fi->i", E, response)
+        diagonal += sigma * np.append(column_squares(X), one * X.shape[0])
         u = conjugate_gradients(hessian, -gradient, diagonal, tol)
         v = np.zeros_like(here.v)
-        v[free] = answer @ u
-        return Step(u[:-1], float(u[-1]), v)
+        v[free] = response @ u
+        return NewtonDirection(u[:-1], float(u[-1]), v)
 
-    def _through_multipliers(self, here: Point, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """E and M^-1 E': how the gradient depends on v, and v on (w, b)."""
+    def _response_of_multipliers(
+        self, here: LagrangianPoint, free: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """E and M^-1 E': the derivative of the gradient in v, and of v in (w, b)."""
         X, by_row = self.problem.X, self.problem.by_row
         if not free.any():
             return np.zeros((len(here.w) + 1, 0)), np.zeros((0, len(here.w) + 1))
         M, slope = self.curvature(here, free)
         D = csr_array((slope, by_row.indices, by_row.indptr), shape=by_row.shape)
         D = D[:, 1 + np.flatnonzero(free)]
-        turned = X.T @ D
-        turned = turned.toarray() if issparse(turned) else turned
-        E = np.vstack([turned, self.problem.fit_intercept * D.sum(axis=0)])
+        gradients = X.T @ D
+        gradients = gradients.toarray() if issparse(gradients) else gradients
+        E = np.vstack([gradients, self.problem.fit_intercept * D.sum(axis=0)])
         return E, np.linalg.solve(M, E.T)
-
-
-def pinned_newton(S: np.ndarray, r: np.ndarray, cap: float) -> np.ndarray:
-    """Nearly minimise v'Sv/2 - r'v over 0 <= v <= cap, in few systems.
-
-    What leaves the box is pinned to the end it leaves by, all of it at once, for good.
-    """
-    v, inside = np.zeros_like(r), np.ones(len(r), dtype=bool)
-    while inside.any():
-        rest = r[inside] - S[np.ix_(inside, ~inside)] @ v[~inside]
-        v[inside] = np.linalg.solve(S[np.ix_(inside, inside)], rest)
-        leaves = inside & ((v < 0) | (v > cap))
-        if not leaves.any():
-            break
-        v[leaves] = np.clip(v[leaves], 0.0, cap)
-        inside &= ~leaves
-    return v
 
 
 def conjugate_gradients(
     product: Callable[[np.ndarray], np.ndarray], r: np.ndarray, diagonal: np.ndarray, tol: float
 ) -> np.ndarray:
     """Solve H x = r to a residual of tol |r|, preconditioned by the diagonal of H."""
-    x, enough = np.zeros_like(r), tol * np.linalg.norm(r)
+    x, target = np.zeros_like(r), tol * np.linalg.norm(r)
     direction, last = np.zeros_like(r), 1.0
     for _ in range(MAX_CG):
-        if np.linalg.norm(r) <= enough:
+        if np.linalg.norm(r) <= target:
             break
         y = r / diagonal
         size = r @ y
@@ -233,7 +225,7 @@ def conjugate_gradients(
 
 
 def column_squares(X: Any) -> np.ndarray:
-    """Sums of squares of the columns, shape (d,)."""
+    """Sum of squares of each column, shape (d,)."""
     if issparse(X):
         return np.bincount(X.indices, weights=X.data**2, minlength=X.shape[1])
     return np.einsum("ij,ij->j", X, X)

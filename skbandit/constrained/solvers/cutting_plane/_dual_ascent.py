@@ -23,11 +23,11 @@ def ascend(
     rows: np.ndarray,
     n_sweeps: int,
 ) -> None:
-    """Maximise the dual in theta_j for each of some rows j in turn, in the order given.
+    """Maximise the dual in theta_j for each j of `rows` in turn, in the order given.
 
-    Changes `theta` and w = X' theta / alpha in place; b moves by `pace` for a unit of theta.
-    As a function of theta_j the dual is min(q_j - theta_j/2, p_j + theta_j/2) less a parabola,
-    and its maximiser a median.
+    Updates `theta` and w = X' theta / alpha in place; b moves by `pace` per unit of theta.
+    As a function of theta_j the dual is min(q_j - theta_j/2, p_j + theta_j/2) minus a parabola;
+    its maximiser is a median.
     """
     for _ in range(n_sweeps):
         for j in rows:

@@ -1,4 +1,4 @@
-"""Algorithm 2 of Goh et al. (2016): cutting planes over the multipliers, SVMs inside."""
+"""Algorithm 2 of Goh et al. (2016): cutting planes over the multipliers, one SVM per cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from skbandit.constrained.solvers._interface import Solution, SolverError, certify
+from skbandit.constrained.solvers._parameters import ParametersMixin
 from skbandit.constrained.solvers._polish import polish
+from skbandit.constrained.solvers._problem import ConvexProblem
 from skbandit.constrained.solvers.cutting_plane._cut_model import Cut, Model, centre, maximise, mean
 from skbandit.constrained.solvers.cutting_plane._weighted_svm import (
     Design,
@@ -16,53 +18,55 @@ from skbandit.constrained.solvers.cutting_plane._weighted_svm import (
     WeightedSVM,
     solve_svm,
 )
-from skbandit.constrained.training._ramp import ConvexProblem
 
-FIRST_CAP, RAISE_CAP = 1.0, 4.0
-"""V = [0, cap]^m at first, or twice the multipliers of the warm start; times 4 if too small."""
+FIRST_UPPER, RAISE_UPPER = 1.0, 4.0
+"""Initial upper bound of V = [0, upper]^m, and the factor by which it grows if it is too small.
+
+It starts at twice the largest multiplier of the warm start if that is more.
+"""
 
 ROUNDING = 1e-13
-"""Gaps below this share of the objective are not told from rounding."""
+"""Smallest meaningful gap, as a share of the objective's constant; below it is rounding."""
 
 
 @dataclass(frozen=True)
 class SVMOptimizer:
-    """Minimise Psi(w, b, v) over (w, b), for any multipliers v.
+    """Minimises Psi(w, b, v) over (w, b) for given multipliers v.
 
     Parameters
     ----------
     problem : ConvexProblem
         Problem 3.
     design : Design
-        Its X.
+        The X of the problem.
     """
 
     problem: ConvexProblem
     design: Design
 
     def svm(self, v: np.ndarray) -> WeightedSVM:
-        """The SVM that is left: Psi without its constant."""
-        p, q = self.problem.boxes(v)
+        """The SVM at multipliers v: Psi without its constant."""
+        p, q = self.problem.dual_upper_bounds(v)
         return WeightedSVM(self.design, p, q, self.problem.alpha, self.problem.fit_intercept)
 
     def __call__(
-        self, v: np.ndarray, h: float, epsilon: float, near: SVMSolution | None, max_epochs: float
+        self, v: np.ndarray, h: float, epsilon: float, warm: SVMSolution | None, max_epochs: float
     ) -> tuple[SVMSolution, float]:
-        """Solve to the accuracy `epsilon`, given that the minimum of Psi is at most `h`.
+        """Solve to a gap of `epsilon`, given that the minimum of Psi is at most `h`.
 
-        Also returns l_t, a lower bound on that minimum.
+        Also return l_t, a lower bound on that minimum.
         """
-        constant = -float(np.append(1.0, v) @ self.problem.gamma)  # of Psi beside the SVM
+        constant = -float(np.append(1.0, v) @ self.problem.gamma)  # Psi minus the SVM
         ceiling = h - constant
-        found = solve_svm(self.svm(v), epsilon, near, ceiling=ceiling, max_epochs=max_epochs)
+        found = solve_svm(self.svm(v), epsilon, warm, ceiling=ceiling, max_epochs=max_epochs)
         return found, found.dual + constant
 
 
-@dataclass(frozen=True)
-class CuttingPlaneSolver:
-    """Algorithm 2: cutting planes over the multipliers, and an SVM for each choice of them.
+@dataclass
+class CuttingPlaneSolver(ParametersMixin):
+    """Algorithm 2: cutting planes over the multipliers, one weighted SVM per cut.
 
-    At fixed multipliers v the Lagrangian Psi(w, b, v) is an SVM with two costs a row, which
+    At fixed multipliers v the Lagrangian Psi(w, b, v) is an SVM with two costs per row, which
     dual coordinate ascent solves until its duality gap is epsilon_t. Psi at its solution is
     linear in v: a cut above the dual function min over (w, b) of Psi, however rough the
     solution. The SVM's dual value is a lower bound on the dual function's maximum.
@@ -70,35 +74,32 @@ class CuttingPlaneSolver:
     Parameters
     ----------
     share : float
-        epsilon_t, as a share of the gap that is left.
+        epsilon_t, as a share of the remaining gap.
     max_cuts : int
-        SVMs solved at most.
+        Maximum number of cuts, hence of SVMs.
     max_epochs : float
-        Visits of every row at most, in all SVMs together.
+        Maximum number of passes over the rows, summed over all SVMs.
     rtol : float
-        Smallest gap tried for, as a share of the objective at w = 0, b = 0: dual ascent is
-        slow. If less is asked for, solving the optimality conditions may still attain it.
+        Smallest gap to aim at, as a share of the objective at w = 0, b = 0: dual ascent is
+        slow. If `tol` is smaller, solving the optimality conditions may still attain it.
     largest_multiplier : float
-        Hard constraints that would need a larger one count as infeasible.
-    name : str
-        What `solver_` says.
+        Hard constraints that would need a larger multiplier count as infeasible.
 
     Notes
     -----
     Three things are not in the paper. V is a box that grows while it is too small. The first
-    cut comes from the warm start. And what is returned is not a (w_s, b_s), which may well
-    violate the constraints, but their convex combination by the dual solution of max h_t: by
-    convexity it holds the constraints, and its objective is at most U_t.
+    cut comes from the warm start. The result is not a (w_s, b_s), which may well violate the
+    constraints, but their convex combination by the dual solution of max h_t: by convexity it
+    satisfies the constraints, and its objective is at most U_t.
 
     Examples
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from skbandit.constrained.training._ramp import majorise
-    >>> from skbandit.constrained.solvers.cutting_plane._solver import CuttingPlaneSolver
+    >>> from skbandit.constrained.solvers import ConvexProblem, CuttingPlaneSolver
     >>> X = np.array([[1.0], [-1.0]])
     >>> P, Q = csr_array([[0.0, 0.5]]), csr_array([[0.5, 0.0]])
-    >>> problem = majorise(X, P, Q, gamma=np.zeros(1), alpha=0.1, f=np.zeros(2))
+    >>> problem = ConvexProblem(X, P, Q, gamma=np.zeros(1), alpha=0.1)
     >>> CuttingPlaneSolver().solve(problem, np.inf, 1e-8).coef.round(6)
     array([0.5])
     """
@@ -108,7 +109,8 @@ class CuttingPlaneSolver:
     max_epochs: float = 3_000
     rtol: float = 1e-8
     largest_multiplier: float = 1e4
-    name: str = "cutting_plane"
+
+    name: ClassVar[str] = "cutting_plane"
     rough: ClassVar[float] = 1e-3
     exact: ClassVar[float] = 1e-6
 
@@ -126,33 +128,33 @@ class CuttingPlaneSolver:
     def solve(
         self, problem: ConvexProblem, penalty: float, tol: float, warm: Solution | None = None
     ) -> Solution:
-        """Add cuts until U_t - L_t <= tol, or the budget is spent.
+        """Add cuts until U_t - L_t <= tol or the budget is spent.
 
         Parameters
         ----------
         problem : ConvexProblem
             Problem 3.
         penalty : float
-            Price of a unit of constraint violation; infinite for hard constraints.
+            Penalty per unit of constraint violation; infinite for hard constraints.
         tol : float
-            The gap aimed at.
+            Duality gap to reach.
         warm : Solution, optional
-            Its multipliers come first. The result is never worse than it is.
+            Supplies the first multipliers and the first cut. The result is never worse.
 
         Returns
         -------
         Solution
-            With its true gap, which is larger than `tol` if the budget did not suffice.
+            With its true gap, larger than `tol` if the budget did not suffice.
         """
         aim, budget = self._aim(problem, tol), self.max_epochs
         limit = penalty if np.isfinite(penalty) else self.largest_multiplier
         svm_optimizer = SVMOptimizer(problem, Design.of(problem.X))
 
-        # Line 1 (numbers are the lines of Algorithm 2): a cut and a bound known beforehand.
-        v, near, first = _start(problem, warm, limit)
-        svm, L = svm_optimizer(v, np.inf, np.inf, near, budget)
+        # Line 1 (numbers are the lines of Algorithm 2): a first cut and a lower bound.
+        v, warm_svm, first = _start(problem, warm, limit)
+        svm, L = svm_optimizer(v, np.inf, np.inf, warm_svm, budget)
         best, cuts, h = (v, svm), [first], Model.of([first])
-        cap = min(limit, max(FIRST_CAP, 2 * v.max(initial=0.0)))  # V = [0, cap]^m
+        upper = min(limit, max(FIRST_UPPER, 2 * v.max(initial=0.0)))  # V = [0, upper]^m
         epsilon = max(self.share * (svm.primal - svm.dual), aim) if len(v) else aim
 
         for _ in range(self.max_cuts):
@@ -162,49 +164,50 @@ class CuttingPlaneSolver:
             if bound > L:
                 L, best = bound, (v, svm)
             h = Model.of(cuts)  # 3
-            U = maximise(h, cap)  # 4
+            U = maximise(h, upper)  # 4
             point = mean(problem, cuts, U.mixture)
-            gap = point.value(cap) - L
+            gap = point.value(upper) - L
             if point.value(penalty) - L <= aim or budget <= 0:  # 5 to 7
                 break
-            # Some optimal v with all its elements below cap / 2 would mean
-            # gap >= (cap - cap / 2) excess: without, V is too small.
-            if gap < 0.5 * cap * point.excess or gap <= aim:
-                if cap < limit:
-                    cap = min(limit, RAISE_CAP * cap)
-                    U = maximise(h, cap)
+            # If some optimal v had all elements below upper / 2, then
+            # gap >= (upper - upper / 2) excess; otherwise V is too small.
+            if gap < 0.5 * upper * point.excess or gap <= aim:
+                if upper < limit:
+                    upper = min(limit, RAISE_UPPER * upper)
+                    U = maximise(h, upper)
                 elif np.isinf(penalty):
-                    raise _infeasible(point, cap)
-            v, epsilon = centre(h, L, cap, U), self.share * (U.value - L)  # 8
+                    raise _infeasible(point, upper)
+            v, epsilon = centre(h, L, upper, U), self.share * (U.value - L)  # 8
         return _certified(problem, point, *best, penalty, tol)
 
     def _aim(self, problem: ConvexProblem, tol: float) -> float:
-        """The gap to stop at: not one that is beyond dual ascent, or rounding."""
-        unit = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
-        return max(tol, self.rtol * unit, ROUNDING * abs(float(problem.gamma[0])))
+        """The gap to stop at: `tol`, unless it is out of reach of dual ascent or rounding."""
+        objective_scale = 0.5 * float(problem.P[:1].sum() + problem.Q[:1].sum()) or 1.0
+        return max(tol, self.rtol * objective_scale, ROUNDING * abs(float(problem.gamma[0])))
 
 
 def _start(
     problem: ConvexProblem, warm: Solution | None, limit: float
 ) -> tuple[np.ndarray, SVMSolution | None, Cut]:
-    """Multipliers, an SVM's solution and a cut to begin with: of the warm start, or zero."""
+    """First multipliers, SVM solution and cut: those of the warm start, or of w = 0, b = 0."""
     (n, d), m = problem.X.shape, len(problem.gamma) - 1
-    v, near = np.zeros(m), None
+    v, warm_svm = np.zeros(m), None
     if warm is None:
-        return v, near, Cut.at(problem, np.zeros(d), 0.0, np.zeros(n))
+        return v, warm_svm, Cut.at(problem, np.zeros(d), 0.0, np.zeros(n))
     if len(warm.multipliers) == m:
         v = np.minimum(warm.multipliers, limit)
     if isinstance(warm.state, SVMSolution) and len(warm.state.theta) == n:
-        near = warm.state
+        warm_svm = warm.state
     b = warm.intercept if problem.fit_intercept else 0.0
-    return v, near, Cut.at(problem, warm.coef, b, problem.X @ warm.coef + b)
+    return v, warm_svm, Cut.at(problem, warm.coef, b, problem.X @ warm.coef + b)
 
 
-def _infeasible(point: Cut, price: float) -> SolverError:
+def _infeasible(point: Cut, penalty: float) -> SolverError:
     worst = int(np.argmax(point.g))
     return SolverError(
-        f"The constraints seem infeasible: at a price of {price:g} for a unit, constraint "
-        f"{worst} is missed by {point.g[worst]:.3g}, and paying is cheaper than meeting it."
+        f"The constraints seem infeasible: even at a penalty of {penalty:g} per unit it is "
+        f"cheaper to violate constraint {worst} by {point.g[worst]:.3g} than to meet it. Relax "
+        "the constraints."
     )
 
 
@@ -216,14 +219,15 @@ def _certified(
     penalty: float,
     tol: float,
 ) -> Solution:
-    """The solution at (w, b), with the lower bound at v; polished if `tol` is not met."""
+    """Certify (w, b) by the lower bound at v, and polish it if its gap exceeds `tol`."""
     if np.isinf(point.value(penalty)):
         raise SolverError(
-            f"The budget is spent, and the best point found still misses a constraint by "
-            f"{point.g.max():.3g}: they may be infeasible; else raise max_cuts or max_epochs."
+            f"The budget is spent, and the best point still violates a constraint by "
+            f"{point.g.max():.3g}: raise max_cuts or max_epochs, or relax the constraints, which "
+            "may be infeasible."
         )
-    pull = svm.svm.pull(svm.theta)
-    found = certify(problem, point.coef, point.intercept, v, penalty, pull)
+    duals = svm.svm.hinge_duals(svm.theta)
+    found = certify(problem, point.coef, point.intercept, v, penalty, duals)
     if found.gap > tol:
-        found = polish(problem, found, pull, penalty)
+        found = polish(problem, found, duals, penalty)
     return replace(found, state=svm)

@@ -5,11 +5,11 @@ Each hinge max(0, u) of u = 1/2 + f or 1/2 - f is replaced by
     h(u; a) = max over 0 <= s <= 1 of s u - eps (s - a)^2,
 
 whose maximiser s = clip(a + u / 2 eps, 0, 1) is its derivative and, at the optimum, the dual
-variable of the hinge as a share of its box. It is within eps max(a, 1 - a)^2 below the hinge, and
-equal to it where s = a: the proximal point method on the dual moves the centres a to s.
+variable of the hinge as a share of its upper bound. It is at most eps max(a, 1 - a)^2 below the
+hinge, and equal to it where s = a: the proximal point method on the dual moves the centres a to s.
 
 All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
-cost > 0 is that of a positive answer in row k of the problem, and cost < 0 minus that of a
+cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of a
 negative one.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 
-class Costs(NamedTuple):
+class CostEntries(NamedTuple):
     """The entries of `ConvexProblem.by_row`."""
 
     indptr: np.ndarray
@@ -31,22 +31,22 @@ class Costs(NamedTuple):
 
 
 class Centres(NamedTuple):
-    """Where the smoothing of each row's two hinges is exact, in [0, 1]."""
+    """Slopes in [0, 1] at which the smoothing of each row's two hinges is exact."""
 
     up: np.ndarray
     down: np.ndarray
 
 
 @compiled
-def _bent(u: float, a: float, eps: float) -> tuple[float, float]:
-    """The smoothed hinge and its derivative."""
+def _smoothed_hinge(u: float, a: float, eps: float) -> tuple[float, float]:
+    """Smoothed hinge h(u; a) and its derivative."""
     s = min(max(a + u / (2 * eps), 0.0), 1.0)
     return s * u - eps * (s - a) * (s - a), s
 
 
 @compiled
-def along(
-    costs: Costs,
+def rows_along(
+    costs: CostEntries,
     centres: Centres,
     z: np.ndarray,
     dz: np.ndarray,
@@ -56,7 +56,7 @@ def along(
     values: np.ndarray,
     slopes: np.ndarray,
 ) -> None:
-    """Values of the problem's rows at the scores z + t dz, and their derivatives in t.
+    """Fill the values of the problem's rows at the scores z + t dz, and their slopes in t.
 
     `lift` is added to every smoothed hinge.
     """
@@ -67,30 +67,30 @@ def along(
         if first == last:
             continue
         f = z[j] + t * dz[j]
-        h_up, s_up = _bent(0.5 + f, centres.up[j], eps)
-        h_down, s_down = _bent(0.5 - f, centres.down[j], eps)
+        h_up, s_up = _smoothed_hinge(0.5 + f, centres.up[j], eps)
+        h_down, s_down = _smoothed_hinge(0.5 - f, centres.down[j], eps)
         for e in range(first, last):
             cost, k = costs.cost[e], costs.k[e]
-            p, q = max(cost, 0.0), max(-cost, 0.0)  # without branches: labels are hard to guess
+            p, q = max(cost, 0.0), max(-cost, 0.0)  # no branches: labels are unpredictable
             values[k] += p * (h_up + lift) + q * (h_down + lift)
             slopes[k] += (p * s_up - q * s_down) * dz[j]
 
 
 @compiled
-def turns(
-    costs: Costs,
+def differentiate(
+    costs: CostEntries,
     centres: Centres,
     z: np.ndarray,
     eps: float,
     v: np.ndarray,
     widen: float,
-    turn: np.ndarray,
+    slopes: np.ndarray,
     curvature: np.ndarray,
 ) -> None:
-    """Derivatives in the scores: of every entry, and the second one of every row's mixture.
+    """Fill the slope in the score of each entry, and the curvature of each row of the data.
 
-    Row k of the problem has weight v[k]. A hinge is curved where 0 < s < 1; `widen` counts it
-    as curved a little beyond.
+    Curvatures are of the Lagrangian, in which row k of the problem has weight v[k]. A hinge is
+    curved where 0 < s < 1, and by `widen` beyond either end.
     """
     for j in range(len(z)):
         first, last = costs.indptr[j], costs.indptr[j + 1]
@@ -106,52 +106,54 @@ def turns(
         for e in range(first, last):
             cost = costs.cost[e]
             if cost > 0:
-                turn[e] = cost * up
+                slopes[e] = cost * up
                 if up_curved:
                     total += v[costs.k[e]] * cost
             else:
-                turn[e] = cost * down
+                slopes[e] = cost * down
                 if down_curved:
                     total -= v[costs.k[e]] * cost
         curvature[j] = total / (2 * eps)
 
 
 @compiled
-def shares(centres: Centres, z: np.ndarray, eps: float, up: np.ndarray, down: np.ndarray) -> None:
-    """The maximisers s of both hinges of every row."""
+def hinge_shares(
+    centres: Centres, z: np.ndarray, eps: float, up: np.ndarray, down: np.ndarray
+) -> None:
+    """Fill the maximisers s of both hinges of each row."""
     for j in range(len(z)):
         up[j] = min(max(centres.up[j] + (0.5 + z[j]) / (2 * eps), 0.0), 1.0)
         down[j] = min(max(centres.down[j] + (0.5 - z[j]) / (2 * eps), 0.0), 1.0)
 
 
 @compiled
-def add_sparse(
+def accumulate_sparse(
     indptr: np.ndarray,
     indices: np.ndarray,
     data: np.ndarray,
-    costs: Costs,
-    turn: np.ndarray,
-    counted: np.ndarray,
+    costs: CostEntries,
+    slopes: np.ndarray,
+    slopes_in_J: np.ndarray,
     curvature: np.ndarray,
     J: np.ndarray,
     H: np.ndarray,
 ) -> None:
-    """Bring J = [X 1]' turn up to date, and add [X 1]' diag(curvature) [X 1] to H's lower half.
+    """Update J = [X 1]' slopes, and add [X 1]' diag(curvature) [X 1] to the lower half of H.
 
-    `counted` holds the turns that J is of: only rows that turned since are gone through.
+    `slopes_in_J` are the slopes that J was computed from: only rows with others are visited.
     """
     d = J.shape[0] - 1
     for j in range(len(curvature)):
         first, last = indptr[j], indptr[j + 1]
         changed = False
         for e in range(costs.indptr[j], costs.indptr[j + 1]):
-            if turn[e] != counted[e]:
+            if slopes[e] != slopes_in_J[e]:
                 changed = True
         if changed:
             for e in range(costs.indptr[j], costs.indptr[j + 1]):
                 k = costs.k[e]
-                step = turn[e] - counted[e]
-                counted[e] = turn[e]
+                step = slopes[e] - slopes_in_J[e]
+                slopes_in_J[e] = slopes[e]
                 for a in range(first, last):
                     J[indices[a], k] += step * data[a]
                 J[d, k] += step

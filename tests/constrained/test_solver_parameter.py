@@ -1,0 +1,116 @@
+"""solver= of the classifier: names, instances, solvers of one's own, and their parameters."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained.solvers import (
+    CuttingPlaneSolver,
+    CvxpySolver,
+    SmoothedNewtonSolver,
+)
+from skbandit.rates import recall
+from tests.problems import sample
+
+X, y, _ = sample(0, n=60)
+GOAL = recall() >= 0.8
+
+
+def classifier(solver, **options):
+    return ConstrainedRampClassifier(constraints=GOAL, solver=solver, alpha=0.05, **options)
+
+
+class Borrowed:
+    """A solver of one's own: no get_params, no base class, and another one's method."""
+
+    name, rough, exact = "borrowed", 1e-3, 1e-6
+
+    def __init__(self):
+        self.n_solved = 0
+
+    def solve(self, problem, penalty, tol, warm=None):
+        self.n_solved += 1
+        return SmoothedNewtonSolver().solve(problem, penalty, tol, warm)
+
+
+@pytest.mark.parametrize(
+    ("name", "instance"),
+    [
+        ("cvxpy", CvxpySolver()),
+        ("newton", SmoothedNewtonSolver()),
+        ("smoothed_newton", SmoothedNewtonSolver()),
+        ("cutting_plane", CuttingPlaneSolver()),
+    ],
+)
+def test_a_name_and_an_instance_train_the_same_model(name, instance):
+    one, other = classifier(name).fit(X, y), classifier(instance).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.multipliers_, other.multipliers_)
+    assert one.solver_ == other.solver_ == instance.name
+
+
+@pytest.mark.parametrize("name", ["smoothed_newton", "augmented_lagrangian"])
+def test_solver_names_the_method(name):
+    assert classifier(name).fit(X, y).solver_ == name
+
+
+def test_newton_on_many_features_is_the_augmented_lagrangian():
+    wide = np.hstack([X, np.zeros((len(X), 1000))])
+    assert classifier("newton").fit(wide, y).solver_ == "augmented_lagrangian"
+
+
+def test_parameters_of_an_instance_are_those_of_the_classifier():
+    clf = classifier(SmoothedNewtonSolver())
+    assert clf.get_params()["solver__max_iter"] == 200
+    assert "solver__max_iter" not in clf.get_params(deep=False)
+    clf.set_params(solver__max_iter=7)
+    assert clf.solver == SmoothedNewtonSolver(max_iter=7)
+    copied = clone(clf)
+    assert copied.solver == clf.solver
+    assert copied.solver is not clf.solver
+
+
+def test_a_grid_search_over_parameters_of_the_solver():
+    clf = classifier(SmoothedNewtonSolver(max_iter=50))
+    search = GridSearchCV(clf, {"solver__max_iter": [100, 200]}, cv=2).fit(X, y)
+    assert search.best_params_["solver__max_iter"] in (100, 200)
+    assert search.best_estimator_.solver.max_iter == search.best_params_["solver__max_iter"]
+    assert clf.solver.max_iter == 50
+
+
+def test_an_invalid_parameter_of_the_solver_is_refused():
+    with pytest.raises(ValueError, match="max_iter=0 must be at least 1"):
+        classifier(SmoothedNewtonSolver()).set_params(solver__max_iter=0)
+
+
+def test_a_solver_of_ones_own():
+    clf = classifier(Borrowed())
+    expected = classifier("smoothed_newton").fit(X, y)
+    copied = clone(clf).fit(X, y)
+    np.testing.assert_allclose(copied.coef_, expected.coef_, atol=0.05)
+    assert copied.solver_ == "borrowed"
+    assert copied.solver.n_solved > 0
+    assert clf.solver.n_solved == 0
+
+
+def test_the_repr_shows_the_instance():
+    assert "solver=SmoothedNewtonSolver(max_iter=50)" in repr(classifier(SmoothedNewtonSolver(50)))
+
+
+def test_options_beside_an_instance_are_refused():
+    clf = classifier(SmoothedNewtonSolver(), solver_options={"max_iter": 3})
+    with pytest.raises(ValueError, match="cannot be combined with an instance"):
+        clf.fit(X, y)
+
+
+def test_a_class_is_refused():
+    with pytest.raises(TypeError, match=r"pass SmoothedNewtonSolver\(\.\.\.\)"):
+        classifier(SmoothedNewtonSolver).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["nonesuch", 3, None])
+def test_anything_else_is_refused(solver):
+    with pytest.raises(ValueError, match=r"'solver' parameter .* implementing 'solve'"):
+        classifier(solver).fit(X, y)
