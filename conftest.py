@@ -1,4 +1,4 @@
-"""Which examples of docstrings are left out where an optional package is not installed."""
+"""Tiers of tests, Hypothesis profiles, and what is left out without an optional package."""
 
 from importlib.util import find_spec
 
@@ -10,3 +10,63 @@ if find_spec("pyarrow") is None:
         "skbandit/datasets/_parquet.py",
         "skbandit/evaluation/_replay/_blocks.py",
     ]
+
+TIERS = ("default", "thorough", "all")
+MAX_EXAMPLES = {"default": 20, "thorough": 200, "all": 200}
+"""Examples per Hypothesis test, unless the test sets its own number."""
+
+
+def pytest_addoption(parser):
+    """Add --tier."""
+    parser.addoption(
+        "--tier",
+        choices=TIERS,
+        default="default",
+        help="default: tests not marked thorough; thorough: the others, and every Hypothesis test "
+        "with more examples; all: both. A test named by its node id runs in any tier.",
+    )
+
+
+def pytest_configure(config):
+    """Load the Hypothesis profile of the tier."""
+    if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
+        return
+    from hypothesis import settings
+
+    tier = config.getoption("tier")
+    # Derandomized: a test that passes today passes tomorrow.
+    settings.register_profile(
+        tier, max_examples=MAX_EXAMPLES[tier], derandomize=True, deadline=None
+    )
+    settings.load_profile(tier)
+
+
+def pytest_report_header(config):
+    """Name the tier."""
+    return f"tier: {config.getoption('tier')} (of {', '.join(TIERS)})"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Deselect what belongs to another tier, unless tests are named by node id."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("realdata")
+            item.add_marker("thorough")
+    tier = config.getoption("tier")
+    if tier == "all" or any("::" in argument for argument in config.args):
+        return
+    kept, deselected = [], []
+    for item in items:
+        in_thorough = item.get_closest_marker("thorough") is not None
+        if tier == "thorough":
+            is_kept = in_thorough or _is_property(item)
+        else:
+            is_kept = not in_thorough
+        (kept if is_kept else deselected).append(item)
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = kept
+
+
+def _is_property(item):
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from skbandit.rates import positive_rate, recall
 from skbandit.rates._binding._bind import bind_rate
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 FRAME = pd.DataFrame(
     {
