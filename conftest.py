@@ -1,6 +1,11 @@
 """Tiers of tests, Hypothesis profiles, and what is left out without an optional package."""
 
+import os
 from importlib.util import find_spec
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
 
 collect_ignore = []
 if find_spec("matplotlib") is None:
@@ -44,6 +49,31 @@ def pytest_configure(config):
 def pytest_report_header(config):
     """Name the tier."""
     return f"tier: {config.getoption('tier')} (of {', '.join(TIERS)})"
+
+
+def pytest_make_parametrize_id(config, val):
+    """Show settings as they are written, where pytest would number them."""
+    if isinstance(val, (dict, list, tuple)) or _is_declared(val):
+        shown = repr(val)
+        if len(shown) <= 60 and "\n" not in shown and _is_plain(val):
+            return shown
+    return None
+
+
+def _is_declared(value):
+    """Rates, constraints and estimators: their repr is the call that makes them."""
+    return type(value).__module__.startswith(("skbandit.", "sklearn."))
+
+
+def _is_plain(value):
+    """Whether each xdist worker has the same repr of a value."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, (str, int, float, type(None))):
+        return True
+    return _is_declared(value) and " at 0x" not in repr(value)
 
 
 def pytest_collection_modifyitems(config, items):
