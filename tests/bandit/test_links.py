@@ -2,7 +2,6 @@
 
 import itertools
 
-import mpmath as mp
 import numpy as np
 import pytest
 
@@ -16,6 +15,8 @@ from skbandit.bandit.links import (
     probit,
     upper_index,
 )
+
+mp = pytest.importorskip("mpmath", reason="mpmath is not installed")
 
 MEANS_OF_THETA = [0.0, 1e-3, -0.7, 4.0, -4.0, 30.0, -37.0, 200.0, -1e3, 1e3]
 VARIANCES = [1e-12, 1e-4, 0.3, 1.0, 30.0, 1e3, 1e6]
