@@ -63,13 +63,18 @@ def choose_rows(
     X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
+    rng_key, tie_order = beliefs.rng_key, beliefs.tie_order
     of_event, start, arms = sets.of_event, sets.start, sets.arms
     x = context(X, rule)
     chosen = np.empty(len(X), dtype=np.int64)
     for row in range(len(X)):
         x[: X.shape[1]] = X[row]
-        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row] = _choice(x, pool, t, alpha, beliefs, rule)
+        pool = of_event[row]
+        chosen[row] = _choice(
+            x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, rng_key,
+            tie_order, rule,
+        )  # fmt: skip
         t += t >= 0
     return chosen
 
@@ -175,12 +180,14 @@ def replay_rows(
                 x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, rng_key,
                 tie_order, rule,
             )  # fmt: skip
+        elif compares_proposal(rule):
+            matches = k == _choice(
+                x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
+                cov_factor, rng_key, tie_order, rule,
+            )  # fmt: skip
         else:
             available = arms[start[pool] : start[pool + 1]]
-            if compares_proposal(rule):
-                matches = k == _choice(x, available, t, alpha, beliefs, rule)
-            else:
-                matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
+            matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -198,25 +205,33 @@ def replay_rows(
     return accepted[:n_accepted], len(rows)
 
 
-@compiled_exactly
+@inlined_exactly
 def _choice(
-    x: np.ndarray, pool: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+    x: np.ndarray,
+    start: int,
+    stop: int,
+    arms: np.ndarray,
+    t: int,
+    alpha: float,
+    n_events: int,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    rng_key: np.ndarray,
+    tie_order: np.ndarray,
+    rule: Rule,
 ) -> int:
-    """Arm of the pool chosen in context x."""
-    mean, cov_factor = beliefs.mean, beliefs.cov_factor
-    rng_key, tie_order = beliefs.rng_key, beliefs.tie_order
+    """Arm chosen in context x among ``arms[start:stop]``, after `n_events` learned events."""
     proposed = -1
     if proposes(t, rule):
-        proposed = _drawn(pool, t, rng_key, tie_order, rule)
+        proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
         if not compares_proposal(rule):
             return proposed
     best = -1
-    best_score = proposed_score = -np.inf
-    for k in pool:
+    best_score = -np.inf
+    for j in range(start, stop):
+        k = arms[j]
         m, v = moments(x, mean, cov_factor, k)
         its = score(m, v, alpha, t, rng_key[k], rule)
-        if k == proposed:
-            proposed_score = its
         if (
             best < 0
             or its > best_score
@@ -227,9 +242,10 @@ def _choice(
         ):
             best, best_score = k, its
     if proposed >= 0 and proposed != best:
-        n_events = beliefs.counters[N_EVENTS]
-        if accepts_proposal(best_score, proposed_score, len(pool), n_events, alpha, t, rule):
-            return proposed
+        m, v = moments(x, mean, cov_factor, proposed)
+        its = score(m, v, alpha, t, rng_key[proposed], rule)
+        if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
+            best = proposed
     return best
 
 
