@@ -152,10 +152,9 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
     if atom.where is None:
         return f"{atom!r}: every row has weight 0."
     message = f"{atom!r}: where={atom.where!r} selects no rows"
-    if isinstance(atom.where, dict):
-        rows, _ = next(data.parts(atom.on))
-        for column in atom.where:
-            message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
+    rows, _ = next(data.parts(atom.on))
+    for column in rows.columns.named_in(atom.where):
+        message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
     return message + "."
 
 
