@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skbandit.rates._binding._query import Query, QueryError
-from skbandit.rates._kinds import Where
+from skbandit.rates._kinds import Member, Where
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,24 @@ class Columns:
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
         return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
 
-    def member(self, name: str, value: Any, context: str) -> np.ndarray:
-        """Boolean mask of the rows with a given value in a column."""
-        return self._once((name, type(value), value), lambda: self.get(name, context) == value)
+    def several(self, names: Sequence[str], context: str) -> pd.DataFrame:
+        """Return some columns, with the errors of `get`."""
+        return pd.DataFrame({name: self.get(name, context) for name in names})
+
+    def member(self, group: Member, context: str) -> np.ndarray:
+        """Boolean mask of the rows of a group."""
+        masks = [
+            self._once((name, type(value), value), partial(self._equal, name, value, context))
+            for name, value in zip(group.columns, group.values, strict=True)
+        ]
+        return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
     def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
         """Boolean mask of the rows with any of the given values in a column."""
         return self._once((name, repr(values)), lambda: self.get(name, context).isin(values))
+
+    def _equal(self, name: str, value: Any, context: str) -> pd.Series:
+        return self.get(name, context) == value
 
     def _once(self, key: Any, found: Callable[[], pd.Series]) -> np.ndarray:
         """Cached mask: group constraints request the same one repeatedly."""
@@ -100,7 +111,7 @@ class Columns:
                 f"{context}: the query {text!r} names the unknown column {unknown[0]!r}; "
                 f"{self._known()}."
             )
-        named = pd.DataFrame({name: self.get(name, context) for name in query.columns})
+        named = self.several(query.columns, context)
         try:
             # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
             return query.evaluate(named.convert_dtypes())
