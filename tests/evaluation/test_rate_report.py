@@ -186,7 +186,7 @@ def test_groups_without_rows_are_reported_as_such():
     last = found.iloc[-1]
     assert (last["race"], last["n_rows"]) == ("c", 0)
     assert np.isnan(last["value"]) and pd.isna(last["satisfied"])
-    with pytest.raises(ValueError, match="selects no rows; 'sex' holds '[FM]', '[FM]'"):
+    with pytest.raises(ValueError, match=r"selects no rows; 'sex' holds '[FM]', '[FM]'"):
         report(recall("sex == 'Femal'"))
 
 
