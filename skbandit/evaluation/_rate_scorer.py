@@ -30,33 +30,33 @@ from skbandit.rates._binding import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# A constraint is missed by at most this much, as a score must stay finite.
-_FURTHEST = 1e15
+MAX_VIOLATION = 1e15
+"""Violation of an undefined constraint, in units of its rate, at most: scores must be finite."""
 
 
 class RateScorer(BaseEstimator):
-    """Score any classifier by a rate, among those that meet the constraints.
+    """Score any classifier by a rate, subject to constraints on rates.
 
     A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like. Higher
-    is better: where every constraint holds on the rows given, the score is the objective's
-    value, negated if the objective is to be minimised. Where one does not, the score is
-    lower than any such value, and the lower the more is missed::
+    is better: if every constraint holds on the given rows, the score is the value of the
+    objective, negated if the objective is minimised. Otherwise the score is lower than any
+    such value and decreases with the violation::
 
-        worst - missed * max(1, |worst|)
+        worst - violation * max(1, |worst|)
 
-    with worst the lowest score that the objective could give on any data (-1 for the error
-    rate, 0 for recall) and missed the sum of the amounts by which bounds are missed.
+    where worst is the lowest score the objective can have on any data (-1 for the error
+    rate, 0 for recall) and violation is the total amount by which bounds are violated.
 
     Parameters
     ----------
     objective : Rate or AbsoluteRate, default=None
-        What is scored; None is ``error_rate()``. Its direction is
+        Rate to score; None stands for ``error_rate()``. Its direction is
         `Rate.greater_is_better`. `ratio` is maximised; `difference` and ``abs(...)`` are
-        minimised. Group forms count by their worst group or pair.
+        minimised. Group forms are scored by their worst group or pair.
     constraints : Constraint or iterable of Constraint, default=()
-        What must hold, to within 1e-9.
+        Constraints, which must hold to within 1e-9.
     pos_label : label, default=None
-        The positive class; may be left out for labels {0, 1}, {-1, 1} and bool.
+        The positive class; optional for labels {0, 1}, {-1, 1} and bool.
 
     See Also
     --------
@@ -64,23 +64,23 @@ class RateScorer(BaseEstimator):
 
     Notes
     -----
-    Predictions are those of ``estimator.predict``. The columns that rates name are looked
-    up in `attributes`, then in the X that the scorer is given, if that is a DataFrame: the X
-    before the steps of a Pipeline, so that a step may drop a column which a rate names.
+    Predictions are those of ``estimator.predict``. Columns that rates refer to are looked up
+    in `attributes`, then in the X passed to the scorer, if it is a DataFrame. For a Pipeline
+    that is the X before its steps, so a step may drop a column that a rate refers to.
 
     `attributes` and `sample_weight` are requested: with
-    ``sklearn.set_config(enable_metadata_routing=True)`` they reach the scorer when they are
-    passed to ``GridSearchCV.fit`` or as ``params`` of `cross_validate`.
+    ``sklearn.set_config(enable_metadata_routing=True)`` they reach the scorer when passed to
+    ``GridSearchCV.fit`` or as ``params`` of `cross_validate`.
 
-    A scorer sees one dataset, so ``on=`` is read as the rows given. Groups are those found
-    on these rows; one that has no row in a denominator (say, no positives in this fold) is
-    left out with a warning. Rows named by `where` must be there, or a ValueError is raised.
-    Where no *answer* falls in a denominator, as in the precision of a classifier that never
-    answers positive, a constraint counts as missed by the largest amount possible and an
-    objective as the worst possible, with a warning.
+    A scorer sees one dataset, so ``on=`` is ignored. Groups are those found on the given
+    rows; a group without rows in a denominator (say, no positives in this fold) is skipped
+    with a warning. If `where` selects no rows, a ValueError is raised. If no *prediction*
+    falls in a denominator, as in the precision of a classifier that never predicts
+    positive, a constraint is violated by the largest amount possible, and an objective has
+    its worst value, with a warning.
 
-    A search averages scores over folds: a candidate that misses a bound on some folds
-    pays for these, and can still come before one that meets it everywhere by little.
+    A search averages scores over folds: a candidate is penalised for each fold on which it
+    violates a bound, but may still rank above one that barely meets it on all folds.
 
     Examples
     --------
@@ -132,11 +132,11 @@ class RateScorer(BaseEstimator):
         estimator : object with predict
             A fitted classifier, or a Pipeline that ends in one.
         X : array-like of shape (n_samples, n_features)
-            What it predicts from; columns of a DataFrame can be named by rates.
+            Passed to ``predict``; rates can refer to columns of a DataFrame.
         y : array-like of shape (n_samples,)
             True labels.
         attributes : DataFrame or dict of arrays, default=None
-            More columns that rates can name.
+            Further columns that rates can refer to.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -145,29 +145,31 @@ class RateScorer(BaseEstimator):
         float
             Higher is better.
         """
-        objective = _as_goal(read_objective(self.objective))
+        objective = _compared_with_zero(read_objective(self.objective))
         worst = min(_smallest_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
             raise ValueError(
                 f"{objective.label} can become arbitrarily bad, so no score is worse than all "
-                "of its values: take an objective that is bounded, such as a difference of "
-                "rates in place of their ratio."
+                "of its values: use a bounded objective, such as a difference of rates instead "
+                "of their ratio."
             )
         constraints = flatten_constraints(self.constraints)
         data, positive = read_predictions(
-            y, _answers(estimator, X), attributes, sample_weight, self.pos_label, X
+            y, _predictions(estimator, X), attributes, sample_weight, self.pos_label, X
         )
         values, undefined = _measure([objective], data, positive)
         if not len(values):
-            raise ValueError(f"{objective.label} cannot be measured: no group has rows for it.")
+            raise ValueError(
+                f"{objective.label} cannot be measured: its denominator has no rows in any group."
+            )
         slack, _ = _measure(constraints, data, positive)
-        missed = float(-slack[slack < -MET].sum())
-        if missed > 0:
-            return worst - missed * max(1.0, abs(worst))
+        violation = float(-slack[slack < -MET].sum())
+        if violation > 0:
+            return worst - violation * max(1.0, abs(worst))
         if undefined:
             warnings.warn(
-                f"{objective.label} is undefined, as no answer falls in its denominator: it "
-                "counts as the worst possible.",
+                f"{objective.label} is undefined, as no prediction falls in its denominator: it "
+                "is scored by its worst value.",
                 UndefinedMetricWarning,
                 stacklevel=2,
             )
@@ -185,22 +187,22 @@ class RateScorer(BaseEstimator):
         return self.score(estimator, X, y, attributes=attributes, sample_weight=sample_weight)
 
     def _accept_sample_weight(self) -> bool:
-        # scikit-learn asks this of every scorer in a dict when routing is off
+        # scikit-learn calls this on every scorer of a dict if routing is disabled.
         return True
 
 
-def _as_goal(objective: Rate | AbsoluteRate) -> Constraint:
-    """The objective compared with 0, so that its slack is its value, higher is better."""
+def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
+    """Bound the objective by 0 on its worse side: its slack per group is then its score."""
     zero = as_rate(0.0, "")
     if isinstance(objective, AbsoluteRate):
-        goal = Constraint(objective.rate, "<=", zero, absolute=True)
+        bounded = Constraint(objective.rate, "<=", zero, absolute=True)
     else:
-        goal = Constraint(objective, ">=" if objective.greater_is_better else "<=", zero)
-    return goal.named(repr(objective))
+        bounded = Constraint(objective, ">=" if objective.greater_is_better else "<=", zero)
+    return bounded.named(repr(objective))
 
 
 def _smallest_slack(side: Constraint) -> float:
-    """The slack of a one-sided constraint where it is missed by most."""
+    """Smallest possible slack of a one-sided constraint, on any data."""
     if side.sense == ">=":
         return smallest_value(side.rate) - side.bound
     return side.bound + smallest_value(-side.rate)
@@ -209,7 +211,7 @@ def _smallest_slack(side: Constraint) -> float:
 def _measure(
     constraints: list[Constraint], data: Data, positive: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """Slack of what can be measured on these rows, and whether some of it is undefined."""
+    """Slack of the constraints that can be measured, and whether any is undefined."""
     here = [
         replace(one, lhs=on_given_rows(one.lhs), rhs=on_given_rows(one.rhs)) for one in constraints
     ]
@@ -218,17 +220,17 @@ def _measure(
     slack = bound.slack(bound.values(positive))
     undefined = np.isnan(slack) & (bound.n_rows > 0)
     for k in np.flatnonzero(undefined):
-        slack[k] = max(_smallest_slack(sides[k]), -_FURTHEST)
+        slack[k] = max(_smallest_slack(sides[k]), -MAX_VIOLATION)
     return slack[bound.n_rows > 0], bool(undefined.any())
 
 
-def _answers(estimator: Any, X: Any) -> np.ndarray:
-    """The predicted labels."""
-    answers = np.asarray(estimator.predict(X))
-    fractions = answers[answers % 1 > 0] if answers.dtype.kind == "f" else answers[:0]
+def _predictions(estimator: Any, X: Any) -> np.ndarray:
+    """Predicted labels."""
+    labels = np.asarray(estimator.predict(X))
+    fractions = labels[labels % 1 > 0] if labels.dtype.kind == "f" else labels[:0]
     if fractions.size:
         raise ValueError(
-            f"Rates are for classifiers: {type(estimator).__name__}.predict answers with "
-            f"numbers such as {fractions[0]:g}, not with labels."
+            f"Rates require a classifier: {type(estimator).__name__}.predict returns numbers "
+            f"such as {fractions[0]:g} instead of labels."
         )
-    return answers
+    return labels

@@ -1,15 +1,15 @@
-"""Declare what a classifier must do, as rates on datasets.
+"""Declare objectives and constraints as rates on datasets.
 
-A rate is a share of rows (positive answers, errors, ...); comparing one gives a constraint.
-Expressions are immutable, know neither data nor solvers, survive ``clone`` and pickling,
-and print as the Python text that makes them. Every rate is also a metric: see
+A rate is a share of rows (positive predictions, errors, ...); comparing it with a bound gives
+a constraint. Expressions are immutable, independent of data and solvers, survive ``clone``
+and pickling, and print as the Python code that creates them. Every rate is also a metric: see
 `Rate.value`.
 
-Rows are named by `where`: None for all; the name of a boolean column of `attributes` (or
-of X, if it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, which
-leaves out rows whose answer is missing, as where age is (but to pandas a missing text differs
-from every text: ``sex != 'Female'`` holds there); ``{column: value}`` or ``{column:
-[values]}``; or a function from the frame of attributes to a boolean mask. `on` chooses the
+`where` selects rows: None for all; the name of a boolean column of `attributes` (or of X, if
+it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, which excludes
+rows where its result is missing, for example because age is (but in pandas a missing string
+differs from every string, so ``sex != 'Female'`` is true); ``{column: value}`` or ``{column:
+[values]}``; or a function from the DataFrame of attributes to a boolean mask. `on` selects the
 dataset: the rows of X (``"train"``), of X_extra (``"extra"``) or of both (``"all"``). `weight`
 names a column of row weights, such as an amount of money.
 

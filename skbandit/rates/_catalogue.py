@@ -1,4 +1,4 @@
-"""The rates that can be declared: Table 2 of Goh et al. (2016), and the usual ratios."""
+"""Catalogue of rates: Table 2 of Goh et al. (2016) and the usual ratios."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from skbandit.rates._kinds import KINDS, Atom, On, Where
 
 
 def positive_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the rows that are answered positive (coverage, selection rate).
+    """Share of rows predicted positive (coverage, selection rate).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -36,12 +36,12 @@ def positive_rate(where: Where = None, *, on: On = "train", weight: str | None =
 
 
 def negative_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the rows that are answered negative.
+    """Share of rows predicted negative.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -65,12 +65,12 @@ def negative_rate(where: Where = None, *, on: On = "train", weight: str | None =
 
 
 def recall(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the positives that are answered positive (true positive rate).
+    """Share of positives predicted positive (true positive rate).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -90,12 +90,12 @@ def recall(where: Where = None, *, on: On = "train", weight: str | None = None) 
 
 
 def true_negative_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the negatives that are answered negative (specificity).
+    """Share of negatives predicted negative (specificity).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -117,12 +117,12 @@ def true_negative_rate(where: Where = None, *, on: On = "train", weight: str | N
 def false_positive_rate(
     where: Where = None, *, on: On = "train", weight: str | None = None
 ) -> Rate:
-    """Share of the negatives that are answered positive (false alarms).
+    """Share of negatives predicted positive (false alarms).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -144,12 +144,12 @@ def false_positive_rate(
 def false_negative_rate(
     where: Where = None, *, on: On = "train", weight: str | None = None
 ) -> Rate:
-    """Share of the positives that are answered negative (misses).
+    """Share of positives predicted negative (misses).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -169,12 +169,12 @@ def false_negative_rate(
 
 
 def error_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the labelled rows that are answered wrongly.
+    """Share of labelled rows predicted incorrectly.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -194,12 +194,12 @@ def error_rate(where: Where = None, *, on: On = "train", weight: str | None = No
 
 
 def accuracy(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the labelled rows that are answered correctly.
+    """Share of labelled rows predicted correctly.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -219,12 +219,12 @@ def accuracy(where: Where = None, *, on: On = "train", weight: str | None = None
 
 
 def precision(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of the positive answers that are right (positive predictive value).
+    """Share of positive predictions that are correct (positive predictive value).
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -236,8 +236,8 @@ def precision(where: Where = None, *, on: On = "train", weight: str | None = Non
 
     Notes
     -----
-    Linear-fractional: with a constant bound it is a linear constraint on rates, and it is
-    undefined where its denominator is empty, which never counts as meeting a bound.
+    Linear-fractional: with a constant bound it gives a linear constraint. It is undefined if
+    its denominator is empty, and an undefined rate never satisfies a bound.
 
     Examples
     --------
@@ -251,12 +251,12 @@ def precision(where: Where = None, *, on: On = "train", weight: str | None = Non
 def negative_predictive_value(
     where: Where = None, *, on: On = "train", weight: str | None = None
 ) -> Rate:
-    """Share of the negative answers that are right.
+    """Share of negative predictions that are correct.
 
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -268,8 +268,8 @@ def negative_predictive_value(
 
     Notes
     -----
-    Linear-fractional: with a constant bound it is a linear constraint on rates, and it is
-    undefined where its denominator is empty, which never counts as meeting a bound.
+    Linear-fractional: with a constant bound it gives a linear constraint. It is undefined if
+    its denominator is empty, and an undefined rate never satisfies a bound.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def f1(where: Where = None, *, on: On = "train", weight: str | None = None) -> R
     Parameters
     ----------
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None
@@ -298,8 +298,8 @@ def f1(where: Where = None, *, on: On = "train", weight: str | None = None) -> R
 
     Notes
     -----
-    Linear-fractional: with a constant bound it is a linear constraint on rates, and it is
-    undefined where its denominator is empty, which never counts as meeting a bound.
+    Linear-fractional: with a constant bound it gives a linear constraint. It is undefined if
+    its denominator is empty, and an undefined rate never satisfies a bound.
 
     Examples
     --------
@@ -313,15 +313,15 @@ def f1(where: Where = None, *, on: On = "train", weight: str | None = None) -> R
 def churn(
     reference: str, where: Where = None, *, on: On = "train", weight: str | None = None
 ) -> Rate:
-    """Share of the rows answered otherwise than by a reference model.
+    """Share of rows predicted differently from a reference model.
 
     Parameters
     ----------
     reference : str
-        Attribute column that holds the reference model's predictions, as labels or as
-        {0, 1}, {-1, 1} or bool; rows where it is missing are left out.
+        Attribute column with the predictions of the reference model, as labels or as
+        {0, 1}, {-1, 1} or bool; rows where it is missing are ignored.
     where : None, str, dict or callable, default=None
-        The rows it is measured on: see `skbandit.rates`.
+        Selection of rows: see `skbandit.rates`.
     on : {"train", "extra", "all"}, default="train"
         Rows of X, of X_extra, or both.
     weight : str, default=None

@@ -1,4 +1,4 @@
-"""The algebra of rates: one immutable expression class, and the constraints made of it."""
+"""The algebra of rates: immutable expressions, their absolute values and constraints."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ if TYPE_CHECKING:
 Summary = Literal["min", "max"]
 Sense = Literal["<=", ">="]
 
-_SUM, _PRODUCT, _CALL = 1, 2, 3  # how tightly the last operation of a text binds
+_SUM, _PRODUCT, _CALL = 1, 2, 3
+"""Precedence of the last operation in the text of an expression."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rate:
-    """A linear or linear-fractional expression in rates; it knows no data.
+    """A linear or linear-fractional expression in rates, independent of any data.
 
     Built by the functions of `skbandit.rates` and by ``+ - * /``, never directly. Compare
     it with ``<=`` or ``>=`` to get a `Constraint`, or measure it with `value`. Its repr is
-    the Python text that made it.
+    the Python expression that creates it.
 
     Parameters
     ----------
     terms : tuple of (float, Atom)
         Coefficients and the rates they multiply.
     constant : float
-        What is added to the terms.
+        Added to the terms.
     denominator : Rate or None
-        The divisor of a ratio of two rates.
+        Divisor, if the expression is a ratio of two rates.
     summary : {"min", "max"} or None
-        For group forms over ordered pairs: which pair's value is the expression's.
+        How group forms over ordered pairs combine the values of the pairs.
     text : str
-        The Python text that makes the expression.
+        Python expression that creates the rate.
     binds : int
-        How tightly the last operation of the text binds.
+        Precedence of the last operation in `text`.
 
     Examples
     --------
@@ -61,18 +62,18 @@ class Rate:
     text: str
     binds: int
 
-    # numpy must leave ``array <= rate`` to this class, which refuses it with a reason.
+    # Makes numpy defer ``array <= rate`` to this class, which explains the error.
     __array_ufunc__ = None
 
     def __repr__(self) -> str:
         return self.text
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} has no truth value before it is measured: see Rate.value.")
+        raise TypeError(f"{self} has no truth value until it is measured: see Rate.value.")
 
     @property
     def is_number(self) -> bool:
-        """Whether no rate is in it (1 / rate has no terms, yet is no number)."""
+        """Whether the expression is a constant (1 / rate has no terms, but is not constant)."""
         return not self.terms and self.denominator is None
 
     @property
@@ -82,13 +83,13 @@ class Rate:
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """Every rate in it, those of the denominator last."""
-        below = () if self.denominator is None else self.denominator.atoms
-        return tuple(atom for _, atom in self.terms) + below
+        """All atoms of the expression, those of the denominator last."""
+        denominator = () if self.denominator is None else self.denominator.atoms
+        return tuple(atom for _, atom in self.terms) + denominator
 
     @property
     def grouped_by(self) -> tuple[str, int] | None:
-        """The column of a group form and how many groups it takes at once, or None."""
+        """Column of a group form and number of groups per value (1 or 2), or None."""
         slots = [atom.group for atom in self.atoms if isinstance(atom.group, Slot)]
         if not slots:
             return None
@@ -96,12 +97,12 @@ class Rate:
 
     @property
     def greater_is_better(self) -> bool:
-        """The expression's direction as a goal: True if it is to be maximised.
+        """Direction of the expression as an objective: True if it is maximised.
 
-        Recall, accuracy, precision and the like are better high, error rate, churn and the
-        like better low; positive and negative rates follow the others, and alone are
-        minimised (Problem 1 of Goh et al.). Over pairs of groups the worst pair is to
-        improve. Terms that disagree are a ValueError.
+        Recall, accuracy, precision and the like are maximised; error rate, churn and the
+        like are minimised. Positive and negative rates follow the other terms and are
+        minimised on their own (Problem 1 of Goh et al.). Over pairs of groups, the worst
+        pair is improved. Terms with opposite directions raise a ValueError.
         """
         if self.summary is not None:
             return self.summary == "min"
@@ -114,25 +115,27 @@ class Rate:
         }
         if len(wishes) == 2:
             raise ValueError(
-                f"{self} adds something to maximise to something to minimise, so it has no "
-                "direction as a goal: change a sign, as in error_rate() - recall()."
+                f"{self} adds a rate to maximise to a rate to minimise, so it has no direction as "
+                "an objective: change a sign, as in error_rate() - recall()."
             )
         return True in wishes
 
     def map_atoms(self, change: Callable[[Atom], Atom]) -> Rate:
-        """Return the same expression of changed atoms.
+        """Return the expression with every atom replaced.
 
         Parameters
         ----------
         change : callable
-            From an atom to the one that takes its place.
+            Maps an atom to its replacement.
 
         Returns
         -------
         Rate
         """
-        below = None if self.denominator is None else self.denominator.map_atoms(change)
-        return replace(self, terms=tuple((c, change(a)) for c, a in self.terms), denominator=below)
+        denominator = None if self.denominator is None else self.denominator.map_atoms(change)
+        return replace(
+            self, terms=tuple((c, change(a)) for c, a in self.terms), denominator=denominator
+        )
 
     def value(
         self,
@@ -147,22 +150,22 @@ class Rate:
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            True labels; None or missing entries are unlabelled rows, which rates that need
-            labels leave out.
+            True labels. Rows whose label is None or missing are unlabelled; rates that need
+            labels ignore them.
         y_pred : array-like of shape (n_samples,)
             Predicted labels (not scores).
         attributes : DataFrame or dict of arrays, default=None
-            Columns named by `where`, `by`, `weight` and `churn`.
+            Columns that `where`, `by`, `weight` and `churn` refer to.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         pos_label : label, default=None
-            The positive class; may be left out for labels {0, 1}, {-1, 1} and bool.
+            The positive class; optional for labels {0, 1}, {-1, 1} and bool.
 
         Returns
         -------
         float
-            The value on these rows, whatever `on` says. Group forms give their worst
-            group or pair. nan, with a warning, where a denominator is empty.
+            The value on these rows, regardless of `on`; for group forms, that of the worst
+            group or pair. nan, with a warning, if a denominator is empty.
 
         Examples
         --------
@@ -180,7 +183,7 @@ class Rate:
 
     def __radd__(self, other: Any) -> Rate:
         left = as_rate(other, f"{shown(other)} + {self}")
-        if left.constant == 0:  # where sum() starts: the text should read as the user thinks
+        if left.constant == 0:  # sum() starts from 0, which the text should not show
             return self
         return _sum(left, self, f"{left} + {_inside(self, _PRODUCT)}")
 
@@ -204,7 +207,7 @@ class Rate:
     def _times(self, other: Any, text: str) -> Rate:
         if isinstance(other, Rate):
             raise TypeError(
-                f"{text} multiplies two rates, which is not linear: fix one of them as a number."
+                f"{text} multiplies two rates, which is not linear: replace one by a number."
             )
         return _scale(self, as_rate(other, text).constant, text)
 
@@ -223,30 +226,30 @@ class Rate:
 
     def __abs__(self) -> AbsoluteRate:
         if self.summary is not None:
-            raise ValueError(f"abs({self}): every ordered pair of groups is in {self} already.")
+            raise ValueError(f"abs({self}): {self} already covers every ordered pair of groups.")
         return AbsoluteRate(self)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Constraint:
         return compare(self, "<=", as_rate(other, f"{self} <= {shown(other)}"))
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> Constraint:
         return compare(self, ">=", as_rate(other, f"{self} >= {shown(other)}"))
 
     def __lt__(self, other: Any) -> NoReturn:
-        raise TypeError(f"{self} < {shown(other)}: bounds are closed, write <=.")
+        raise TypeError(f"{self} < {shown(other)}: strict bounds are not supported, write <=.")
 
     def __gt__(self, other: Any) -> NoReturn:
-        raise TypeError(f"{self} > {shown(other)}: bounds are closed, write >=.")
+        raise TypeError(f"{self} > {shown(other)}: strict bounds are not supported, write >=.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbsoluteRate:
-    """The absolute value of a rate expression; it can be bounded from above, or measured.
+    """The absolute value of a rate: can be bounded or measured, but takes no arithmetic.
 
     Parameters
     ----------
     rate : Rate
-        What stands in ``abs(...)``.
+        Argument of ``abs(...)``.
 
     Examples
     --------
@@ -263,22 +266,22 @@ class AbsoluteRate:
         return f"abs({self.rate})"
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} has no truth value before it is measured.")
+        raise TypeError(f"{self} has no truth value until it is measured.")
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Constraint:
         return compare(self.rate, "<=", as_rate(other, f"{self} <= {shown(other)}"), absolute=True)
 
     def __ge__(self, other: Any) -> NoReturn:
         raise TypeError(
-            f"{self} >= {shown(other)} asks for one of two alternatives, which no set of rate "
-            "constraints states: choose a side and bound it."
+            f"{self} >= {shown(other)} is a choice between two constraints, which cannot be "
+            "declared: bound the rate on one side instead."
         )
 
     __lt__ = Rate.__lt__
     __gt__ = Rate.__gt__
 
     def _no_algebra(self, other: Any = None) -> NoReturn:
-        raise TypeError(f"{self} can only be compared: abs(rate) <= bound.")
+        raise TypeError(f"{self} takes no arithmetic: use it as abs(rate) <= bound.")
 
     __add__ = __radd__ = __sub__ = __rsub__ = _no_algebra
     __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _no_algebra
@@ -291,7 +294,7 @@ class AbsoluteRate:
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
     ) -> float:
-        """Measure it on the predictions of any classifier, as `Rate.value` does.
+        """Measure the absolute value on the predictions of any classifier.
 
         Parameters
         ----------
@@ -300,7 +303,7 @@ class AbsoluteRate:
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
         attributes : DataFrame or dict of arrays, default=None
-            Columns named by the expression.
+            Columns that the expression refers to.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         pos_label : label, default=None
@@ -309,25 +312,25 @@ class AbsoluteRate:
         Returns
         -------
         float
-            The absolute value; for `each`, that of the group furthest from zero.
+            For `each`, the value of the group furthest from zero.
         """
         return _measured(self, y_true, y_pred, attributes, sample_weight, pos_label)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
-    """A declared goal, made by comparing a rate: ``recall() >= 0.9``.
+    """A constraint on rates, created by a comparison: ``recall() >= 0.9``.
 
     Parameters
     ----------
     lhs, rhs : Rate
         The two sides as written.
     sense : {"<=", ">="}
-        How they compare.
+        Direction of the comparison.
     absolute : bool
-        Whether the left side stands in ``abs(...)``.
+        Whether the left side is ``abs(lhs)``.
     name : str or None
-        Set by `named`.
+        Label set by `named`.
 
     Examples
     --------
@@ -350,8 +353,8 @@ class Constraint:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            f"{self.text} is a goal, not a truth value. A chained comparison such as "
-            "low <= rate <= high must be written as two: [rate >= low, rate <= high]."
+            f"{self.text} is a constraint and has no truth value. Write a chained comparison "
+            "such as low <= rate <= high as two constraints: [rate >= low, rate <= high]."
         )
 
     @property
@@ -362,12 +365,12 @@ class Constraint:
 
     @property
     def label(self) -> str:
-        """The name if there is one, else the text."""
+        """The name, if set, or else the text."""
         return self.text if self.name is None else self.name
 
     @property
     def rate(self) -> Rate:
-        """What is bounded: every term on the left, every constant in `bound`."""
+        """The bounded expression: all terms, without the constants, which are in `bound`."""
         if self.lhs.denominator is not None:
             return self.lhs
         moved = self.lhs - self.rhs if self.rhs.terms else self.lhs
@@ -375,18 +378,18 @@ class Constraint:
 
     @property
     def bound(self) -> float:
-        """The number that `rate` is compared with."""
+        """The number that bounds `rate`."""
         if self.lhs.denominator is not None:
             return self.rhs.constant
         return self.rhs.constant - self.lhs.constant
 
     def named(self, name: str) -> Constraint:
-        """Return the same constraint under a name for reports and messages.
+        """Return the same constraint with a label for reports and messages.
 
         Parameters
         ----------
         name : str
-            What to call it.
+            The label.
 
         Returns
         -------
@@ -395,7 +398,7 @@ class Constraint:
         return replace(self, name=str(name))
 
     def one_sided(self) -> tuple[Constraint, ...]:
-        """Return it as constraints without ``abs``: itself, or an upper and a lower one."""
+        """Split ``abs(...) <= bound`` into an upper and a lower constraint."""
         if not self.absolute:
             return (self,)
         upper = replace(self, absolute=False)
@@ -406,31 +409,31 @@ class Constraint:
 
 
 def _measured(expression: Rate | AbsoluteRate, *predictions: Any) -> float:
-    # Imported late: what measures expressions is itself written in terms of them.
+    # The metric works on expressions, so importing it at module level would be circular.
     from skbandit.rates._binding import measure
 
     return measure(expression, *predictions)
 
 
 def atom_rate(atom: Atom) -> Rate:
-    """The expression that is one atom."""
+    """Wrap one atom as an expression."""
     return Rate(((1.0, atom),), 0.0, None, None, repr(atom), _CALL)
 
 
 def call_rate(rate: Rate, text: str, summary: Summary | None = None) -> Rate:
-    """The same expression, printed as the function call that made it."""
+    """Return the expression with the text of the function call that created it."""
     return replace(rate, text=text, binds=_CALL, summary=summary)
 
 
 def as_rate(other: Any, text: str) -> Rate:
-    """An operand: a rate as it is, a finite real number as a constant; `text` for errors."""
+    """Convert an operand, a rate or a finite real number; errors quote `text`."""
     if isinstance(other, Rate):
         return other
-    # bool is a Real to Python, and never what is meant here
+    # bool is a numbers.Real
     if isinstance(other, bool) or not isinstance(other, numbers.Real):
         raise TypeError(
-            f"{text}: rates combine with real numbers and with other rates, not with "
-            f"{type(other).__name__}; for several bounds write a list of constraints."
+            f"{text}: a rate combines with real numbers and other rates, not with "
+            f"{type(other).__name__}; for several bounds, write a list of constraints."
         )
     if not math.isfinite(other):
         raise ValueError(f"{text}: the number must be finite.")
@@ -440,7 +443,7 @@ def as_rate(other: Any, text: str) -> Rate:
 
 
 def shown(value: Any) -> str:
-    """A number as Python text (numpy's scalars and fractions print with their type)."""
+    """Format a number as a Python literal (the repr of a numpy scalar includes its type)."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         value = float(value)
     return repr(value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value)
@@ -468,15 +471,15 @@ def _sum(left: Rate, right: Rate, text: str) -> Rate:
     if left.fractional or right.fractional:
         if not (left.is_number or right.is_number):
             raise ValueError(
-                f"{text} is not linear-fractional: a ratio (precision, F1, a / b) combines "
-                "with numbers only."
+                f"{text} is not linear-fractional: a ratio (precision, F1, a / b) can only be "
+                "combined with numbers."
             )
         ratio, number = (left, right) if right.is_number else (right, left)
-        below = ratio.denominator
-        if below is not None:  # N/D + c = (N + cD)/D
-            above = replace(ratio, denominator=None, summary=None)
-            shifted = _sum(above, _scale(below, number.constant, ""), "")
-            return replace(shifted, denominator=below, summary=ratio.summary, text=text)
+        denominator = ratio.denominator
+        if denominator is not None:  # N/D + c = (N + cD)/D
+            numerator = replace(ratio, denominator=None, summary=None)
+            shifted = _sum(numerator, _scale(denominator, number.constant, ""), "")
+            return replace(shifted, denominator=denominator, summary=ratio.summary, text=text)
     _check_one_group_column(left, right, text)
     return Rate(
         left.terms + right.terms,
@@ -488,68 +491,71 @@ def _sum(left: Rate, right: Rate, text: str) -> Rate:
     )
 
 
-def _quotient(above: Rate, below: Rate, text: str) -> Rate:
-    if above.fractional or below.fractional:
-        raise ValueError(f"{text} is a ratio of a ratio: multiply out until one division is left.")
-    if below.constant < 0 or any(c < 0 for c, _ in below.terms):
+def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
+    if numerator.fractional or denominator.fractional:
+        raise ValueError(f"{text} divides a ratio: multiply out until a single division is left.")
+    if denominator.constant < 0 or any(c < 0 for c, _ in denominator.terms):
         raise ValueError(
-            f"{text}: the divisor may become negative, so a bound on the ratio is not one on "
-            "rates; divide by a sum of rates with positive coefficients."
+            f"{text}: the divisor may become negative, so a bound on the ratio is not a linear "
+            "constraint; divide by a sum of rates with positive coefficients."
         )
-    if above.summary or below.summary:
-        raise ValueError(f"{text}: a form over pairs of groups combines with numbers only.")
-    _check_one_group_column(above, below, text)
-    return replace(above, denominator=below, text=text, binds=_PRODUCT)
+    if numerator.summary or denominator.summary:
+        raise ValueError(f"{text}: a form over pairs of groups can only be combined with numbers.")
+    _check_one_group_column(numerator, denominator, text)
+    return replace(numerator, denominator=denominator, text=text, binds=_PRODUCT)
 
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
     groups = [g for g in (left.grouped_by, right.grouped_by) if g is not None]
     one_column = len({column for column, _ in groups}) == 1
     if len(groups) == 2 and not (one_column and left.summary is None is right.summary):
-        raise ValueError(f"{text} mixes two group forms: state them as separate constraints.")
+        raise ValueError(f"{text} mixes two group forms: write them as separate constraints.")
 
 
 def _negated(rate: Rate) -> Rate:
-    # a bare number prints as a number, not as -(number)
+    # A constant is printed as -0.3, not as -(0.3).
     return -rate if rate.terms else as_rate(0.0 - rate.constant, rate.text)
 
 
 def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Constraint:
-    """Make a constraint of two expressions, or say why they make none."""
+    """Create a constraint from two expressions, or explain why that is impossible."""
     made = Constraint(lhs, sense, rhs, absolute)
     if lhs.is_number and rhs.is_number:
-        raise TypeError(f"{made.text} compares two numbers.")
+        raise TypeError(f"{made.text} compares two numbers: one side must be a rate.")
     if rhs.fractional or (lhs.fractional and not rhs.is_number):
         if not lhs.is_number:
             raise ValueError(
                 f"{made.text} bounds a ratio by a rate: precision, F1 and ratios of rates can "
-                "only be compared with a number."
+                "only be bounded by a number."
             )
         return compare(rhs, ">=" if sense == "<=" else "<=", lhs)
     summary = made.rate.summary
     if summary is not None and (summary == "max") != (sense == "<="):
         side = "above, with <=" if summary == "max" else "below, with >="
         raise ValueError(
-            f"{made.text} would hold for every ordered pair of groups, both ways round: "
+            f"{made.text} would have to hold for both orders of every pair of groups: "
             f"bound {made.rate} from {side}."
         )
     return made
 
 
 def smallest_value(rate: Rate) -> float:
-    """The lower end of an expression over all data; the upper end is ``-smallest_value(-rate)``.
+    """Lower bound of an expression over all data; the upper one is ``-smallest_value(-rate)``.
 
-    Every atom may be anywhere in [0, 1], independently of those that print otherwise. Over
-    that box N/D is smallest at a corner, and its ones are those i whose n_i/d_i is below
-    the minimum: so the atoms are raised from 0 to 1 in the order of n_i/d_i. A linear
-    expression has D = 1.
+    Atoms vary in [0, 1], independently unless they have the same text. Over that box, N/D is
+    smallest at a corner, where exactly the atoms i with n_i/d_i below the minimum are 1. So
+    the atoms are raised from 0 to 1 in increasing order of n_i/d_i. A linear expression has
+    D = 1.
 
     Returns
     -------
     float
-        -inf where the denominator can vanish below a negative numerator.
+        -inf if the denominator can be 0 while the numerator is negative.
     """
-    above, below = rate.constant, 1.0 if rate.denominator is None else rate.denominator.constant
+    numerator, denominator = (
+        rate.constant,
+        1.0 if rate.denominator is None else rate.denominator.constant,
+    )
     coefficients: dict[object, list[float]] = {}
     for place, part in enumerate((rate, rate.denominator)):
         for coefficient, atom in () if part is None else part.terms:
@@ -557,10 +563,10 @@ def smallest_value(rate: Rate) -> float:
             pair[place] += coefficient
     smallest = math.inf
     for n, d in [(0.0, 0.0), *sorted(coefficients.values(), key=_rise)]:
-        above, below = above + n, below + d
-        if below > 0:
-            smallest = min(smallest, above / below)
-        elif above < 0:
+        numerator, denominator = numerator + n, denominator + d
+        if denominator > 0:
+            smallest = min(smallest, numerator / denominator)
+        elif numerator < 0:
             return -math.inf
     return smallest
 

@@ -1,4 +1,4 @@
-"""Group forms: one statement for every value found in a column."""
+"""Group forms: one rate per group, or per ordered pair of groups, found in a column."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from skbandit.rates._kinds import Slot
 
 
 def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
-    """The rate of every group; a constraint on it is one constraint a group.
+    """Rate per group; a constraint on it becomes one constraint per group.
 
     Parameters
     ----------
-    rate : Rate or function that makes one
-        What is measured in each group.
+    rate : Rate or function that returns one
+        Rate measured in each group.
     by : str
-        Attribute column whose values, found at fit, are the groups.
+        Attribute column; its values at fit are the groups.
 
     Returns
     -------
     Rate
-        It combines with other rates, which keep to their own rows. Its `value` is the
-        worst group's.
+        May be combined with other rates, which are still measured on their own rows. Its
+        `value` is that of the worst group.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
 
 
 def ratio(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
-    """The rate of a group over that of another, for every ordered pair of groups.
+    """Ratio of the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
-    rate : Rate or function that makes one
-        What is measured in each group; linear (not precision, NPV or F1).
+    rate : Rate or function that returns one
+        Rate measured in each group; must be linear (not precision, NPV or F1).
     by : str
-        Attribute column whose values, found at fit, are the groups.
+        Attribute column; its values at fit are the groups.
 
     Returns
     -------
@@ -62,14 +62,14 @@ def ratio(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
 
 
 def difference(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
-    """The rate of a group less that of another, for every ordered pair of groups.
+    """Difference between the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
-    rate : Rate or function that makes one
-        What is measured in each group; linear (not precision, NPV or F1).
+    rate : Rate or function that returns one
+        Rate measured in each group; must be linear (not precision, NPV or F1).
     by : str
-        Attribute column whose values, found at fit, are the groups.
+        Attribute column; its values at fit are the groups.
 
     Returns
     -------
@@ -88,20 +88,20 @@ def difference(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
 
 
 def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
-    """The rate of one group, and how it is to be printed."""
+    """Return the rate and its text within a group form."""
     if isinstance(rate, Rate):
         return rate, repr(rate)
     if getattr(rate, "__name__", "") == "churn":
-        raise TypeError('churn needs the column of its reference: churn("deployed"), called.')
+        raise TypeError('churn needs the column of its reference: pass churn("deployed").')
     if not callable(rate) or not isinstance(made := rate(), Rate):
-        raise TypeError(f"{rate!r} makes no rate: give a function of skbandit.rates or a rate.")
+        raise TypeError(f"{rate!r} is not a rate: pass a rate or a function of skbandit.rates.")
     name = getattr(rate, "__name__", "")
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
 def _in_slot(rate: Rate, by: str, index: int) -> Rate:
     if rate.grouped_by is not None:
-        raise ValueError(f"{rate} is a group form already: groups do not nest.")
+        raise ValueError(f"{rate} is already a group form, and groups cannot be nested.")
     if not isinstance(by, str):
-        raise TypeError(f"by={by!r}: give the name of one attribute column.")
+        raise TypeError(f"by={by!r} must be the name of one attribute column.")
     return rate.map_atoms(lambda atom: replace(atom, group=Slot(by, index)))

@@ -1,4 +1,4 @@
-"""Atoms: the rates of Goh et al. (2016), Tables 1 and 2, each as two 2-by-2 tables."""
+"""The rates of Goh et al. (2016), Tables 1 and 2, each as two 2-by-2 tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 Where = str | Mapping[str, Any] | Callable[[Any], Any] | None
-"""How rows are named: everything, a column or query, ``{column: value}``, or a function."""
+"""Row selection: None (all rows), a column or query, ``{column: value}``, or a function."""
 
 On = Literal["train", "extra", "all"]
-"""The rows of X, those of X_extra, or both."""
+"""Dataset of a rate: the rows of X, those of X_extra, or both."""
 
 Table = tuple[tuple[float, float], tuple[float, float]]
-"""What a row counts for: ``table[actual][predicted]``, 0 = negative and 1 = positive."""
+"""Contribution of a row: ``table[actual][predicted]``, 0 = negative and 1 = positive."""
 
 _EVERY_ROW: Table = ((1, 1), (1, 1))
 _NEGATIVES: Table = ((1, 1), (0, 0))
@@ -27,14 +27,14 @@ class Kind:
     """One kind of rate, numerator over denominator.
 
     Row j adds ``numerator[a][p]`` and ``denominator[a][p]``, times its weight, where p is
-    the prediction and a is what the kind compares it with: the true label, the stored
-    prediction of a reference model, or nothing (then both lines of a table agree).
-    A denominator whose columns agree depends on the data alone: the rate is linear in the
-    predictions. Otherwise it is linear-fractional (precision, NPV, F1).
+    its prediction and a is its true label or the stored prediction of a reference model.
+    Kinds that compare with nothing have tables whose two rows are equal. If the columns of
+    the denominator are equal, it does not depend on the predictions and the rate is linear
+    in them; otherwise the rate is linear-fractional (precision, NPV, F1).
 
-    A row with a positive denominator is a trial, and one with a positive numerator a
-    success. All successes have one pair of cells and all failures one denominator, so the
-    rate is an increasing function of the share of successes: see `of_share`.
+    Rows with a positive denominator are trials, and those with a positive numerator are
+    successes. All successes have the same two cells, and all failures the same denominator,
+    so the rate is an increasing function of the share of successes: see `of_share`.
     """
 
     name: str
@@ -136,7 +136,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for a group, filled when the data are known: `each`, `ratio`, `difference`."""
+    """Placeholder for a group in `each`, `ratio` and `difference`; filled at fit."""
 
     column: str
     index: int
@@ -144,7 +144,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Member:
-    """The rows whose `column` holds `value`: a filled `Slot`."""
+    """A filled `Slot`: the rows with `value` in `column`."""
 
     column: str
     value: Any
@@ -152,7 +152,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Atom:
-    """One rate on one set of rows."""
+    """One kind of rate on one selection of rows."""
 
     kind: Kind
     where: Where
@@ -166,21 +166,21 @@ class Atom:
             self.where is None or isinstance(self.where, str | Mapping) or callable(self.where)
         ):
             raise TypeError(
-                f"where={self.where!r} names no rows: use a column or query (str), "
+                f"where={self.where!r} does not select rows: pass a column or query (str), "
                 "{column: value}, a function of the attributes, or None for all rows."
             )
         if isinstance(self.where, Mapping):
             object.__setattr__(self, "where", {k: _plain(v) for k, v in self.where.items()})
         if self.on not in ("train", "extra", "all"):
-            raise ValueError(f"on={self.on!r}: write 'train', 'extra' or 'all'.")
+            raise ValueError(f"on={self.on!r} must be 'train', 'extra' or 'all'.")
         if not (self.weight is None or isinstance(self.weight, str)):
             raise TypeError(
-                f"weight={self.weight!r}: give the name of an attribute column; weights of "
-                "single rows go to fit(..., sample_weight=...)."
+                f"weight={self.weight!r} must be the name of an attribute column; pass an array "
+                "of row weights as fit(..., sample_weight=...)."
             )
         if self.kind.compares_with == "reference" and not isinstance(self.reference, str):
             raise TypeError(
-                f"{self.kind.name}({self.reference!r}): give the name of the attribute column "
+                f"{self.kind.name}({self.reference!r}): pass the name of the attribute column "
                 "that holds the predictions of the reference model."
             )
 
@@ -196,7 +196,7 @@ class Atom:
 
 
 def _plain(value: Any) -> Any:
-    """A value of `where` that prints as Python and shares no memory with the caller's."""
+    """Convert a value of `where` to plain Python objects, independent of the caller's."""
     if hasattr(value, "tolist"):  # numpy scalars and arrays, pandas and polars columns
         value = value.tolist()
     elif hasattr(value, "to_list"):

@@ -1,4 +1,4 @@
-"""What a user may pass where an objective or constraints are asked for."""
+"""Validation of the parameters `objective` and `constraints`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
 
 
 def read_objective(objective: Any) -> Rate | AbsoluteRate:
-    """Return the expression itself; None is ``error_rate()``."""
+    """Return the objective; None stands for ``error_rate()``."""
     if objective is None:
         return error_rate()
     if not isinstance(objective, Rate | AbsoluteRate):
         raise TypeError(
-            f"objective={objective!r} is no rate: give one such as skbandit.rates.recall(), "
-            "called, or None for error_rate()."
+            f"objective={objective!r} is not a rate: pass one such as skbandit.rates.recall(), "
+            "with parentheses, or None for error_rate()."
         )
     return objective
 
 
 def flatten_constraints(constraints: Any) -> list[Constraint]:
-    """List a lone constraint, or any nesting of lists of them.
+    """Flatten a constraint, or nested lists of constraints, to a list.
 
     Parameters
     ----------
-    constraints : Constraint or iterable of Constraint, nested at will
-        What the user declared.
+    constraints : Constraint or iterable of Constraint, nested to any depth
+        As declared by the user; None for no constraints.
 
     Returns
     -------
@@ -36,11 +36,11 @@ def flatten_constraints(constraints: Any) -> list[Constraint]:
     Raises
     ------
     TypeError
-        If anything else is among them.
+        If an element is not a constraint.
 
     Examples
     --------
-    >>> from skbandit.rates import flatten_constraints, recall, precision
+    >>> from skbandit.rates import precision, recall
     >>> flatten_constraints([recall() >= 0.9, [precision() >= 0.5]])
     [recall() >= 0.9, precision() >= 0.5]
     """
@@ -48,11 +48,13 @@ def flatten_constraints(constraints: Any) -> list[Constraint]:
         return [constraints]
     if isinstance(constraints, bool):
         raise TypeError(
-            f"Found {constraints} among the constraints: == compares objects, not rates. "
-            "For an equality write abs(rate - c) <= tol."
+            f"Found {constraints} among the constraints: == does not create a constraint. "
+            "For an equality, write abs(rate - c) <= tol."
         )
     if isinstance(constraints, Rate | AbsoluteRate):
-        raise TypeError(f"{constraints} is a rate, not a constraint: compare it with a bound.")
+        raise TypeError(
+            f"{constraints} is a rate, not a constraint: compare it with a bound, such as >= 0.9."
+        )
     if constraints is None:
         return []
     if isinstance(constraints, str | dict) or not isinstance(constraints, Iterable):

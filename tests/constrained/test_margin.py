@@ -1,4 +1,4 @@
-"""margin=: confidence limits inside the bounds, exactly; what users see of it."""
+"""margin=: the best threshold within confidence limits; what users see of it."""
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,7 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
-    false_negative_rate,
     false_positive_rate,
-    negative_predictive_value,
     positive_rate,
     precision,
     recall,
@@ -40,7 +38,6 @@ from skbandit.rates._binding import (
     flatten_constraints,
     interval,
 )
-from skbandit.rates._kinds import KINDS
 
 RNG = np.random.default_rng(11)
 N = 300
@@ -56,24 +53,6 @@ TABLE = pd.DataFrame(
 SCORES = X[:, 0] + 0.3 * X[:, 1]
 F, M = {"sex": "F"}, {"sex": "M"}
 
-RATES = [
-    recall(),
-    recall(F),
-    false_negative_rate(),
-    false_positive_rate(),
-    positive_rate(),
-    error_rate(),
-    precision(),
-    negative_predictive_value(),
-    f1(),
-    churn("deployed"),
-    recall(weight="amount"),
-    recall(F) - recall(M),
-    2 * recall() - 0.5 * false_positive_rate(),
-    positive_rate(F) / positive_rate(M),
-    (recall() - false_positive_rate()) / positive_rate(),
-]
-
 
 def data_of(y=Y, table=TABLE, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
@@ -83,87 +62,6 @@ def data_of(y=Y, table=TABLE, weight=None):
 
 def bound(constraints, data):
     return bind_constraints(expand(flatten_constraints(constraints), data), data)
-
-
-def limits_of(constraints, margin, data=None):
-    data = data_of() if data is None else data
-    goals = bound(constraints, data)
-    return confidence_limits(goals, data, margin), goals
-
-
-# --- the limits ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rate", RATES, ids=repr)
-@pytest.mark.parametrize("margin", [0.02, 0.3])
-def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
-    """Other code for the same: two-sided, one vector of answers at a time."""
-    (lower, upper), goals = limits_of([rate >= -9, rate <= 9], margin)
-    for cut in (-1.0, 0.2, 1.5):
-        answers = (SCORES > cut).astype(float)
-        ends = interval(goals.constraints[0].rate, data_of(), answers, 1 - margin)
-        assert (lower.at(answers), upper.at(answers)) == pytest.approx(ends, rel=1e-9)
-
-
-@pytest.mark.parametrize("n", [1, 7, 100])
-def test_limits_invert_the_binomial_test(n):
-    """At the limit, so many successes or more have probability `margin`."""
-    data = data_of(np.ones(n, dtype=int), None)
-    (lower,), _ = limits_of(recall() >= 0.5, 0.03, data)
-    (upper,), _ = limits_of(recall() <= 0.5, 0.03, data)
-    for hits in range(n + 1):
-        answers = (np.arange(n) < hits).astype(float)
-        if hits:
-            assert binom.sf(hits - 1, n, lower.at(answers)) == pytest.approx(0.03)
-        else:
-            assert lower.at(answers) == 0
-        if hits < n:
-            assert binom.cdf(hits, n, upper.at(answers)) == pytest.approx(0.03)
-        else:
-            assert upper.at(answers) == 1
-
-
-def test_every_kind_counts_a_hit_as_often_above_as_below():
-    """What turns F1 and the others into shares of successes."""
-    for kind in KINDS.values():
-        above, below = np.array(kind.numerator), np.array(kind.denominator)
-        assert len(set(above[above > 0])) == 1
-        np.testing.assert_array_equal(below[above > 0], above[above > 0])
-        assert set(below[above == 0]) <= {0.0, 1.0}
-
-
-def test_nothing_counted_tells_nothing():
-    (lower,), _ = limits_of(precision() >= 0.5, 0.1)
-    (upper,), _ = limits_of(precision() <= 0.5, 0.1)
-    assert (lower.at(np.zeros(N)), upper.at(np.zeros(N))) == (0, 1)
-
-
-@pytest.mark.parametrize("rate", RATES, ids=repr)
-def test_limits_move_outwards_with_certainty_and_with_the_number_of_constraints(rate):
-    answers = (SCORES > 0.3).astype(float)
-    at = [limits_of(rate >= -9, margin)[0][0].at(answers) for margin in (0.01, 0.1, 0.4)]
-    assert at[0] < at[1] < at[2] < bound(rate >= -9, data_of()).values(answers)[0]
-    one_of_two = limits_of([rate >= -9, recall() >= 0], 0.02)[0][0].at(answers)
-    assert one_of_two == pytest.approx(at[0])
-
-
-def test_groups_without_rows_are_not_counted_among_the_constraints():
-    data = data_of(weight=(TABLE["sex"] == "F").to_numpy(dtype=float))
-    goals = bind_constraints(expand([each(recall, by="sex") >= 0.1], data_of()), data_of())
-    with pytest.warns(UserWarning, match="not measured"):
-        goals = bind_constraints(goals.constraints, data, allow_empty=True)
-    assert goals.n_rows.tolist()[1] == 0
-    (only,) = confidence_limits(goals, data, 0.1)
-    assert only.tail == 0.1
-
-
-def test_a_row_is_a_row_whatever_the_scale_of_weights():
-    answers = (SCORES > 0.3).astype(float)
-    plain, by_weight = (
-        [limit.at(answers) for limit in limits_of([r >= -9 for r in RATES], 0.1, data)[0]]
-        for data in (data_of(), data_of(weight=np.full(N, 0.37)))
-    )
-    np.testing.assert_allclose(by_weight, plain)
 
 
 # --- the threshold -------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_search_without_routing_over_constraints():
 def test_attributes_as_dict_are_refused_in_cross_validation():
     clf = ConstrainedRampClassifier(constraints=recall("sex == 'F'") >= 0.5)
     whole = {"attributes": {"sex": ATTRIBUTES["sex"].to_numpy()}}
-    with pytest.raises(ValueError, match="passes a dict whole: there, pass a DataFrame"):
+    with pytest.raises(ValueError, match="but not a dict: pass a DataFrame"):
         cross_validate(clf, X, Y, cv=2, params=whole, error_score="raise")
 
 

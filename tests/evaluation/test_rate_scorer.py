@@ -207,9 +207,9 @@ def test_barely_missed_is_still_worse_than_the_worst():
 
 
 def test_undefined_objective_counts_as_its_worst():
-    with pytest.warns(UndefinedMetricWarning, match="no answer falls"):
+    with pytest.warns(UndefinedMetricWarning, match="no prediction falls"):
         assert score(RateScorer(precision()), NEVER) == 0
-    with pytest.warns(UndefinedMetricWarning, match="no answer falls"):
+    with pytest.warns(UndefinedMetricWarning, match="no prediction falls"):
         assert score(RateScorer(ratio(positive_rate, by="g")), NEVER, attributes=G) == 0
     assert score(RateScorer(precision(), recall() >= 0.1), NEVER) == -0.1
 
@@ -247,9 +247,9 @@ def test_objective_over_groups_of_which_none_is_left():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"objective": "recall"}, TypeError, "is no rate"),
-        ({"objective": recall}, TypeError, "called"),
-        ({"objective": recall() >= 0.9}, TypeError, "is no rate"),
+        ({"objective": "recall"}, TypeError, "is not a rate"),
+        ({"objective": recall}, TypeError, "with parentheses"),
+        ({"objective": recall() >= 0.9}, TypeError, "is not a rate"),
         ({"objective": recall() + error_rate()}, ValueError, "no direction"),
         ({"objective": positive_rate() / recall()}, ValueError, "arbitrarily bad"),
         ({"constraints": recall()}, TypeError, "compare it with a bound"),
@@ -264,7 +264,7 @@ def test_wrong_arguments(arguments, error, match):
 
 def test_not_a_classifier():
     X = np.arange(8.0)[:, None] ** 2
-    with pytest.raises(ValueError, match=r"LinearRegression\.predict answers with numbers such as"):
+    with pytest.raises(ValueError, match=r"LinearRegression\.predict returns numbers such as"):
         RateScorer()(LinearRegression().fit(X, Y), X, Y)
     with pytest.raises(ValueError, match="two classes, got 3"):
         score(RateScorer(), [0, 1, 2, 0, 1, 2, 0, 1])

@@ -242,19 +242,23 @@ def test_new_data_may_lack_what_the_training_data_had():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: each(each(recall, by="g"), by="h"), ValueError, "is a group form already"),
-        (lambda: ratio(difference(recall, by="g"), by="h"), ValueError, "group form already"),
-        (lambda: each(recall, by=["g"]), TypeError, r"by=\['g'\]: give the name of one"),
-        (lambda: each(0.5, by="g"), TypeError, "0.5 makes no rate"),
-        (lambda: each("recall", by="g"), TypeError, "'recall' makes no rate"),
-        (lambda: each(dict, by="g"), TypeError, "makes no rate"),
-        (lambda: each(recall() >= 0.5, by="g"), TypeError, r"recall\(\) >= 0\.5 makes no rate"),
+        (lambda: each(each(recall, by="g"), by="h"), ValueError, "is already a group form"),
+        (lambda: ratio(difference(recall, by="g"), by="h"), ValueError, "already a group form"),
+        (lambda: each(recall, by=["g"]), TypeError, r"by=\['g'\] must be the name of one"),
+        (lambda: each(0.5, by="g"), TypeError, "0.5 is not a rate"),
+        (lambda: each("recall", by="g"), TypeError, "'recall' is not a rate"),
+        (lambda: each(dict, by="g"), TypeError, "is not a rate"),
+        (lambda: each(recall() >= 0.5, by="g"), TypeError, r"recall\(\) >= 0\.5 is not a rate"),
         (lambda: each(recall, by="g") - each(recall, by="h"), ValueError, "mixes two group forms"),
         (lambda: each(recall, by="g") - difference(recall, by="g"), ValueError, "mixes two group"),
         (lambda: each(recall, by="g") / each(recall, by="h"), ValueError, "mixes two group forms"),
-        (lambda: difference(recall, by="g") / recall(), ValueError, "combines with numbers only"),
-        (lambda: ratio(recall, by="g") / recall(), ValueError, "ratio of a ratio"),
-        (lambda: ratio(f1, by="g"), ValueError, r"f1\(\) / f1\(\) is a ratio of a ratio"),
+        (
+            lambda: difference(recall, by="g") / recall(),
+            ValueError,
+            "can only be combined with numbers",
+        ),
+        (lambda: ratio(recall, by="g") / recall(), ValueError, "divides a ratio"),
+        (lambda: ratio(f1, by="g"), ValueError, r"f1\(\) / f1\(\) divides a ratio"),
     ],
 )
 def test_refused(make, error, message):

@@ -53,7 +53,7 @@ def test_strings_need_a_positive_class(values):
     assert encode(values, "yes", ["no", "yes"], "y").tolist() == CODES
     assert encode(values, "no", ["no", "yes"], "y").tolist() == [0, 1, 1, 0]
     assert sorted(distinct(values, "y")) == ["no", "yes"]
-    with pytest.raises(ValueError, match=r"y has labels \['yes', 'no'\]: say which is positive"):
+    with pytest.raises(ValueError, match=r"y has labels \['yes', 'no'\]: choose the positive one"):
         encode(values, None, [], "y")
 
 
@@ -90,7 +90,7 @@ def test_positive_class_of_numbers():
     assert encode([1, 2], 2, [1, 2], "y").tolist() == [0, 1]
     assert encode([0, 1], 0, [0, 1], "y").tolist() == [1, 0]
     assert encode([2, 2], 1, [1, 2], "y").tolist() == [0, 0]
-    with pytest.raises(ValueError, match=r"y has labels \[1, 2\]: say which is positive"):
+    with pytest.raises(ValueError, match=r"y has labels \[1, 2\]: choose the positive one"):
         encode([1, 2], None, [1, 2], "y")
 
 
@@ -105,12 +105,10 @@ def test_stored_predictions_are_labels_or_ones(stored):
 
 
 def test_stored_predictions_of_other_labels():
-    message = (
-        r"churn\('d'\): column 'd' has \['maybe'\], which is none of the labels \['no', 'yes'\]"
-    )
-    with pytest.raises(ValueError, match=message + "; positive is 'yes'"):
+    message = r"churn\('d'\): column 'd' has \['maybe'\], not among the labels \['no', 'yes'\]"
+    with pytest.raises(ValueError, match=message + "; the positive label is 'yes'"):
         churn("d").value(["no", "yes"], ["no", "yes"], {"d": ["yes", "maybe"]}, pos_label="yes")
-    with pytest.raises(ValueError, match=r"column 'd' has labels \['a', 'b'\]: say which"):
+    with pytest.raises(ValueError, match=r"column 'd' has labels \['a', 'b'\]: choose the pos"):
         churn("d").value([0, 1], [0, 1], {"d": ["a", "b"]})
 
 
@@ -122,15 +120,15 @@ def test_two_labels():
         check_two_labels(["a", "b", "c"], "a")
     with pytest.raises(ValueError, match=r"got 7: \[0, 1, 2, 3, 4, \.\.\.\]"):
         check_two_labels(np.arange(7), None)
-    with pytest.raises(ValueError, match=r"pos_label='c' is none of the labels \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"pos_label='c' is not among the labels \['a', 'b'\]"):
         check_two_labels(["a", "b"], "c")
 
 
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "pos_label", "message"),
     [
-        (["n", "y"], ["n", "y"], None, r"y_pred has labels \['n', 'y'\]: say which is positive"),
-        (["n", "y"], ["n", "y"], "x", "pos_label='x' is none of the labels"),
+        (["n", "y"], ["n", "y"], None, r"y_pred has labels \['n', 'y'\]: choose the positive one"),
+        (["n", "y"], ["n", "y"], "x", "pos_label='x' is not among the labels"),
         (["n", "y"], ["n", "x"], "y", r"two classes, got 3: \['n', 'y', 'x'\]"),
         ([0, 1, 2], [0, 1, 1], 1, r"two classes, got 3: \[0, 1, 2\]"),
         ([0, 1], [-1, 1], None, "two classes, got 3"),
@@ -146,7 +144,7 @@ def test_wrong_labels(y_true, y_pred, pos_label, message):
 
 
 def test_a_stored_1_is_not_read_as_positive_where_1_is_the_negative_label():
-    with pytest.raises(ValueError, match="none of the labels"):
+    with pytest.raises(ValueError, match="not among the labels"):
         encode([-1, 1], 0, [0, 1], "deployed")
     assert encode([-1, 1], 1, [0, 1], "deployed").tolist() == [0, 1]
     assert encode([0, 1], "yes", ["no", "yes"], "deployed").tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""Binding: expressions and data become weight rows (P, Q, gamma), all that a solver sees."""
+"""Binding of expressions and constraints to data: from rates to linear-fractional forms."""
 
 from __future__ import annotations
 
@@ -20,33 +20,36 @@ from skbandit.rates._kinds import Atom, Member, Slot
 
 
 class UnlabelledRateError(EmptyRateError):
-    """A rate needs labels, or a reference, and its dataset has none at all."""
+    """A rate needs labels or reference predictions, and its dataset has none."""
 
 
 def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
-    """Numerator, denominator and the rows behind a rate without open group slots."""
+    """Numerator, denominator and rows of a rate without open group slots.
+
+    The rows are a boolean mask of those that the value depends on.
+    """
     n = len(data)
     one = Form(np.zeros(n), 1.0)
-    above, below = one * rate.constant, one
+    numerator, denominator = one * rate.constant, one
     behind = np.zeros(n, dtype=bool)
     for coefficient, atom in rate.terms:
-        numerator, denominator, rows = bind_atom(atom, data)
+        above, below, rows = bind_atom(atom, data)
         behind |= rows
-        if atom.kind.fractional:  # the only term there is, by the algebra's rules
-            above, below = numerator * coefficient + denominator * rate.constant, denominator
+        if atom.kind.fractional:  # the algebra allows no other term
+            numerator, denominator = above * coefficient + below * rate.constant, below
         else:
-            above = above + numerator * coefficient
+            numerator = numerator + above * coefficient
     if rate.denominator is not None:
-        below, _, rows = bind_rate(rate.denominator, data)
+        denominator, _, rows = bind_rate(rate.denominator, data)
         behind |= rows
-    return above, below, behind
+    return numerator, denominator, behind
 
 
 def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
-    """Numerator, denominator and the rows behind one atom.
+    """Numerator, denominator and rows of one atom.
 
-    Both forms are divided by the weight of the denominator's rows (linear kinds, whose
-    denominator is then 1) or of all selected rows (linear-fractional kinds).
+    Both forms are divided by the total weight of the rows in the denominator (linear kinds,
+    whose denominator is then 1) or of all selected rows (linear-fractional kinds).
     """
     numerator, denominator, selected = atom_counts(atom, data)
     behind = (denominator[:, 0] > 0) | (denominator[:, 1] > 0)
@@ -59,15 +62,15 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
 
 
 def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What each row adds to numerator and denominator if answered 0 or 1, and its weight.
+    """Contribution of each row to numerator and denominator if predicted 0 or 1; its weight.
 
-    Two arrays of shape (n, 2) and one of shape (n,). Raises EmptyRateError if no answers
-    could fill the denominator.
+    Returns two arrays of shape (n, 2) and one of shape (n,). Raises EmptyRateError if the
+    denominator is 0 for all predictions.
     """
-    kind, n, asked_by = atom.kind, len(data), repr(atom)
+    kind, n, context = atom.kind, len(data), repr(atom)
     parts = list(data.parts(atom.on))
     if not parts:
-        raise EmptyRateError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
+        raise EmptyRateError(f"{context} is measured on the rows of X_extra: pass X_extra.")
     weight = np.zeros(n)
     actual = np.full(n, 0 if kind.compares_with == "nothing" else MISSING, dtype=np.int8)
     for rows, place in parts:
@@ -88,36 +91,36 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _counted(weight: np.ndarray, table: Any, actual: np.ndarray) -> np.ndarray:
-    """What each row counts if answered 0 or 1, ``weight * table[actual]`` column by column."""
+    """Contribution of each row if predicted 0 or 1: ``weight * table[actual]``."""
     return np.column_stack([weight * np.take(column, actual) for column in np.transpose(table)])
 
 
-def answer_counts(atom: Atom, data: Data, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each row adds to numerator and denominator under given answers 0 and 1."""
+def prediction_counts(
+    atom: Atom, data: Data, predicted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Contribution of each row to numerator and denominator at given predictions 0 and 1."""
     numerator, denominator, _ = atom_counts(atom, data)
-    rows = np.arange(len(answers))
-    return numerator[rows, answers], denominator[rows, answers]
+    rows = np.arange(len(predicted))
+    return numerator[rows, predicted], denominator[rows, predicted]
 
 
 def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
-    """Weight of every row of one dataset in an atom; 0 where `where` leaves it out."""
-    asked_by, n = repr(atom), len(rows)
-    weight = rows.weight * rows.columns.mask(atom.where, asked_by, n)
+    """Weight of each row of one dataset in an atom; 0 if `where` excludes the row."""
+    context, n = repr(atom), len(rows)
+    weight = rows.weight * rows.columns.mask(atom.where, context, n)
     if isinstance(atom.group, Member):
-        weight = weight * rows.columns.member(atom.group.column, atom.group.value, asked_by)
+        weight = weight * rows.columns.member(atom.group.column, atom.group.value, context)
     if atom.weight is not None:
-        column = rows.columns.get(atom.weight, asked_by)
+        column = rows.columns.get(atom.weight, context)
         try:
             values = column.to_numpy(dtype=float, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{asked_by}: weight column {atom.weight!r} is not numeric."
-            ) from error
+            raise ValueError(f"{context}: weight column {atom.weight!r} is not numeric.") from error
         wrong = (weight > 0) & ~((values >= 0) & np.isfinite(values))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"{asked_by}: weights must be finite and not negative, "
+                f"{context}: weights must be finite and not negative, "
                 f"{atom.weight!r} has {values[row]} in row {row}."
             )
         weight = weight * np.where(weight > 0, values, 0.0)
@@ -125,7 +128,7 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
 
 
 def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
-    assert atom.reference is not None  # by Atom's own check
+    assert atom.reference is not None  # checked by Atom
     column = rows.columns.get(atom.reference, repr(atom))
     return encode(column, data.pos_label, data.labels, f"{atom!r}: column {atom.reference!r}")
 
@@ -133,8 +136,8 @@ def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
 def _why_unlabelled(atom: Atom) -> str:
     if atom.kind.compares_with == "reference":
         return f"{atom!r}: column {atom.reference!r} is missing in all rows."
-    cure = "pass y_extra" if atom.on == "extra" else "pass their labels"
-    return f"{atom!r} needs labels, and the rows it is measured on have none: {cure}."
+    hint = "pass y_extra" if atom.on == "extra" else "pass their labels"
+    return f"{atom!r} needs labels, and the rows it is measured on have none: {hint}."
 
 
 def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
@@ -148,16 +151,16 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
         return f"{atom!r}: no rows of {atom.group.column!r} = {atom.group.value!r} are selected."
     if atom.where is None:
         return f"{atom!r}: every row has weight 0."
-    told = f"{atom!r}: where={atom.where!r} selects no rows"
+    message = f"{atom!r}: where={atom.where!r} selects no rows"
     if isinstance(atom.where, dict):
         rows, _ = next(data.parts(atom.on))
         for column in atom.where:
-            told += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
-    return told + "."
+            message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
+    return message + "."
 
 
 def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
-    """One constraint for every group, or ordered pair of groups, found in the data."""
+    """One constraint per group, or per ordered pair of groups, found in the data."""
     grouped = constraint.rate.grouped_by
     if grouped is None:
         return [constraint]
@@ -181,7 +184,7 @@ def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
 
 
 def fill(rate: Rate, chosen: tuple[Any, ...]) -> Rate:
-    """Put groups into the open slots of a rate."""
+    """Fill the open group slots of a rate."""
 
     def filled(atom: Atom) -> Atom:
         if not isinstance(atom.group, Slot):
@@ -192,7 +195,7 @@ def fill(rate: Rate, chosen: tuple[Any, ...]) -> Rate:
 
 
 def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
-    """Make every constraint one-sided and every group form one constraint a group."""
+    """Split constraints into one-sided ones, and group forms into one constraint per group."""
     return tuple(
         filled
         for constraint in constraints
@@ -206,23 +209,23 @@ def bind_constraints(
 ) -> BoundConstraints:
     """Bind expanded constraints.
 
-    A group without rows is skipped with a warning; rows named by `where` must be there,
-    unless `allow_empty` (new data may lack what the training data had).
+    A group without rows is skipped with a warning. `where` must select some rows, unless
+    `allow_empty` (new data may lack rows that the training data had).
     """
     constraints = tuple(constraints)
-    nothing = Form(np.zeros(len(data)), 0.0)
+    zero = Form(np.zeros(len(data)), 0.0)
     pairs, n_rows = [], []
     for constraint in constraints:
         try:
-            above, below, behind = bind_rate(constraint.rate, data)
+            numerator, denominator, behind = bind_rate(constraint.rate, data)
         except EmptyRateError as error:
-            if not allow_empty:  # it is the group that is empty, or this raises again
+            if not allow_empty:  # raises again unless only the group is empty
                 bind_rate(constraint.rate.map_atoms(_whole), data)
             warnings.warn(
                 f"{constraint.label} is not measured: {error}", UndefinedMetricWarning, stacklevel=2
             )
-            above, below, behind = nothing, nothing, np.zeros(0, dtype=bool)
-        pairs.append((above, below))
+            numerator, denominator, behind = zero, zero, np.zeros(0, dtype=bool)
+        pairs.append((numerator, denominator))
         n_rows.append(int(behind.sum()))
     return BoundConstraints(
         constraints,
@@ -234,5 +237,5 @@ def bind_constraints(
 
 
 def _whole(atom: Atom) -> Atom:
-    """The atom on all groups."""
+    """Return the atom on all groups."""
     return replace(atom, group=None)

@@ -1,4 +1,4 @@
-"""Looking up columns and selecting rows: what `where`, `by` and `weight` name."""
+"""Column lookup and row selection for `where`, `by` and `weight`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 @dataclass(frozen=True)
 class Columns:
-    """The named columns of one dataset: `attributes`, then X where it is a DataFrame."""
+    """Named columns of one dataset: those of `attributes`, then those of X if a DataFrame."""
 
     attributes: pd.DataFrame
     X: pd.DataFrame
@@ -26,28 +26,28 @@ class Columns:
 
     @classmethod
     def read(cls, attributes: Any, X: Any, n_rows: int, name: str = "attributes") -> Columns:
-        """Take what the user passed; `X` that is not a DataFrame names nothing."""
+        """Validate user input; an `X` that is not a DataFrame has no named columns."""
         return cls(
             _frame(attributes, n_rows, name), _frame(X if _is_frame(X) else None, n_rows, "X")
         )
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All columns side by side; those of `attributes` hide those of X."""
+        """All columns side by side; those of `attributes` take precedence over those of X."""
         if not self.attributes.shape[1]:
             return self.X
-        behind = self.X.drop(columns=self.attributes.columns, errors="ignore")
-        return pd.concat([self.attributes, behind], axis=1) if behind.shape[1] else self.attributes
+        others = self.X.drop(columns=self.attributes.columns, errors="ignore")
+        return pd.concat([self.attributes, others], axis=1) if others.shape[1] else self.attributes
 
-    def get(self, name: str, asked_by: str) -> pd.Series:
-        """One column, or an error that lists the known ones."""
+    def get(self, name: str, context: str) -> pd.Series:
+        """Return one column, or raise an error that lists the known columns."""
         for frame in (self.attributes, self.X):
             if name in frame.columns:
                 found = frame[name]
                 if isinstance(found, pd.Series):
                     return found
-                raise ValueError(f"{asked_by}: {found.shape[1]} columns are named {name!r}.")
-        raise ValueError(f"{asked_by}: unknown column {name!r}; {self._known()}.")
+                raise ValueError(f"{context}: {found.shape[1]} columns are named {name!r}.")
+        raise ValueError(f"{context}: unknown column {name!r}; {self._known()}.")
 
     def _known(self) -> str:
         names = list(self.frame.columns)
@@ -56,86 +56,86 @@ class Columns:
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
         return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
 
-    def member(self, name: str, value: Any, asked_by: str) -> np.ndarray:
-        """Boolean mask of the rows whose column has a value."""
-        return self._once((name, type(value), value), lambda: self.get(name, asked_by) == value)
+    def member(self, name: str, value: Any, context: str) -> np.ndarray:
+        """Boolean mask of the rows with a given value in a column."""
+        return self._once((name, type(value), value), lambda: self.get(name, context) == value)
 
-    def among(self, name: str, values: list[Any], asked_by: str) -> np.ndarray:
-        """Boolean mask of the rows whose column has one of some values."""
-        return self._once((name, repr(values)), lambda: self.get(name, asked_by).isin(values))
+    def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
+        """Boolean mask of the rows with any of the given values in a column."""
+        return self._once((name, repr(values)), lambda: self.get(name, context).isin(values))
 
     def _once(self, key: Any, found: Callable[[], pd.Series]) -> np.ndarray:
-        """A mask worked out the first time; rules for groups ask for the same over and over."""
+        """Cached mask: group constraints request the same one repeatedly."""
         if key not in self._masks:
             mask = found().to_numpy(dtype=bool, na_value=False)
             mask.flags.writeable = False
             self._masks[key] = mask
         return self._masks[key]
 
-    def mask(self, where: Where, asked_by: str, n_rows: int) -> np.ndarray:
-        """Boolean mask of shape (n_rows,) of the rows that `where` names."""
+    def mask(self, where: Where, context: str, n_rows: int) -> np.ndarray:
+        """Boolean mask of shape (n_rows,) of the rows that `where` selects."""
         if where is None:
             return np.ones(n_rows, dtype=bool)
         if isinstance(where, Mapping):
             chosen = np.ones(n_rows, dtype=bool)
             for name, value in where.items():
                 values = value if isinstance(value, list) else [value]
-                chosen &= self.among(name, values, asked_by)
+                chosen &= self.among(name, values, context)
             return chosen
         if callable(where):
-            return _as_mask(where(self.frame), asked_by, n_rows)
+            return _as_mask(where(self.frame), context, n_rows)
         if where in self.frame.columns:
             return _as_mask(
-                self.get(where, asked_by), f"{asked_by}: column {where!r}", n_rows,
+                self.get(where, context), f"{context}: column {where!r}", n_rows,
                 f"; write {{{where!r}: value}} or a query such as \"{where} == ...\"",
             )  # fmt: skip
-        return _as_mask(self._query(where, asked_by), asked_by, n_rows)
+        return _as_mask(self._query(where, context), context, n_rows)
 
-    def _query(self, query: str, asked_by: str) -> Any:
+    def _query(self, query: str, context: str) -> Any:
         if "@" in _QUOTED.sub("", query):
             raise ValueError(
-                f"{asked_by}: a query cannot name Python variables with @, which mean nothing "
-                "where the model is fitted: write the value, or pass a function."
+                f"{context}: a query cannot refer to Python variables with @, which are out of "
+                "scope at fit: write the value, or pass a function."
             )
         named = [name for name in self.frame.columns if isinstance(name, str) and name in query]
-        # in nullable types ~(age > 30) is missing where age is, as it should be, not True
+        # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
         frame = self.frame.assign(**self.frame[named].convert_dtypes())
         try:
             return frame.eval(query, engine="python")
         except pd.errors.UndefinedVariableError as error:
-            raise ValueError(f"{asked_by}: {error}; {self._known()}.") from error
-        except Exception as error:  # whatever pandas' parser and the columns' types may raise
-            raise ValueError(f"{asked_by}: cannot evaluate the query {query!r}: {error}") from error
+            raise ValueError(f"{context}: {error}; {self._known()}.") from error
+        except Exception as error:  # pandas' parser and the columns may raise anything
+            raise ValueError(f"{context}: cannot evaluate the query {query!r}: {error}") from error
 
-    def values_of(self, name: str, asked_by: str) -> str:
-        """The first distinct values of a column, for error messages."""
-        values = pd.unique(self.get(name, asked_by).dropna()).tolist()
+    def values_of(self, name: str, context: str) -> str:
+        """List the first distinct values of a column for error messages."""
+        values = pd.unique(self.get(name, context).dropna()).tolist()
         return ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
 
 
-def _as_mask(found: Any, asked_by: str, n_rows: int, cure: str = "") -> np.ndarray:
-    """Booleans with missing = False, from a Series or array of any boolean kind."""
+def _as_mask(found: Any, context: str, n_rows: int, hint: str = "") -> np.ndarray:
+    """Convert a boolean Series or array to bool, with False for missing values."""
     column = found if isinstance(found, pd.Series) else pd.Series(np.asarray(found).ravel())
     if len(column) != n_rows:
-        raise ValueError(f"{asked_by}: got {len(column)} answers for {n_rows} rows{cure}.")
+        raise ValueError(f"{context}: got {len(column)} values for {n_rows} rows{hint}.")
     present = column.dropna()
     if not (
         pd.api.types.is_bool_dtype(column.dtype)
         or all(isinstance(v, bool | np.bool_) for v in present)
     ):
         raise ValueError(
-            f"{asked_by} must be boolean, got {column.dtype} such as {present.tolist()[0]!r}{cure}."
+            f"{context} must be boolean, got {column.dtype} such as {present.tolist()[0]!r}{hint}."
         )
     return column.astype("boolean").to_numpy(dtype=bool, na_value=False)
 
 
 def _is_frame(X: Any) -> bool:
-    """Pandas, polars and their like: named columns that turn into arrays."""
+    """Whether X has named columns, as in pandas and polars."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, Mapping)
 
 
 def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
-    """A pandas DataFrame with the rows in their given order, sharing memory where it can."""
+    """Convert a table to a pandas DataFrame with a positional index, without copies if possible."""
     if table is None:
         return pd.DataFrame(index=pd.RangeIndex(n_rows))
     if isinstance(table, pd.Series) and table.name is not None:
@@ -144,20 +144,20 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
         table = {column: _positional(values) for column, values in table.items()}
         single = [column for column, values in table.items() if not np.ndim(values)]
         if single:
-            raise ValueError(f"{name}[{single[0]!r}] is a single value: give one a row.")
+            raise ValueError(f"{name}[{single[0]!r}] is a single value: pass one value per row.")
         lengths = {f"{name}[{column!r}]": len(values) for column, values in table.items()}
     elif _is_frame(table):
         lengths = {name: len(table)}
     else:
         raise TypeError(
-            f"{name} must be a DataFrame (or a dict of arrays), one row a sample, "
+            f"{name} must be a DataFrame (or a dict of arrays) with one row per sample, "
             f"got {type(table).__name__}."
         )
-    for what, length in lengths.items():
+    for column, length in lengths.items():
         if length != n_rows:
             raise ValueError(
-                f"{what} has {length} rows for {n_rows} rows of data. Cross-validation "
-                "slices a DataFrame and passes a dict whole: there, pass a DataFrame."
+                f"{column} has {length} rows for {n_rows} rows of data. Cross-validation "
+                "slices a DataFrame but not a dict: pass a DataFrame."
             )
     if isinstance(table, pd.DataFrame):
         return table.reset_index(drop=True)
@@ -167,5 +167,5 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
 
 
 def _positional(values: Any) -> Any:
-    # a Series would be aligned on its index; rows here go by position
+    # DataFrame() would align a Series on its index, but rows are matched by position.
     return values.array if isinstance(values, pd.Series) else values

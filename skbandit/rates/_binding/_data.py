@@ -1,4 +1,4 @@
-"""The datasets that expressions are bound to."""
+"""Datasets that expressions are bound to."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Rows:
     Attributes
     ----------
     columns : Columns
-        What can be named.
+        Columns that rates can refer to.
     label : ndarray of int8, shape (n,)
         1 positive, 0 negative, -1 unlabelled.
     weight : ndarray of shape (n,)
-        Nonnegative; a row of weight 0 is as good as absent.
+        Nonnegative; a row of weight 0 is ignored.
     """
 
     columns: Columns
@@ -39,7 +39,7 @@ class Rows:
 class Data:
     """The rows of X and those of X_extra, stacked in this order.
 
-    `pos_label` and `labels` say how stored predictions (`churn`) are to be read.
+    `pos_label` and `labels` determine how stored predictions (`churn`) are encoded.
     """
 
     train: Rows
@@ -51,19 +51,19 @@ class Data:
         return len(self.train) + (0 if self.extra is None else len(self.extra))
 
     def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
-        """The datasets that `on` names, each with its place in the stack."""
+        """Iterate over the datasets selected by `on`, each with its slice of the stack."""
         n = len(self.train)
         if on in ("train", "all"):
             yield self.train, slice(0, n)
         if on in ("extra", "all") and self.extra is not None:
             yield self.extra, slice(n, len(self))
 
-    def groups(self, column: str, ons: set[On], asked_by: str) -> list[Any]:
-        """The distinct values of a column over rows that count, sorted."""
+    def groups(self, column: str, ons: set[On], context: str) -> list[Any]:
+        """Sorted distinct values of a column over the rows of positive weight."""
         parts = [part for on in sorted(ons) for part in self.parts(on)]
         if not parts:
-            raise ValueError(f"{asked_by} is measured on the rows of X_extra: pass X_extra.")
-        values = [rows.columns.get(column, asked_by)[rows.weight > 0].dropna() for rows, _ in parts]
+            raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
+        values = [rows.columns.get(column, context)[rows.weight > 0].dropna() for rows, _ in parts]
         found = list(pd.unique(pd.concat(values, ignore_index=True)))
         try:
             return sorted(found)

@@ -1,4 +1,4 @@
-"""Linear-fractional forms in the positive predictions: all that a solver sees of a rate."""
+"""Linear-fractional forms in the positive predictions: all that training knows of a rate."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.sparse import csr_array, get_index_dtype
 from skbandit.rates._expression import Constraint
 
 MET = 1e-9
-"""Rounding allowed in a hard rate before its bound counts as missed."""
+"""Rounding error allowed in a rate: a bound missed by more than this is violated."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The linear form sum_j coef_j * pi_j + constant in the positive answers pi."""
+    """The linear form sum_j coef_j * pi_j + constant in the positive predictions pi."""
 
     coef: np.ndarray
     constant: float
@@ -31,7 +31,7 @@ class Form:
 class LinearFractionalForms:
     """K expressions over the N stacked rows, each a ratio of two linear forms.
 
-    Value k at positive answers pi (hard, in {0, 1}, or ramp probabilities) is
+    Value k at positive predictions pi (in {0, 1}, or ramp probabilities) is
     ``(numerator[k] @ pi + numerator_constant[k]) / (denominator[k] @ pi +
     denominator_constant[k])``; a linear expression has the denominator 0 @ pi + 1.
 
@@ -50,31 +50,32 @@ class LinearFractionalForms:
     def stack(cls, pairs: list[tuple[Form, Form]], n_rows: int) -> LinearFractionalForms:
         """Stack (numerator, denominator) pairs."""
         return cls(
-            _rows([above.coef for above, _ in pairs], n_rows),
-            np.array([above.constant for above, _ in pairs]),
-            _rows([below.coef for _, below in pairs], n_rows),
-            np.array([below.constant for _, below in pairs]),
+            _rows([numerator.coef for numerator, _ in pairs], n_rows),
+            np.array([numerator.constant for numerator, _ in pairs]),
+            _rows([denominator.coef for _, denominator in pairs], n_rows),
+            np.array([denominator.constant for _, denominator in pairs]),
         )
 
     def fractions(self, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numerators and denominators, each of shape (K,)."""
-        above = self.numerator @ positive + self.numerator_constant
-        return above, self.denominator @ positive + self.denominator_constant
+        numerator = self.numerator @ positive + self.numerator_constant
+        return numerator, self.denominator @ positive + self.denominator_constant
 
     def values(self, positive: np.ndarray) -> np.ndarray:
-        """Values of shape (K,), nan where a denominator is empty."""
-        above, below = self.fractions(positive)
-        return self.quotients(above[:, None], below[:, None])[:, 0]
+        """Values of shape (K,), nan if a denominator is empty."""
+        numerator, denominator = self.fractions(positive)
+        return self.quotients(numerator[:, None], denominator[:, None])[:, 0]
 
-    def quotients(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
-        """Divide sums over the N rows, of shape (K, ...); nan where a denominator is empty."""
-        # coefficients are negative against a constant only: beyond this, a rest is no rounding
+    def quotients(self, numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+        """Divide sums over the N rows, of shape (K, ...); nan if a denominator is empty."""
+        # A denominator can cancel only against its constant; anything above this threshold is
+        # not round-off.
         rounding = self.denominator.shape[1] * np.finfo(float).eps * self.denominator_constant
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(below > rounding[:, None], above / below, np.nan)
+            return np.where(denominator > rounding[:, None], numerator / denominator, np.nan)
 
     def negated(self) -> LinearFractionalForms:
-        """The same with opposite sign."""
+        """Forms with the opposite values."""
         return replace(self, numerator=-self.numerator, numerator_constant=-self.numerator_constant)
 
     def columns(self, rows: np.ndarray) -> LinearFractionalForms:
@@ -86,17 +87,17 @@ class LinearFractionalForms:
 
 @dataclass(frozen=True)
 class BoundConstraints:
-    """Constraints on data: one-sided, groups filled in.
+    """K one-sided constraints, without open group slots, bound to data.
 
     Attributes
     ----------
     constraints : tuple of Constraint
     forms : LinearFractionalForms
-        What is bounded. All zero for a constraint that was skipped.
+        The bounded expressions; all zero for a constraint that was skipped.
     bound, sign : ndarray of shape (K,)
         Constraint k is ``sign * (value - bound) <= 0``, sign = 1 for <= and -1 for >=.
     n_rows : ndarray of int, shape (K,)
-        Distinct rows behind each; 0 where it was skipped.
+        Number of rows that each constraint depends on; 0 if it was skipped.
     """
 
     constraints: tuple[Constraint, ...]
@@ -106,7 +107,7 @@ class BoundConstraints:
     n_rows: np.ndarray
 
     def values(self, positive: np.ndarray) -> np.ndarray:
-        """Values of shape (K,), nan where undefined or skipped."""
+        """Values of shape (K,), nan if undefined or skipped."""
         return np.where(self.n_rows > 0, self.forms.values(positive), np.nan)
 
     def subset(self, chosen: np.ndarray) -> BoundConstraints:
@@ -124,27 +125,27 @@ class BoundConstraints:
         )
 
     def slack(self, values: np.ndarray) -> np.ndarray:
-        """How far each value is inside its bound; negative outside."""
+        """Distance of each value from its bound; negative if the bound is violated."""
         return self.sign * (self.bound - values)
 
 
 def weight_rows(
     forms: LinearFractionalForms, bound: np.ndarray, sign: np.ndarray
 ) -> tuple[csr_array, np.ndarray]:
-    """Signed rows S and right-hand sides so that constraint k is ``S[k] @ pi <= rhs[k]``.
+    """Signed rows S and right-hand sides: constraint k is ``S[k] @ pi <= rhs[k]``.
 
     With a constant bound t, N/D <= t is N - tD <= 0, for D > 0 (Goh et al. 2016, Table
     2 and Appendix B): exact for linear and for linear-fractional expressions.
     """
-    below = forms.denominator.multiply((-sign * bound)[:, None])
-    rows = csr_array(forms.numerator.multiply(sign[:, None]) + below)
+    denominator = forms.denominator.multiply((-sign * bound)[:, None])
+    rows = csr_array(forms.numerator.multiply(sign[:, None]) + denominator)
     return rows, sign * (bound * forms.denominator_constant - forms.numerator_constant)
 
 
 def nonnegative_rows(signed: csr_array, rhs: np.ndarray) -> tuple[csr_array, csr_array, np.ndarray]:
     """Split signed rows into P, Q >= 0 with ``P @ pi + Q @ (1 - pi) <= gamma`` (Problem 1).
 
-    Rows are netted before: a row never pays both for a positive and a negative answer.
+    No entry is positive in both P and Q.
     """
     P = signed.maximum(0)
     Q = (-signed).maximum(0)

@@ -1,4 +1,4 @@
-"""Labels of any kind as 1 (positive), 0 (negative) and -1 (missing)."""
+"""Encoding of labels as 1 (positive), 0 (negative) and -1 (missing)."""
 
 from __future__ import annotations
 
@@ -13,60 +13,59 @@ MISSING = -1
 
 
 def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.ndarray:
-    """Encode labels, or stored predictions of them, as int8 codes 1, 0 and -1 (missing).
+    """Encode labels or stored predictions as int8 codes 1, 0 and -1 (missing).
 
     Parameters
     ----------
     values : array-like of shape (n,)
         Labels; missing values are allowed.
     pos_label : label or None
-        The positive class; None reads {0, 1}, {-1, 1} and bool as they are.
+        The positive class; if None, labels must be {0, 1}, {-1, 1} or bool.
     labels : sequence
-        The labels known so far. Values that are none of them but lie in {0, 1} or
-        {-1, 1}, as stored predictions often do, are read as 1 = positive, unless 1 is the
-        label of the negative class.
+        The known labels. Other values in {0, 1} or {-1, 1}, common in stored predictions,
+        are read with 1 = positive, unless 1 is the label of the negative class.
     name : str
-        What to call the values in an error.
+        Name of the values in error messages.
 
     Returns
     -------
     ndarray of int8, shape (n,)
     """
     codes, found = _factorized(values, name)
-    yes_no = set(found) <= {0, 1} or set(found) <= {-1, 1}
+    zero_one = set(found) <= {0, 1} or set(found) <= {-1, 1}
     if pos_label is None:
-        if not yes_no:
+        if not zero_one:
             raise ValueError(
-                f"{name} has labels {_listed(found)}: say which is positive with pos_label=."
+                f"{name} has labels {_listed(found)}: choose the positive one with pos_label=."
             )
         pos_label = 1
     elif not set(found) <= {*labels, pos_label}:
-        if not yes_no or (1 in labels and pos_label != 1):  # whose 1 would it be?
+        if not zero_one or (1 in labels and pos_label != 1):  # 1 would be ambiguous
             unknown = [label for label in found if label not in {*labels, pos_label}]
             raise ValueError(
-                f"{name} has {_listed(unknown)}, which is none of the labels "
-                f"{_listed([*labels])}; positive is {pos_label!r}."
+                f"{name} has {_listed(unknown)}, not among the labels {_listed([*labels])}; "
+                f"the positive label is {pos_label!r}."
             )
         pos_label = 1
     positive = np.array([label == pos_label for label in found] + [MISSING], dtype=np.int8)
-    return positive[codes]  # factorize codes a missing value as -1, the last entry
+    return positive[codes]  # missing values have code -1, which is the last entry
 
 
 def distinct(values: Any, name: str) -> list[Any]:
-    """The distinct labels that are not missing, in order of appearance."""
+    """Distinct non-missing labels in order of appearance."""
     return _factorized(values, name)[1]
 
 
 def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
-    """Raise unless `labels` can be the labels of a two-class problem."""
+    """Raise an error unless `labels` fit a two-class problem."""
     if len(labels) > 2:
         raise ValueError(f"Rates are for two classes, got {len(labels)}: {_listed(labels)}.")
     if pos_label is not None and len(labels) == 2 and pos_label not in list(labels):
-        raise ValueError(f"pos_label={pos_label!r} is none of the labels {_listed(labels)}.")
+        raise ValueError(f"pos_label={pos_label!r} is not among the labels {_listed(labels)}.")
 
 
 def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
-    """Each label's number, -1 where it is missing; and the labels."""
+    """Code of each label, -1 if missing, and the distinct labels."""
     column = values if isinstance(values, pd.Series) else column_or_1d(_as_array(values))
     try:
         codes, found = pd.factorize(column)
@@ -77,7 +76,7 @@ def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
 
 def _as_array(values: Any) -> np.ndarray:
     array = np.asarray(values)
-    # ["yes", None] and [True, None] must stay objects; np.asarray(["yes", nan]) would not
+    # np.asarray(["yes", nan]) would turn nan into the string "nan".
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)
     return array

@@ -1,4 +1,4 @@
-"""Rates as metrics of given predictions."""
+"""Values of rates on given predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._bind import UnlabelledRateError, answer_counts, fill
+from skbandit.rates._binding._bind import UnlabelledRateError, fill, prediction_counts
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
@@ -24,14 +24,14 @@ from skbandit.utils._validation import check_row_weights
 def read_predictions(
     y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
 ) -> tuple[Data, np.ndarray]:
-    """One dataset and the positive answers (floats 0 and 1) on its rows."""
+    """Validate predictions: one dataset, and 1.0 per positive and 0.0 per negative prediction."""
     n = count_rows(y_pred)
     check_consistent_length(y_pred, y_true)
     seen = [] if y_true is None else distinct(y_true, "y_true")
     labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
     check_two_labels(labels, pos_label)
-    answers = encode(y_pred, pos_label, labels, "y_pred")
-    if (answers == MISSING).any():
+    predicted = encode(y_pred, pos_label, labels, "y_pred")
+    if (predicted == MISSING).any():
         raise ValueError("y_pred has missing values: every row needs a prediction.")
     truth = (
         np.full(n, MISSING, dtype=np.int8)
@@ -41,7 +41,7 @@ def read_predictions(
     rows = Rows(
         Columns.read(attributes, X, n), truth, check_row_weights(sample_weight, n, "sample_weight")
     )
-    return Data(rows, None, pos_label, labels), answers.astype(float)
+    return Data(rows, None, pos_label, labels), predicted.astype(float)
 
 
 def measure(
@@ -69,53 +69,55 @@ def measure(
     return min(known) if summary == "min" else max(known)
 
 
-def values_on(here: Rate, data: Data, positive: np.ndarray) -> list[float]:
-    """What is defined of a rate's one value, or of those of its groups or pairs."""
-    if here.grouped_by is None:
-        value = _single(here, data, positive)
+def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
+    """Defined values of a rate: one, or one per group or ordered pair of groups."""
+    if rate.grouped_by is None:
+        value = _single(rate, data, positive)
         return [] if np.isnan(value) else [value]
-    column, size = here.grouped_by
-    groups = data.groups(column, {"train"}, repr(here))
+    column, size = rate.grouped_by
+    groups = data.groups(column, {"train"}, repr(rate))
     values = [
-        _single(fill(here, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
+        _single(fill(rate, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
         for chosen in itertools.permutations(groups, size)
     ]
     if not values:
         warnings.warn(
-            f"{here} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
+            f"{rate} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
             UndefinedMetricWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return [value for value in values if not np.isnan(value)]
 
 
 def on_given_rows(rate: Rate) -> Rate:
-    """The same expression on the one dataset that a metric sees, whatever `on` says."""
+    """Return the expression with `on` set to the dataset of a metric."""
     return rate.map_atoms(lambda atom: replace(atom, on="train"))
 
 
-def _single(rate: Rate, data: Data, positive: np.ndarray, place: str = "") -> float:
+def _single(rate: Rate, data: Data, positive: np.ndarray, group: str = "") -> float:
     why = "no prediction falls in its denominator"
     try:
         value = count(rate, data, positive)
     except UnlabelledRateError:
-        raise  # nothing is empty: the call is wrong
+        raise  # missing labels are an error of the caller, not an empty denominator
     except EmptyRateError as error:
         value, why = float("nan"), str(error)
-    if np.isnan(value):
-        warnings.warn(f"{rate} is undefined{place}: {why}", UndefinedMetricWarning, stacklevel=5)
+    if np.isnan(value):  # stack levels lead to the caller of Rate.value
+        warnings.warn(f"{rate} is undefined{group}: {why}", UndefinedMetricWarning, stacklevel=6)
     return value
 
 
 def count(rate: Rate, data: Data, positive: np.ndarray) -> float:
-    """The value of a rate without open group slots, nan where a denominator is empty.
+    """Value of a rate without open group slots, nan if a denominator is empty.
 
-    By counting, divided once: k/n comes out as Python's k/n, to the last bit.
+    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``.
     """
-    value, answers = rate.constant, positive.astype(int)
+    value, predicted = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
-        won, tried = answer_counts(atom, data, answers)
-        value += coefficient * (won.sum() / tried.sum() if tried.any() else np.nan)
+        numerator, denominator = prediction_counts(atom, data, predicted)
+        value += coefficient * (
+            numerator.sum() / denominator.sum() if denominator.any() else np.nan
+        )
     if rate.denominator is None:
         return float(value)
     divisor = count(rate.denominator, data, positive)

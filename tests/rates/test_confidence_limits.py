@@ -1,0 +1,162 @@
+"""Confidence limits as functions of the predictions, against tests, intervals and corners."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from skbandit.rates import (
+    churn,
+    each,
+    error_rate,
+    f1,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    Rows,
+    bind_constraints,
+    confidence_limits,
+    expand,
+    flatten_constraints,
+    interval,
+)
+from skbandit.rates._expression import atom_rate
+
+RNG = np.random.default_rng(11)
+N = 300
+X = RNG.normal(size=(N, 3))
+Y = (X[:, 0] + 0.6 * RNG.normal(size=N) > 0.2).astype(int)
+TABLE = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M"], N),
+        "deployed": (X[:, 0] > 0).astype(int),
+        "amount": RNG.exponential(size=N),
+    }
+)
+SCORES = X[:, 0] + 0.3 * X[:, 1]
+F, M = {"sex": "F"}, {"sex": "M"}
+
+RATES = [
+    recall(),
+    recall(F),
+    false_negative_rate(),
+    false_positive_rate(),
+    positive_rate(),
+    error_rate(),
+    precision(),
+    negative_predictive_value(),
+    f1(),
+    churn("deployed"),
+    recall(weight="amount"),
+    recall(F) - recall(M),
+    2 * recall() - 0.5 * false_positive_rate(),
+    positive_rate(F) / positive_rate(M),
+    (recall() - false_positive_rate()) / positive_rate(),
+]
+
+
+def data_of(y=Y, table=TABLE, weight=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = Rows(Columns.read(table, None, len(y)), y.astype(np.int8), weight)
+    return Data(rows, None, 1, [0, 1])
+
+
+def bound(constraints, data):
+    return bind_constraints(expand(flatten_constraints(constraints), data), data)
+
+
+def limits_of(constraints, margin, data=None):
+    data = data_of() if data is None else data
+    goals = bound(constraints, data)
+    return confidence_limits(goals, data, margin), goals
+
+
+@pytest.mark.parametrize("rate", RATES, ids=repr)
+@pytest.mark.parametrize("margin", [0.02, 0.3])
+def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
+    """Sums over rows of a matrix, against counts at one vector of predictions."""
+    (lower, upper), goals = limits_of([rate >= -9, rate <= 9], margin)
+    for cut in (-1.0, 0.2, 1.5):
+        answers = (SCORES > cut).astype(float)
+        ends = interval(goals.constraints[0].rate, data_of(), answers, 1 - margin)
+        assert (lower.at(answers), upper.at(answers)) == pytest.approx(ends, rel=1e-9)
+
+
+def value_at(rate, atoms):
+    """An expression at given values of its atoms."""
+    value = rate.constant + sum(c * q for (c, _), q in zip(rate.terms, atoms, strict=False))
+    if rate.denominator is None:
+        return value
+    return value / value_at(rate.denominator, atoms[len(rate.terms) :])
+
+
+@pytest.mark.parametrize("rate", [*RATES, 1 - precision(), (recall() - 2) / (1 + error_rate())])
+def test_intervals_are_the_extremes_over_those_of_the_atoms(rate):
+    """Interval arithmetic against every corner of the box."""
+    predicted = (SCORES > 0.3).astype(float)
+    each_level = 1 - 0.1 / len(rate.atoms)
+    box = [interval(atom_rate(atom), data_of(), predicted, each_level) for atom in rate.atoms]
+    corners = [value_at(rate, corner) for corner in itertools.product(*box)]
+    found = interval(rate, data_of(), predicted, 0.9)
+    assert found == pytest.approx((min(corners), max(corners)), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_limits_invert_the_binomial_test(n):
+    """At the limit, this many successes or more have probability `margin`."""
+    data = data_of(np.ones(n, dtype=int), None)
+    (lower,), _ = limits_of(recall() >= 0.5, 0.03, data)
+    (upper,), _ = limits_of(recall() <= 0.5, 0.03, data)
+    for hits in range(n + 1):
+        answers = (np.arange(n) < hits).astype(float)
+        if hits:
+            assert binom.sf(hits - 1, n, lower.at(answers)) == pytest.approx(0.03)
+        else:
+            assert lower.at(answers) == 0
+        if hits < n:
+            assert binom.cdf(hits, n, upper.at(answers)) == pytest.approx(0.03)
+        else:
+            assert upper.at(answers) == 1
+
+
+def test_nothing_counted_tells_nothing():
+    (lower,), _ = limits_of(precision() >= 0.5, 0.1)
+    (upper,), _ = limits_of(precision() <= 0.5, 0.1)
+    assert (lower.at(np.zeros(N)), upper.at(np.zeros(N))) == (0, 1)
+
+
+@pytest.mark.parametrize("rate", RATES, ids=repr)
+def test_limits_move_outwards_with_certainty_and_with_the_number_of_constraints(rate):
+    answers = (SCORES > 0.3).astype(float)
+    at = [limits_of(rate >= -9, margin)[0][0].at(answers) for margin in (0.01, 0.1, 0.4)]
+    assert at[0] < at[1] < at[2] < bound(rate >= -9, data_of()).values(answers)[0]
+    one_of_two = limits_of([rate >= -9, recall() >= 0], 0.02)[0][0].at(answers)
+    assert one_of_two == pytest.approx(at[0])
+
+
+def test_groups_without_rows_are_not_counted_among_the_constraints():
+    data = data_of(weight=(TABLE["sex"] == "F").to_numpy(dtype=float))
+    goals = bind_constraints(expand([each(recall, by="sex") >= 0.1], data_of()), data_of())
+    with pytest.warns(UserWarning, match="not measured"):
+        goals = bind_constraints(goals.constraints, data, allow_empty=True)
+    assert goals.n_rows.tolist()[1] == 0
+    (only,) = confidence_limits(goals, data, 0.1)
+    assert only.tail == 0.1
+
+
+def test_a_row_is_a_row_whatever_the_scale_of_weights():
+    answers = (SCORES > 0.3).astype(float)
+    plain, by_weight = (
+        [limit.at(answers) for limit in limits_of([r >= -9 for r in RATES], 0.1, data)[0]]
+        for data in (data_of(), data_of(weight=np.full(N, 0.37)))
+    )
+    np.testing.assert_allclose(by_weight, plain)

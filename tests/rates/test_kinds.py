@@ -1,0 +1,63 @@
+"""Tables of kinds of rates: those of the catalogue are sound, others are refused by name."""
+
+import numpy as np
+import pytest
+
+from skbandit import rates
+from skbandit.rates._binding import Columns, Data, Rows, interval
+from skbandit.rates._expression import atom_rate
+from skbandit.rates._kinds import KINDS, Atom, Kind
+
+EVERY_ROW = ((1, 1), (1, 1))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_share_of_successes_determines_the_rate(name):
+    """By counting: s successes and f failures, for every number of both."""
+    kind = KINDS[name]
+    above, below = kind.success
+    for s, f in [(0, 1), (1, 0), (2, 3), (5, 1)]:
+        assert kind.of_share(s / (s + f)) == pytest.approx(
+            above * s / (below * s + kind.failure * f)
+        )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_limits_of_the_share_are_limits_of_the_rate(name):
+    shares = np.linspace(0, 1, 11)
+    values = KINDS[name].of_share(shares)
+    assert (np.diff(values) > 0).all()
+    assert (values[0], values[-1]) == (0, 1)
+
+
+def test_a_success_may_count_less_above_than_below():
+    """TP / (2 TP + FP + FN): 0.5 at most, and its interval follows the share of hits."""
+    half_f1 = Kind("half_f1", "label", ((0, 0), (0, 1)), ((0, 1), (1, 2)), True)
+    label = np.array([1, 1, 1, 0, 0], dtype=np.int8)
+    data = Data(Rows(Columns.read(None, None, 5), label, np.ones(5)), None, 1, [0, 1])
+    positive = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
+    low, high = interval(atom_rate(Atom(half_f1, None, "train", None)), data, positive, 0.9)
+    f1_low, f1_high = interval(rates.f1(), data, positive, 0.9)
+    assert (low, high) == pytest.approx((f1_low / 2, f1_high / 2))
+
+
+@pytest.mark.parametrize(
+    ("compares_with", "numerator", "denominator", "message"),
+    [
+        # Successes that count differently: one share of successes does not give the rate.
+        ("label", ((1, 0), (0, 2)), ((1, 1), (1, 2)), "one weight for all successes.*2, 2"),
+        ("label", ((1, 0), (0, 1)), ((1, 0), (0, 2)), r"\[\(1, 1\), \(1, 2\)\] for successes"),
+        # F2: a miss weighs four times a false alarm.
+        ("label", ((0, 0), (0, 5)), ((0, 1), (4, 5)), r"denominator \[1, 4\] for failures"),
+        ("label", ((0, 1), (0, 1)), ((0, 0), (1, 1)), "exceeds denominator.*could exceed 1"),
+        ("label", ((0, 0), (0, 0)), EVERY_ROW, "numerator=.* has no positive cell"),
+        ("label", ((0, 0), (0, -1)), EVERY_ROW, "numerator=.*two pairs of finite numbers >= 0"),
+        ("label", ((0, 0), (0, 1)), ((1, 1), (1, float("nan"))), "denominator=.*two pairs"),
+        ("label", ((0, 0, 0), (0, 1, 0), (0, 0, 1)), EVERY_ROW, "numerator=.*two pairs"),
+        ("nothing", ((0, 0), (0, 1)), EVERY_ROW, "numerator=.* depends on the label; set compares"),
+        ("nothing", ((0, 1), (0, 1)), ((0, 1), (1, 1)), "denominator=.* depends on the label"),
+    ],
+)
+def test_tables_that_make_no_rate(compares_with, numerator, denominator, message):
+    with pytest.raises(ValueError, match=f"^Kind 'mine': .*{message}"):
+        Kind("mine", compares_with, numerator, denominator, True)
