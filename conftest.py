@@ -1,6 +1,11 @@
-"""Which examples of docstrings are left out where an optional package is not installed."""
+"""Tiers of tests, Hypothesis profiles, and what is left out without an optional package."""
 
+import os
 from importlib.util import find_spec
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
 
 collect_ignore = []
 if find_spec("matplotlib") is None:
@@ -10,3 +15,88 @@ if find_spec("pyarrow") is None:
         "skbandit/datasets/_parquet.py",
         "skbandit/evaluation/_replay/_blocks.py",
     ]
+
+TIERS = ("default", "thorough", "all")
+MAX_EXAMPLES = {"default": 20, "thorough": 200, "all": 200}
+"""Examples per Hypothesis test, unless the test sets its own number."""
+
+
+def pytest_addoption(parser):
+    """Add --tier."""
+    parser.addoption(
+        "--tier",
+        choices=TIERS,
+        default="default",
+        help="default: tests not marked thorough; thorough: the others, and every Hypothesis test "
+        "with more examples; all: both. A test named by its node id runs in any tier.",
+    )
+
+
+def pytest_configure(config):
+    """Load the Hypothesis profile of the tier."""
+    if find_spec("hypothesis") is None or config.getoption("hypothesis_profile", None):
+        return
+    from hypothesis import settings
+
+    tier = config.getoption("tier")
+    # Derandomized: a test that passes today passes tomorrow.
+    settings.register_profile(
+        tier, max_examples=MAX_EXAMPLES[tier], derandomize=True, deadline=None
+    )
+    settings.load_profile(tier)
+
+
+def pytest_report_header(config):
+    """Name the tier."""
+    return f"tier: {config.getoption('tier')} (of {', '.join(TIERS)})"
+
+
+def pytest_make_parametrize_id(config, val):
+    """Show settings as they are written, where pytest would number them."""
+    if isinstance(val, (dict, list, tuple)) or _is_declared(val):
+        shown = repr(val)
+        if len(shown) <= 60 and "\n" not in shown and _is_plain(val):
+            return shown
+    return None
+
+
+def _is_declared(value):
+    """Rates, constraints and estimators: their repr is the call that makes them."""
+    return type(value).__module__.startswith(("skbandit.", "sklearn."))
+
+
+def _is_plain(value):
+    """Whether each xdist worker has the same repr of a value."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, (str, int, float, type(None))):
+        return True
+    return _is_declared(value) and " at 0x" not in repr(value)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Deselect what belongs to another tier, unless tests are named by node id."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("realdata")
+            item.add_marker("thorough")
+    tier = config.getoption("tier")
+    if tier == "all" or any("::" in argument for argument in config.args):
+        return
+    kept, deselected = [], []
+    for item in items:
+        in_thorough = item.get_closest_marker("thorough") is not None
+        if tier == "thorough":
+            is_kept = in_thorough or _is_property(item)
+        else:
+            is_kept = not in_thorough
+        (kept if is_kept else deselected).append(item)
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = kept
+
+
+def _is_property(item):
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)

@@ -3,13 +3,21 @@
 import os
 
 import pytest
+import sklearn
 
 from skbandit.datasets import fetch_a9a, fetch_adult
 
 
+@pytest.fixture
+def routing():
+    """Enable scikit-learn's metadata routing."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_data():
-    """The folder of real data sets; without it, what asks for it is skipped."""
+    """The folder of real data sets; tests that need it are skipped without it."""
     folder = os.environ.get("SKBANDIT_DATA")
     if not folder:
         pytest.skip("real data: the environment variable SKBANDIT_DATA is not set")

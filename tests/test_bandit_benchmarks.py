@@ -7,7 +7,7 @@ from tests.benchmarks import replay
 from tests.benchmarks._bandit_rivals import N_ARMS, OURS, RIVALS, BanditRival, bandit_sample
 
 # Other people's deprecations are not what is tested.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore")]
 
 ALL = RIVALS | OURS
 

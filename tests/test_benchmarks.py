@@ -21,6 +21,8 @@ from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
 from tests.benchmarks._selection_rivals import ALL as SELECTORS
 from tests.benchmarks._selection_rivals import DATA, GONE, UNIT, Choices, M, SelectionRival, lowest
 
+pytestmark = pytest.mark.thorough
+
 five_steps_are_few = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"  # the benchmarks stop training early
 )

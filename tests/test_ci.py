@@ -1,4 +1,4 @@
-"""What the hosted checks run is there, and runs on what the project says that it supports."""
+"""The workflows run scripts that exist, on every supported Python."""
 
 import os
 import re
@@ -19,23 +19,32 @@ def jobs(name):
     return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())["jobs"]
 
 
+def python_of(job):
+    (setup,) = (step for step in job["steps"] if "python-version" in step.get("with", {}))
+    return setup["with"]["python-version"]
+
+
+def scripts_of(name):
+    """The scripts in .ci/ that a workflow runs, without their arguments."""
+    commands = [step.get("run", "") for job in jobs(name).values() for step in job["steps"]]
+    return {command.split()[0] for command in commands if command.startswith(".ci/")}
+
+
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_workflows():
-    assert [path.name for path in WORKFLOWS] == ["ci.yml", "release.yml"]
-    pythons = jobs("ci.yml")["run"]["strategy"]["matrix"]["python"]
-    oldest = PROJECT["requires-python"].removeprefix(">=")
-    assert pythons[0] == oldest
-    assert pythons == [f"3.{minor}" for minor in range(11, 11 + len(pythons))]
-    (setup,) = (step for step in jobs("ci.yml")["oldest"]["steps"] if "with" in step)
-    assert setup["with"]["python-version"] == oldest
-    started = {
-        step["run"]
-        for job in jobs("ci.yml").values()
-        for step in job["steps"]
-        if step.get("run", "").startswith(".ci/")
-    }
-    assert started == {".ci/run", ".ci/oldest", ".ci/minimal"}
-    assert all(os.access(ROOT / script, os.X_OK) for script in started)
+    assert [path.name for path in WORKFLOWS] == ["ci.yml", "nightly.yml", "release.yml"]
+    assert scripts_of("ci.yml") == {".ci/run", ".ci/readme"}
+    assert scripts_of("nightly.yml") == {".ci/oldest", ".ci/minimal"}
+    scripts = scripts_of("ci.yml") | scripts_of("nightly.yml")
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def test_every_supported_python_is_tested():
+    ci, oldest = jobs("ci.yml"), PROJECT["requires-python"].removeprefix(">=")
+    pythons = [*ci["default"]["strategy"]["matrix"]["python"], python_of(ci["full"])]
+    assert sorted(pythons) == [f"3.{minor}" for minor in range(11, 11 + len(pythons))]
+    assert min(pythons) == python_of(jobs("nightly.yml")["oldest"]) == oldest
 
 
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")

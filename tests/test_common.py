@@ -32,37 +32,41 @@ from tests.selection.widened import (
     WidenedRegression,
     WidenedSetSelect,
 )
+from tests.tiers import first
 
-ESTIMATORS = [
-    ConstrainedRampClassifier(),
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
-    ConstrainedRampClassifier(f1(), threshold=None),
+ESTIMATORS = [  # one of each class
     # "auto" leaves the checks' few rows to cvxpy
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedThreshold(LogisticRegression(), cv=3),
-    ConstrainedThreshold(
-        RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
-    ),
     # the checks make one ad
     RegressionSetSelector(),
     PopularitySetSelector(),
-    # four ads: normal equations, one regressor for all, one for each
-    WidenedRegression(n_select=3),
-    WidenedRegression(Ridge(solver="lsqr"), n_select=3),
-    WidenedRegression(OneOutputRidge(), n_select=2),
-    WidenedPopularity(n_select=2),
     SetSelectClassifier(),
     FilterTreeClassifier(),
     WeightedAllPairsClassifier(),
     OneVsRestCostClassifier(),
     RegressionCostClassifier(),
+    # labels are arms, each played with reward 1
+    GLMUCBPolicy(),
+]
+
+VARIANTS = [
+    ConstrainedRampClassifier(),
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
+    ConstrainedRampClassifier(f1(), threshold=None),
+    ConstrainedThreshold(
+        RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
+    ),
+    # four ads: normal equations, one regressor for all, one for each
+    WidenedRegression(n_select=3),
+    WidenedRegression(Ridge(solver="lsqr"), n_select=3),
+    WidenedRegression(OneOutputRidge(), n_select=2),
+    WidenedPopularity(n_select=2),
     WidenedFilterTree(),
     WidenedSetSelect(n_select=2, cross_fit=2),
     WidenedSetSelect(n_select=3, cross_fit=None, holes=True),
     WidenedSetSelect(n_select=2, method="post", dedup="random", random_state=0),
     WidenedSetSelect(n_select=2, reduction="weighted_all_pairs"),
-    # labels are arms, each played with reward 1
-    GLMUCBPolicy(),
     GLMUCBPolicy("linear", covariance="full", exploration="thompson"),
     GLMUCBPolicy("probit", prior_mean="adaptive", prior_variance="adaptive"),
 ]
@@ -95,8 +99,15 @@ def test_sklearn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.thorough
 @NO_REWARDS
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
+def test_sklearn_with_other_parameters(estimator, check):
+    check(estimator)
+
+
+@NO_REWARDS
+@pytest.mark.parametrize("estimator", first(len(ESTIMATORS), [*ESTIMATORS, *VARIANTS]), ids=repr)
 @pytest.mark.parametrize(
     "name",
     [

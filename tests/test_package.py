@@ -14,6 +14,7 @@ import pytest
 import skbandit
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[1]
 NAME = f"skbandit-{skbandit.__version__}"

@@ -8,6 +8,7 @@ from skbandit.evaluation import replay, snips
 from tests.benchmarks import stream
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import itertools
 
-import mpmath as mp
 import numpy as np
 import pytest
 
@@ -11,6 +10,8 @@ from skbandit.bandit._state import MEANS, Rule
 from skbandit.bandit.links._linear import linear_step
 from skbandit.bandit.links._logistic import logistic_step
 from skbandit.bandit.links._probit import probit_step
+
+mp = pytest.importorskip("mpmath", reason="mpmath is not installed")
 
 MEANS_OF_THETA = [0.0, 1e-3, -0.7, 4.0, -4.0, 30.0, -37.0, 200.0, -1e3, 1e3]
 VARIANCES = [1e-12, 1e-4, 0.3, 1.0, 30.0, 1e3, 1e6]

@@ -25,7 +25,6 @@ def a9a_test(real_data):
 
 
 # Prototype figures for the same problem: MM from the unconstrained direction, alpha = 1e-3.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kappa", "error", "ratio"), [(1.0, 0.1697, 1.02), (0.8, 0.1627, 1.28), (0.4, 0.1515, 2.50)]
 )

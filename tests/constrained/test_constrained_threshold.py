@@ -41,12 +41,6 @@ WEIGHT = np.random.default_rng(3).integers(0, 4, len(Y)).astype(float)
 NAMED_EXTRA = pd.DataFrame(X_EXTRA, columns=list("abcd"))
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
     clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
     return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))

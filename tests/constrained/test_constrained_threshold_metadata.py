@@ -28,12 +28,6 @@ PEOPLE, PEOPLE_EXTRA = (
 )
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
     clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
     return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))

@@ -69,12 +69,6 @@ def pipeline(constraints=PEOPLE_GOALS, transform_input=("X_extra",)):
     return Pipeline(steps, transform_input=list(transform_input) or None)
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("wrap", [lambda part: part, lambda part: (part,)], ids=["bare", "tuple"])
 def test_pipeline_routes_attributes_and_transforms_extra(wrap):

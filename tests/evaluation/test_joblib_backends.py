@@ -10,11 +10,15 @@ from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_blocks, replay, snips
 from tests.policies import EpsilonGreedy
-
-LOG = make_bandit_log(2500, n_arms=4, n_features=3, base_rate=0.3, random_state=0)
+from tests.tiers import first
 
 # Whose warning: dask.distributed's own, of its sockets and event loops as they close.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def log():
+    return make_bandit_log(2500, n_arms=4, n_features=3, base_rate=0.3, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def cluster():
         yield client
 
 
-@pytest.fixture(params=["threading", "loky", "dask"])
+@pytest.fixture(params=first(1, ["threading", "loky", "dask"]))
 def backend(request):
     """A joblib backend with two workers, entered."""
     if request.param == "dask":
@@ -44,6 +48,7 @@ def in_series(call):
         return call()
 
 
+@pytest.mark.thorough
 def test_workers_are_processes(cluster):
     import os
 
@@ -57,10 +62,10 @@ def test_workers_are_processes(cluster):
     [GLMUCBPolicy(exploration="thompson", random_state=0), EpsilonGreedy(0.3)],
     ids=["compiled", "any policy"],
 )
-def test_replay(backend, policy):
+def test_replay(backend, policy, log):
     def run():
         return replay(
-            policy, LOG.X, LOG.y, n_repeats=4, subsample=0.5, deployment_share=0.2, random_state=7
+            policy, log.X, log.y, n_repeats=4, subsample=0.5, deployment_share=0.2, random_state=7
         )
 
     serial, parallel = in_series(run), run()
@@ -69,7 +74,7 @@ def test_replay(backend, policy):
     assert serial.interval() == parallel.interval()
 
 
-def test_grid_search(backend):
+def test_grid_search(backend, log):
     def run():
         search = GridSearchCV(
             GLMUCBPolicy(random_state=0),
@@ -77,7 +82,7 @@ def test_grid_search(backend):
             scoring=ReplayScorer(random_state=0, n_repeats=2),
             cv=ReplaySplit(2),
         )
-        return search.fit(LOG.X, LOG.y)
+        return search.fit(log.X, log.y)
 
     serial, parallel = in_series(run), run()
     assert serial.best_params_ == parallel.best_params_
@@ -86,13 +91,14 @@ def test_grid_search(backend):
     np.testing.assert_array_equal(serial.best_estimator_.coef_, parallel.best_estimator_.coef_)
 
 
-def test_off_policy_blocks_on_the_cluster(cluster):
+@pytest.mark.thorough
+def test_off_policy_blocks_on_the_cluster(cluster, log):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    table = pd.concat([LOG.X, LOG.y], axis=1)
-    policy = GLMUCBPolicy(random_state=0).fit(LOG.X[:1000], LOG.y[:1000])
+    table = pd.concat([log.X, log.y], axis=1)
+    policy = GLMUCBPolicy(random_state=0).fit(log.X[:1000], log.y[:1000])
     frame = dd.from_pandas(table[1000:], npartitions=6)
-    found = off_policy_blocks(policy, frame, features=list(LOG.X.columns), arms=range(4))["snips"]
-    expected = snips(policy, LOG.X[1000:], LOG.y[1000:])
+    found = off_policy_blocks(policy, frame, features=list(log.X.columns), arms=range(4))["snips"]
+    expected = snips(policy, log.X[1000:], log.y[1000:])
     assert found.n_events == 1500
     assert found.mean_reward == pytest.approx(expected.mean_reward, rel=1e-12)
     assert found.interval() == pytest.approx(expected.interval(), rel=1e-12)

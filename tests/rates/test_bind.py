@@ -2,10 +2,12 @@
 
 import math
 
-import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+import hypothesis.strategies as st
 from hypothesis import assume, given, settings
 
 from skbandit import rates

@@ -7,6 +7,8 @@ seed in 2,000 would raise a false alarm, and most intervals here are conservativ
 
 import numpy as np
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest

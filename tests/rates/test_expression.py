@@ -6,10 +6,12 @@ import pickle
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
-import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from skbandit import rates

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from skbandit.rates import churn, recall
 from skbandit.rates._binding import encode
 from skbandit.rates._binding._labels import check_two_labels, distinct
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 CODES = [1, 0, 0, 1]
 

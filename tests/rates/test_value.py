@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn import metrics
 from sklearn.exceptions import UndefinedMetricWarning
@@ -25,6 +24,8 @@ from skbandit.rates import (
     recall,
     true_negative_rate,
 )
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 SAMPLES = range(4)
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from skbandit.rates import positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows, bind_rate
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 FRAME = pd.DataFrame(
     {

@@ -14,7 +14,7 @@ from skbandit import (
 )
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.selection import PopularitySetSelector
-from tests.reliability.surface import COSTS, GOALS, GROUP, LABEL, LOG, X
+from tests.reliability.public_calls import COSTS, GOALS, GROUP, LABEL, LOG, X
 
 ROWS = X.to_numpy()
 NAMED_LOG = LOG.assign(action=LOG["action"].map({0: "news", 1: "sports", 2: "weather"}))

@@ -4,8 +4,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
-import polars as pl
+import pytest
 import scipy.sparse as sp
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 # Of a DataFrame of small whole numbers with string names.
 TABLES = {

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -12,17 +14,17 @@ from skbandit.constrained import ConstrainedThreshold
 from skbandit.evaluation import ips, snips
 from skbandit.rates import positive_rate, recall
 from skbandit.selection import PopularitySetSelector, logged_costs
-from tests.reliability import surface, wider_surface
+from tests.reliability import public_calls, wider_calls
 from tests.reliability.forms import COLUMNS, SPARSE, TABLES
-from tests.reliability.surface import GROUP, LABEL
-from tests.reliability.surface import X as OWN_X
+from tests.reliability.public_calls import GROUP, LABEL, OWN_X
+from tests.tiers import first
 
 # Of models asked with an array that were fitted with names, and of estimates from few events.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-USE = {use.name: use for use in surface.USES + wider_surface.USES}
-OF_X = [name for name, use in USE.items() if "X" in use.inputs]
-OF_WEIGHTS = [name for name, use in USE.items() if "sample_weight" in use.inputs]
+CALLS = {call.name: call for call in public_calls.CALLS + wider_calls.CALLS}
+OF_X = [name for name, call in CALLS.items() if "X" in call.inputs]
+OF_WEIGHTS = [name for name, call in CALLS.items() if "sample_weight" in call.inputs]
 LABELLED = ["ramp", "threshold", "rate_scorer", "path", "path_measured", "report_of_classifier"]
 # Not path: its figures count rows, of which some lie on the threshold, to rounding.
 TAKES_SPARSE = [
@@ -36,6 +38,11 @@ TAKES_SPARSE = [
     "report_of_classifier",
 ]
 random_seeds = st.integers(0, 2**32 - 1)
+
+
+def quick_first(names):
+    """Move the calls that take no time to the front: the default tier tries the first."""
+    return sorted(names, key=lambda name: name not in ("popularity", "rate_scorer", "ips_of_table"))
 
 
 def table(seed):
@@ -53,43 +60,43 @@ def assert_same(one, other, form):
         assert one.tolist() == other.tolist()
 
 
-@pytest.mark.parametrize("name", OF_X)
+@pytest.mark.parametrize("name", first(1, quick_first(OF_X)))
 @settings(derandomize=True, max_examples=8, deadline=None)
 @given(seed=random_seeds, form=st.sampled_from(list(TABLES)))
 def test_tables_of_any_form(name, seed, form):
-    X, use = table(seed), USE[name]
+    X, call = table(seed), CALLS[name]
     if name == "threshold":  # its LogisticRegression, of scikit-learn 1.6, fails on them
         assume(form != "categories")
-    assert_same(use(X=TABLES[form](X)), use(X=X.astype(float)), form)
+    assert_same(call(X=TABLES[form](X)), call(X=X.astype(float)), form)
 
 
-@pytest.mark.parametrize("name", TAKES_SPARSE)
+@pytest.mark.parametrize("name", first(1, quick_first(TAKES_SPARSE)))
 @settings(derandomize=True, max_examples=6, deadline=None)
 @given(seed=random_seeds, form=st.sampled_from(list(SPARSE)))
 def test_sparse_tables(name, seed, form):
     X = table(seed).to_numpy(dtype=float, copy=True)
     X[np.random.default_rng(seed).random(X.shape) < 0.5] = 0.0
-    assert_same(USE[name](X=SPARSE[form](X)), USE[name](X=X), form)
+    assert_same(CALLS[name](X=SPARSE[form](X)), CALLS[name](X=X), form)
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", first(1, quick_first(LABELLED)))
 @settings(derandomize=True, max_examples=10, deadline=None)
 @given(seed=random_seeds, form=st.sampled_from(list(COLUMNS)))
 def test_labels_of_any_form(name, seed, form):
     y = np.where(np.random.default_rng(seed).random(60) < 0.1, 1 - LABEL, LABEL)
     if form == "objects" and name in ("ramp", "threshold", "path"):  # as scikit-learn's classifiers
         with pytest.raises(ValueError, match="Unknown label type"):
-            USE[name](y=COLUMNS[form](y))
+            CALLS[name](y=COLUMNS[form](y))
         return
-    assert_same(USE[name](y=COLUMNS[form](y)), USE[name](y=y), form)
+    assert_same(CALLS[name](y=COLUMNS[form](y)), CALLS[name](y=y), form)
 
 
-@pytest.mark.parametrize("name", OF_WEIGHTS)
+@pytest.mark.parametrize("name", first(1, quick_first(OF_WEIGHTS)))
 @pytest.mark.parametrize("form", COLUMNS)
 def test_weights_of_any_form(name, form):
-    use = USE[name]
-    weight = use.inputs["sample_weight"].astype(int)
-    assert_same(use(sample_weight=COLUMNS[form](weight)), use(sample_weight=weight), form)
+    call = CALLS[name]
+    weight = call.inputs["sample_weight"].astype(int)
+    assert_same(call(sample_weight=COLUMNS[form](weight)), call(sample_weight=weight), form)
 
 
 RENAMED = {
@@ -105,31 +112,33 @@ RENAMED = {
 
 
 @pytest.mark.parametrize("form", RENAMED)
-@pytest.mark.parametrize("name", ["ramp", "threshold"])
+@pytest.mark.parametrize("name", first(1, ["ramp", "threshold"]))
 def test_names_of_the_classes_do_not_matter(name, form):
     """Sorted alike, they change nothing but what is answered."""
-    use = USE[name]
-    y = use.inputs["y"]
-    assert_same(use(y=RENAMED[form](y)), use(), form)
+    call = CALLS[name]
+    y = call.inputs["y"]
+    assert_same(call(y=RENAMED[form](y)), call(), form)
 
 
-@pytest.mark.parametrize("name", ["ramp", "threshold", "rate_scorer", "regression", "popularity"])
+@pytest.mark.parametrize(
+    "name", first(1, ["popularity", "ramp", "threshold", "rate_scorer", "regression"])
+)
 @settings(derandomize=True, max_examples=5, deadline=None)
 @given(seed=random_seeds)
 def test_order_of_rows_does_not_matter(name, seed):
-    use = USE[name]
+    call = CALLS[name]
     order = np.random.default_rng(seed).permutation(60)
     moved = {
         part: values.iloc[order].reset_index(drop=True)
         if isinstance(values, pd.DataFrame)
         else values[order]
-        for part, values in use.inputs.items()
+        for part, values in call.inputs.items()
     }
     if name == "threshold":  # its folds are taken in the order of the rows
         moved_back = prefit_threshold(moved)[np.argsort(order)]
-        np.testing.assert_allclose(moved_back, prefit_threshold(use.inputs), atol=1e-9)
+        np.testing.assert_allclose(moved_back, prefit_threshold(call.inputs), atol=1e-9)
         return
-    result, expected = use(**moved), use()
+    result, expected = call(**moved), call()
     if result.ndim:
         result = result[np.argsort(order)]
     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
@@ -184,11 +193,11 @@ OF_LOG = [
 ]
 
 
-@pytest.mark.parametrize("name", OF_LOG)
+@pytest.mark.parametrize("name", first(1, quick_first(OF_LOG)))
 @pytest.mark.parametrize("form", LOG_FORMS)
 def test_logs_of_any_form(name, form):
-    use = USE[name]
-    assert_same(use(y=LOG_FORMS[form](use.inputs["y"])), use(), form)
+    call = CALLS[name]
+    assert_same(call(y=LOG_FORMS[form](call.inputs["y"])), call(), form)
 
 
 @settings(derandomize=True, max_examples=20, deadline=None)
@@ -243,7 +252,7 @@ def test_order_of_the_ads_does_not_matter(seed, model):
 @pytest.mark.parametrize("form", ["nullable", "categories", "polars", "other index", "objects"])
 def test_attributes_of_any_form(form):
     """A group's name is the same name in whatever column it stands."""
-    use = USE["ramp"]
+    call = CALLS["ramp"]
     made = {
         "nullable": GROUP.astype("string"),
         "categories": GROUP.astype("category"),
@@ -251,15 +260,15 @@ def test_attributes_of_any_form(form):
         "other index": GROUP.set_axis(range(60, 0, -1)),
         "objects": GROUP.astype(object),
     }[form]
-    np.testing.assert_array_equal(use(attributes=made), use())
+    np.testing.assert_array_equal(call(attributes=made), call())
 
 
 def test_missing_groups_are_in_no_group():
     """As if their rows were a group of their own, which no constraint names."""
-    use = USE["ramp"]
+    call = CALLS["ramp"]
     missing, other = GROUP.copy(), GROUP.copy()
     missing.loc[:9, "g"], other.loc[:9, "g"] = None, "w"
-    np.testing.assert_array_equal(use(attributes=missing), use(attributes=other))
+    np.testing.assert_array_equal(call(attributes=missing), call(attributes=other))
 
 
 @pytest.mark.parametrize("solver", ["newton", "cvxpy"])

@@ -12,7 +12,8 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from tests.reliability.fitted import FITS
 from tests.reliability.make_golden import GOLDEN, folder
-from tests.reliability.surface import X
+from tests.reliability.public_calls import X
+from tests.tiers import first
 
 # scikit-learn's: about its own patch releases, and of the oldest about the newest scipy.
 pytestmark = [
@@ -35,7 +36,7 @@ def load(name):
         pytest.skip("pandas keeps texts, as of reports, in pyarrow where it is, and reads them so")
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", first(2, FITS))
 def test_answers_are_those_of_then(name):
     estimator = load(name)
     with np.load(folder() / f"{name}.npz", allow_pickle=True) as expected:
@@ -47,7 +48,7 @@ def test_answers_are_those_of_then(name):
                 np.testing.assert_array_equal(answers, expected[method])
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", first(2, FITS))
 def test_they_can_be_used_on(name):
     """Cloned, shown, fitted again and pickled again; a policy goes on learning."""
     estimator, fit = load(name), FITS[name]

@@ -6,12 +6,14 @@ import pytest
 
 from skbandit import GLMUCBPolicy
 from skbandit.rates import recall
-from tests.reliability import hostile, surface, wider_surface
+from tests.reliability import hostile, public_calls, wider_calls
 from tests.reliability.blame import blame
-from tests.reliability.surface import LOG
+from tests.reliability.public_calls import LOG
+from tests.tiers import first
 
-USES = surface.USES + wider_surface.USES
-BY_COLUMN = [LOG, *wider_surface.BY_COLUMN]
+CALLS = {call.name: call for call in public_calls.CALLS + wider_calls.CALLS}
+SMOKE = ["ips_of_table", "costs_of_log"]  # quick: the default tier tries these
+BY_COLUMN = [LOG, *wider_calls.BY_COLUMN]
 
 # Warnings of whoever reads the input are no matter here.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -31,9 +33,9 @@ def values_like(good):
     return hostile.columns(good) if isinstance(good, pd.Series | np.ndarray) else hostile.options()
 
 
-def changes(use):
+def changes(call):
     """Each input in turn replaced by hostile ones; of some tables, each column too."""
-    for name, good in use.inputs.items():
+    for name, good in call.inputs.items():
         for label, value in values_like(good).items():
             yield f"{name}: {label}", {name: value}
         if not any(good is own for own in BY_COLUMN):
@@ -47,14 +49,15 @@ def changes(use):
                 yield f"{name}.{column}: {label}", {name: table}
 
 
-@pytest.mark.parametrize("use", USES, ids=[use.name for use in USES])
-def test_a_result_or_an_error_of_ours(use):
+@pytest.mark.parametrize("name", first(2, sorted(CALLS, key=lambda name: name not in SMOKE)))
+def test_a_result_or_an_error_of_ours(name):
+    call = CALLS[name]
     wrong, n_refused, n_taken = [], 0, 0
-    for label, change in changes(use):
-        if (use.name, label) in FROM_SKLEARN:
+    for label, change in changes(call):
+        if (name, label) in FROM_SKLEARN:
             continue
         try:
-            result = use(**change)
+            result = call(**change)
         except Exception as error:
             n_refused += 1
             if reason := blame(error):
@@ -62,15 +65,16 @@ def test_a_result_or_an_error_of_ours(use):
             continue
         n_taken += 1
         if result.dtype.kind == "f" and not np.isfinite(result).all():
-            if use.name not in UNDEFINED:
+            if name not in UNDEFINED:
                 wrong.append(f"{label}: the result is {result.ravel()[:5]}")
     assert not wrong, "\n".join(wrong)
     assert n_refused > 10 and n_taken > 1, "the values are hostile, but not all of them"
 
 
-@pytest.mark.parametrize("use", USES, ids=[use.name for use in USES])
-def test_good_input_is_taken(use):
-    result = use()
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", CALLS)
+def test_good_input_is_taken(name):
+    result = CALLS[name]()
     if result.dtype.kind == "f":
         assert np.isfinite(result).all()
 

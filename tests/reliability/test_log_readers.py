@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,12 +31,7 @@ R6B = [
 ]
 WHOLE = {"R6A": ("\n".join(R6A) + "\n").encode(), "R6B": ("\n".join(R6B) + "\n").encode()}
 
-fuzz = settings(
-    derandomize=True,
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+fuzz = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(path, malformed="raise"):
@@ -134,6 +131,7 @@ def test_damaged_archives(tmp_path, data):
         assert blame(error) == ""
 
 
+@pytest.mark.thorough
 def test_a_huge_line_does_not_fill_the_memory(tmp_path):
     """As of a file that is no log: one line of 64 MB without an end."""
     path = tmp_path / "log"
@@ -156,7 +154,6 @@ def test_a_huge_line_does_not_fill_the_memory(tmp_path):
 LOG = make_bandit_log(300, n_arms=3, base_rate=0.4, random_state=0)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_tables_are_refused_by_row(data):
     """One cell spoilt in a column that must be whole: the error tells which."""

@@ -13,6 +13,7 @@ import pytest
 
 from skbandit import GLMUCBPolicy
 from tests.reliability.fitted import NAMED_LOG, ROWS
+from tests.tiers import first
 
 
 def save(policy, place):
@@ -27,8 +28,8 @@ def assert_same_policy(one, other):
     np.testing.assert_array_equal(one.covariance_, other.covariance_)
 
 
-@pytest.mark.parametrize("covariance", ["diagonal", "full"])
-@pytest.mark.parametrize("update_every", [None, 7])
+@pytest.mark.parametrize("covariance", first(1, ["diagonal", "full"]))
+@pytest.mark.parametrize("update_every", first(1, [7, None]))
 def test_saved_in_between_is_as_if_never_stopped(tmp_path, covariance, update_every):
     """Also with events that wait for their window, and after choices were made."""
     log = NAMED_LOG.assign(timestamp=np.arange(60))
@@ -99,7 +100,7 @@ KILLED = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_process_that_is_killed_leaves_a_whole_policy(tmp_path):
     place = tmp_path / "policy.joblib"
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(place)]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -13,6 +12,8 @@ from skbandit.selection._costs import (
     read_available,
     read_costs,
 )
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 VALUES = np.array([[1.0, 0.0, -2.0], [np.nan, 3.0, 0.0]])
 AVAILABLE = np.array([[True, False, True], [True, True, False]])

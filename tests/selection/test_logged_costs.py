@@ -5,13 +5,14 @@ That they are unbiased is in tests/theory/test_set_rounds.py.
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Ridge
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection import PopularitySetSelector, logged_costs
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 ACTION, COST, PROPENSITY = ["b", "a", "b"], [-1.0, 3.0, 0.0], [0.5, 0.25, 0.2]
 

@@ -6,7 +6,6 @@ import pickle
 import joblib
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -23,6 +22,8 @@ from skbandit import RegressionSetSelector
 from skbandit.datasets import make_set_selection
 from skbandit.selection import _regression_selector
 from skbandit.selection._ridge import RidgeFactor
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 X, Y, EXPECTED, Z = make_set_selection(
     300, 5, 8, n_ad_features=3, return_ad_features=True, random_state=0

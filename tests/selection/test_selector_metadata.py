@@ -31,12 +31,6 @@ routed_to_pipelines = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def by_hand(selector, y=Y, available=None, weight=None, **metadata):
     """The scores of three folds."""
     scores = []

@@ -6,8 +6,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -18,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from tests.selection.tabular import LEARNER, lowest, masks, population
+from tests.tiers import first
 
 REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
 VARIANTS = {
@@ -40,7 +43,7 @@ def learner(reduction):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("m", [1, 2, 4, 5])
+@pytest.mark.parametrize("m", first(1, [2, 1, 4, 5]))
 def test_optimal_where_its_learners_are(reduction, variant, m):
     """Every cell of (context, ads chosen) is learned by heart, so each set is the best one.
 
@@ -113,7 +116,6 @@ def problems(draw):
     return rng.normal(size=(n, 2)), costs, m, options, some if draw(st.booleans()) else None
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
 def test_never_a_duplicate_never_an_unavailable_ad_alike_for_a_seed(problem, random):
     X, costs, m, options, available = problem
@@ -225,7 +227,7 @@ def test_cross_fitting_is_left_out_where_it_does_harm(data):
     assert (one == other).all()
 
 
-@pytest.mark.slow  # starts processes
+@pytest.mark.thorough  # starts processes
 def test_n_jobs_changes_nothing(data):
     X, costs = data
     for options in ({}, {"reduction": "one_vs_rest"}, {"cross_fit": None}):

@@ -14,7 +14,7 @@ from skbandit.bandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 N_FEATURES = 3
 LINKS = ["linear", "logistic", "probit"]

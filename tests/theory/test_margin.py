@@ -33,6 +33,7 @@ from skbandit.rates._binding import (
     expand,
     flatten_constraints,
 )
+from tests.tiers import first
 
 ALARM = 1e-4
 DELTA = 0.1
@@ -142,15 +143,13 @@ def test_without_a_margin_every_second_binding_bound_is_violated(name):
     assert found == 300 and at_least(0.4, 300) <= violated
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["recall", "coverage"])
+@pytest.mark.parametrize("name", first(1, ["recall", "coverage"]))
 def test_the_margin_is_not_wider_than_it_must_be(name):
     """Discreteness aside, the bound is violated as often as allowed: 3 of 4 times, at least."""
     assert violations(name, 0.2, 1000, 400)[1] >= at_least(0.15, 400)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", first(1, OTHERS))
 def test_rates_that_turn_with_the_threshold(name):
     """As the number of rows grows, the choice costs less and less: 1.2 times delta at most."""
     found, violated = violations(name, DELTA, 600, 300)
@@ -158,8 +157,7 @@ def test_rates_that_turn_with_the_threshold(name):
     assert violations(name, None, 600, 300)[1] >= at_least(0.4, 300)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", first(1, SEVERAL))
 def test_several_rates_are_combined_on_the_safe_side(name):
     found, violated = violations(name, DELTA, 1000, 200)
     assert found >= 190 and violated <= at_most(DELTA, 200)
@@ -195,19 +193,20 @@ def recalls(margin, times, make):
     return np.array(found)
 
 
-def test_a_threshold_on_out_of_fold_scores():
+@pytest.mark.parametrize("times", first(1, [50, 150]))
+def test_a_threshold_on_out_of_fold_scores(times):
     def make(margin):
         return ConstrainedThreshold(
             LogisticRegression(), false_positive_rate(), recall() >= 0.85, margin=margin
         )
 
-    assert (recalls(DELTA, 150, make) < 0.85).sum() <= at_most(DELTA, 150)
-    assert (recalls(None, 150, make) < 0.85).sum() >= at_least(0.4, 150)
+    assert (recalls(DELTA, times, make) < 0.85).sum() <= at_most(DELTA, times)
+    assert (recalls(None, times, make) < 0.85).sum() >= at_least(0.4, times)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("times", first(1, [6, 30]))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_ramp_classifier_that_overfits():
+def test_a_ramp_classifier_that_overfits(times):
     """Eight features for 120 positives: face value errs far more often than every second time."""
 
     def make(margin):
@@ -220,8 +219,8 @@ def test_a_ramp_classifier_that_overfits():
             margin=margin,
         )
 
-    assert (recalls(0.2, 30, make) < 0.85).sum() <= at_most(0.2, 30)
-    assert (recalls(None, 30, make) < 0.85).sum() >= at_least(0.7, 30)
+    assert (recalls(0.2, times, make) < 0.85).sum() <= at_most(0.2, times)
+    assert (recalls(None, times, make) < 0.85).sum() >= at_least(0.7, times)
 
 
 # --- Adult ---------------------------------------------------------------------------------
@@ -285,7 +284,6 @@ def test_thresholds_over_splits_of_adult(a9a, how, splits):
     assert violated_splits(a9a, how(None), splits, 3000) >= at_least(0.35, splits)
 
 
-@pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ramp_classifiers_over_splits_of_adult(a9a):

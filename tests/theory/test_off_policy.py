@@ -4,6 +4,7 @@ Every seed is fixed. For other seeds each comparison (`unbiased`, `covers`, `les
 correct implementation with probability 1e-4 at most.
 """
 
+import functools
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,12 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
 from skbandit.evaluation import doubly_robust, ips, snips
+from tests.tiers import first
 
 ALARM = 1e-4
 LOGS, EVENTS, ARMS = 400, 500, 3
+FEWER_LOGS = 100
+"""Enough for bias and coverage, not for comparing spreads."""
 
 _rng = np.random.default_rng(0)
 COEF = _rng.normal(size=(ARMS, 2))
@@ -57,10 +61,10 @@ def population(link, n=2_000_000):
     return (policy_of(X) * rewards_of(X, link)).sum(axis=1).mean()
 
 
-def estimates(estimator, link, change=lambda y: y, **options):
+def estimates(estimator, link, change=lambda y: y, n_logs=LOGS, **options):
     """What is estimated on each log, with errors, and the truth there."""
     found = []
-    for seed in range(LOGS):
+    for seed in range(n_logs):
         X, y, pi, truth = draw(seed, link)
         if estimator is doubly_robust:
             options["random_state"] = seed
@@ -92,50 +96,71 @@ def less_variable(one, other):
     return np.arctanh(correlation) * np.sqrt(len(one) - 3) > 2.9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("link", ["linear", "logistic"])
-def test_bias_and_intervals(link):
-    everywhere = population(link)
-    found = {
-        "ips": estimates(ips, link),
-        "snips": estimates(snips, link),
-        "dr": estimates(doubly_robust, link, reward_model=LinearRegression(), cv=2),
+@functools.cache
+def estimates_by_all(link, n_logs):
+    return {
+        "ips": estimates(ips, link, n_logs=n_logs),
+        "snips": estimates(snips, link, n_logs=n_logs),
+        "dr": estimates(doubly_robust, link, n_logs=n_logs, reward_model=LinearRegression(), cv=2),
     }
-    for name, (mean, error, truth) in found.items():
+
+
+@pytest.mark.parametrize("n_logs", first(1, [FEWER_LOGS, LOGS]))
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_bias_and_intervals(link, n_logs):
+    everywhere = population(link)
+    for name, (mean, error, truth) in estimates_by_all(link, n_logs).items():
         assert unbiased(mean - truth), name  # that of snips is some 1/n
         for level in (0.8, 0.95):
             half = norm.ppf((1 + level) / 2) * error
             assert covers(abs(mean - everywhere) < half, level), (name, level)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_doubly_robust_estimates_vary_least(link):
+    found = estimates_by_all(link, LOGS)
     errors = {name: mean - truth for name, (mean, _, truth) in found.items()}
     assert less_variable(errors["dr"], errors["ips"])
     if link == "logistic":  # rewards that are far from 0 for their spread
         assert less_variable(errors["snips"], errors["ips"])
 
 
-@pytest.mark.slow
-def test_doubly_robust_by_its_propensities():
+WRONG_MODEL = DummyRegressor(strategy="constant", constant=-3.0)
+
+
+@pytest.mark.parametrize("n_logs", first(1, [FEWER_LOGS, LOGS]))
+def test_doubly_robust_by_its_propensities(n_logs):
     """The reward model may be anything."""
-    wrong = DummyRegressor(strategy="constant", constant=-3.0)
-    mean, _, truth = estimates(doubly_robust, "linear", reward_model=wrong, cv=2)
+    mean, _, truth = estimates(
+        doubly_robust, "linear", n_logs=n_logs, reward_model=WRONG_MODEL, cv=2
+    )
     assert unbiased(mean - truth)
-    good, _, _ = estimates(doubly_robust, "linear", reward_model=LinearRegression(), cv=2)
+
+
+@pytest.mark.thorough
+def test_a_good_reward_model_lowers_the_spread():
+    mean, _, truth = estimates(doubly_robust, "linear", reward_model=WRONG_MODEL, cv=2)
+    good, _, _ = estimates_by_all("linear", LOGS)["dr"]
     assert less_variable(good - truth, mean - truth)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("n_logs", first(1, [FEWER_LOGS, LOGS]))
 @pytest.mark.filterwarnings("ignore::UserWarning")  # they tell that propensities are missing
-def test_doubly_robust_by_its_reward_model():
+def test_doubly_robust_by_its_reward_model(n_logs):
     """The propensities may be anything; the others need them."""
 
     def uniform(y):
         return y.drop(columns="propensity")
 
     model = LinearRegression()
-    mean, _, truth = estimates(doubly_robust, "linear", uniform, reward_model=model, cv=2)
+    mean, _, truth = estimates(
+        doubly_robust, "linear", uniform, n_logs=n_logs, reward_model=model, cv=2
+    )
     assert unbiased(mean - truth)
     for estimator in (ips, snips):
-        mean, _, truth = estimates(estimator, "linear", uniform)
-        assert abs(z_score(mean - truth)) > 6  # 13 and 53 over many logs
+        mean, _, truth = estimates(estimator, "linear", uniform, n_logs=n_logs)
+        assert abs(z_score(mean - truth)) > 6  # on LOGS logs 13 and 53, by half with FEWER_LOGS
 
 
 def test_error_falls_with_the_root_of_the_number_of_events():

@@ -15,7 +15,7 @@ from skbandit.constrained import ConstrainedThreshold, constraint_path
 from skbandit.datasets import fetch_a9a
 from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, recall
 
-pytestmark = [pytest.mark.realdata, pytest.mark.slow]
+pytestmark = pytest.mark.realdata
 NOISE = 0.003
 """Standard error of an error of .16 on the 16,281 test rows."""
 

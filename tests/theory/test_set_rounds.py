@@ -11,6 +11,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
@@ -19,6 +20,8 @@ from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import doubly_robust, ips, off_policy_blocks, snips
 from skbandit.exceptions import ReplayCoverageWarning
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 LOG = make_bandit_log(4000, n_arms=4, n_features=3, base_rate=0.3, random_state=0)
 X, Y = LOG.X[1000:], LOG.y[1000:]

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
@@ -16,6 +17,8 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay, replay_blocks
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 few = pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone

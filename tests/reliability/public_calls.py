@@ -1,5 +1,9 @@
-"""The public surface as functions of plain inputs, each with inputs on which it works."""
+"""Public calls as functions of plain inputs, each with inputs that work.
 
+Nothing is fitted at import: fitted models are built on first use.
+"""
+
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +27,7 @@ from skbandit.selection import PopularitySetSelector, logged_costs
 N = 60
 _rng = np.random.default_rng(5)
 X = pd.DataFrame(_rng.integers(-4, 5, size=(N, 3)).astype(float), columns=["a", "b", "c"])
+OWN_X = X  # where a parameter is called X
 LABEL = (X["a"] + 2 * _rng.normal(size=N) > 0).astype(int).to_numpy()
 GROUP = pd.DataFrame({"g": np.where(_rng.random(N) < 0.5, "u", "v")})
 WEIGHT = _rng.integers(1, 4, size=N).astype(float)
@@ -46,8 +51,8 @@ AD_FEATURES = pd.DataFrame({"size": [1.0, 2.0, 4.0]}, index=range(3))
 
 
 @dataclass(frozen=True)
-class Use:
-    """One thing that users do: `call` takes `inputs` by name, and answers with an array."""
+class PublicCall:
+    """Something that users do: `call` takes `inputs` by name and returns an array."""
 
     name: str
     call: Any = field(repr=False)
@@ -67,7 +72,7 @@ def ramp(X, y, attributes, sample_weight):
 
 def ramp_predicts(X):
     goals = GOALS[:1]
-    clf = ConstrainedRampClassifier(constraints=goals, solver="newton").fit(_X, LABEL)
+    clf = ConstrainedRampClassifier(constraints=goals, solver="newton").fit(OWN_X, LABEL)
     return clf.predict(X)
 
 
@@ -79,7 +84,7 @@ def threshold(X, y, attributes, sample_weight):
 
 def rate_scorer(X, y, attributes, sample_weight):
     scorer = RateScorer(error_rate(), [*GOALS, each(recall, by="g") >= 0.2])
-    return scorer(_CLASSIFIER, X, y, attributes=attributes, sample_weight=sample_weight)
+    return scorer(_classifier(), X, y, attributes=attributes, sample_weight=sample_weight)
 
 
 def rate(y_true, y_pred, attributes, sample_weight):
@@ -93,17 +98,17 @@ def policy(X, y, available, sample_weight):
 
 
 def policy_continues(X, y, sample_weight):
-    own = GLMUCBPolicy(covariance="full", random_state=0).fit(_X, LOG)
+    own = GLMUCBPolicy(covariance="full", random_state=0).fit(OWN_X, LOG)
     own.partial_fit(X, y, sample_weight=sample_weight)
     return own.coef_
 
 
 def policy_selects(X, available):
-    return _POLICY.predict(X, available=available)
+    return fitted_policy().predict(X, available=available)
 
 
 def policy_probabilities(X, available):
-    return _POLICY.select_proba(X, available=available)
+    return fitted_policy().select_proba(X, available=available)
 
 
 def replayed(X, y, available):
@@ -121,7 +126,7 @@ def ips_of_table(probabilities, y):
 
 
 def snips_of_policy(X, y, available):
-    return snips(_POLICY, X, y, available=available).mean_reward
+    return snips(fitted_policy(), X, y, available=available).mean_reward
 
 
 def doubly_robust_of_table(probabilities, X, y):
@@ -152,53 +157,65 @@ def popularity(X, y, available, sample_weight):
 
 
 def selector_predicts(X, available):
-    return _SELECTOR.predict(X, available=available)
+    return _selector().predict(X, available=available)
 
 
 def selector_scores(X, y, available):
-    return _SELECTOR.score(X, y, available=available)
+    return _selector().score(X, y, available=available)
 
 
 def costs_of_log(action, cost, propensity):
     return logged_costs(action, cost, propensity)
 
 
-_X = X
-_CLASSIFIER = LogisticRegression(solver="liblinear").fit(X, LABEL)
-_POLICY = GLMUCBPolicy(random_state=0).fit(X, LOG)
-_SELECTOR = RegressionSetSelector(n_select=2).fit(X, COSTS)
+@functools.cache
+def _classifier():
+    return LogisticRegression(solver="liblinear").fit(X, LABEL)
+
+
+@functools.cache
+def fitted_policy():
+    return GLMUCBPolicy(random_state=0).fit(X, LOG)
+
+
+@functools.cache
+def _selector():
+    return RegressionSetSelector(n_select=2).fit(X, COSTS)
+
 
 _DESCRIBED = {"X": X, "y": COSTS, "ad_features": AD_FEATURES}
 _LABELLED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
 _COSTED = {"X": X, "y": COSTS, "available": AVAILABLE, "sample_weight": WEIGHT}
 _LOGGED = {"X": X, "y": LOG}
 
-USES = [
-    Use("ramp", ramp, _LABELLED),
-    Use("ramp_predicts", ramp_predicts, {"X": X}),
-    Use("threshold", threshold, _LABELLED),
-    Use("rate_scorer", rate_scorer, _LABELLED),
-    Use(
+CALLS = [
+    PublicCall("ramp", ramp, _LABELLED),
+    PublicCall("ramp_predicts", ramp_predicts, {"X": X}),
+    PublicCall("threshold", threshold, _LABELLED),
+    PublicCall("rate_scorer", rate_scorer, _LABELLED),
+    PublicCall(
         "rate",
         rate,
         {"y_true": LABEL, "y_pred": LABEL, "attributes": GROUP, "sample_weight": WEIGHT},
     ),
-    Use("policy", policy, {**_LOGGED, "available": AVAILABLE, "sample_weight": WEIGHT}),
-    Use("policy_continues", policy_continues, {**_LOGGED, "sample_weight": WEIGHT}),
-    Use("policy_selects", policy_selects, {"X": X, "available": AVAILABLE}),
-    Use("policy_probabilities", policy_probabilities, {"X": X, "available": AVAILABLE}),
-    Use("replayed", replayed, {**_LOGGED, "available": AVAILABLE}),
-    Use("replay_score", replay_score, {**_LOGGED, "sample_weight": WEIGHT}),
-    Use("ips_of_table", ips_of_table, {"probabilities": CHANCES, "y": LOG}),
-    Use("snips_of_policy", snips_of_policy, {**_LOGGED, "available": AVAILABLE}),
-    Use("doubly_robust_of_table", doubly_robust_of_table, {"probabilities": CHANCES, **_LOGGED}),
-    Use("regression", regression, _COSTED),
-    Use("regression_over_ads", regression_over_ads, _DESCRIBED),
-    Use("set_select", set_select, _COSTED),
-    Use("popularity", popularity, _COSTED),
-    Use("selector_predicts", selector_predicts, {"X": X, "available": AVAILABLE}),
-    Use("selector_scores", selector_scores, {"X": X, "y": COSTS, "available": AVAILABLE}),
-    Use(
+    PublicCall("policy", policy, {**_LOGGED, "available": AVAILABLE, "sample_weight": WEIGHT}),
+    PublicCall("policy_continues", policy_continues, {**_LOGGED, "sample_weight": WEIGHT}),
+    PublicCall("policy_selects", policy_selects, {"X": X, "available": AVAILABLE}),
+    PublicCall("policy_probabilities", policy_probabilities, {"X": X, "available": AVAILABLE}),
+    PublicCall("replayed", replayed, {**_LOGGED, "available": AVAILABLE}),
+    PublicCall("replay_score", replay_score, {**_LOGGED, "sample_weight": WEIGHT}),
+    PublicCall("ips_of_table", ips_of_table, {"probabilities": CHANCES, "y": LOG}),
+    PublicCall("snips_of_policy", snips_of_policy, {**_LOGGED, "available": AVAILABLE}),
+    PublicCall(
+        "doubly_robust_of_table", doubly_robust_of_table, {"probabilities": CHANCES, **_LOGGED}
+    ),
+    PublicCall("regression", regression, _COSTED),
+    PublicCall("regression_over_ads", regression_over_ads, _DESCRIBED),
+    PublicCall("set_select", set_select, _COSTED),
+    PublicCall("popularity", popularity, _COSTED),
+    PublicCall("selector_predicts", selector_predicts, {"X": X, "available": AVAILABLE}),
+    PublicCall("selector_scores", selector_scores, {"X": X, "y": COSTS, "available": AVAILABLE}),
+    PublicCall(
         "costs_of_log",
         costs_of_log,
         {"action": LOG["action"], "cost": -LOG["reward"], "propensity": LOG["propensity"]},

@@ -1,4 +1,4 @@
-"""More of the surface: logs in blocks and in files, paths over a bound, and pictures."""
+"""More public calls: logs in blocks and in files, paths over a bound, and displays."""
 
 import functools
 import tempfile
@@ -17,12 +17,20 @@ from skbandit.inspection import (
     ReplayDisplay,
     TradeoffDisplay,
 )
-from tests.reliability.surface import GOALS, GROUP, LABEL, LOG, WEIGHT, N, Use
-from tests.reliability.surface import X as OWN_X
+from tests.reliability.public_calls import (
+    GOALS,
+    GROUP,
+    LABEL,
+    LOG,
+    OWN_X,
+    WEIGHT,
+    N,
+    PublicCall,
+    fitted_policy,
+)
 
-POLICY = GLMUCBPolicy(random_state=0).fit(OWN_X, LOG)
+# As an input, `...` stands for something that is built on first use.
 TABLE = OWN_X.join(LOG).assign(chance=0.5)
-RESULT = replay(GLMUCBPolicy(), OWN_X, LOG, n_repeats=2, subsample=0.5, random_state=0)
 SHARES = pd.DataFrame({"u": [0.5, 0.25], "v": [0.5, 0.75]}).set_axis(
     pd.IntervalIndex.from_breaks([1, 9, 18], closed="left")
 )
@@ -40,10 +48,10 @@ PATH = pd.DataFrame(
 )
 MEASURED = PATH.assign(objective_low=0.05, objective_high=0.3).drop(columns="feasible")
 _FOLDER = tempfile.TemporaryDirectory()  # gone with the process
-# Tables whose every column is thrown at, too.
+# Tables whose columns are replaced one by one, too.
 BY_COLUMN = [TABLE, SHARES, CURVES, REPORT, PATH, MEASURED]
 
-# --- a log in two blocks, of which the second is as told ----------------------------------------
+# --- a log in two blocks, the second one given -----------------------------------------------
 
 
 def replayed_in_blocks(X, y, **options):
@@ -52,9 +60,10 @@ def replayed_in_blocks(X, y, **options):
     return [result.mean_reward, result.n_accepted]
 
 
-def judged_in_blocks(X, y, blocks, **options):
+def judged_in_blocks(X, y, blocks, reward_model, **options):
     blocks = [(OWN_X, LOG), (X, y)] if blocks is ... else blocks
-    return _values(off_policy_blocks(POLICY, blocks, **options))
+    reward_model = fitted_policy() if reward_model is ... else reward_model
+    return _values(off_policy_blocks(fitted_policy(), blocks, reward_model=reward_model, **options))
 
 
 def judged_tables(table, policy, features):
@@ -74,7 +83,6 @@ def parquet_log(source, features, names, chunk_size):
 
 @functools.cache
 def _parquet():
-    """A file, written when it is first needed."""
     place = Path(_FOLDER.name, "log.parquet")
     TABLE.to_parquet(place)
     return place
@@ -131,7 +139,13 @@ def shares_of_replay(X, y, **options):
     ).shares
 
 
+@functools.cache
+def _result():
+    return replay(GLMUCBPolicy(), OWN_X, LOG, n_repeats=2, subsample=0.5, random_state=0)
+
+
 def shares_of_result(result, arms):
+    result = _result() if result is ... else result
     return drawn(ArmSharesDisplay.from_result, result, arms=arms).shares
 
 
@@ -146,6 +160,7 @@ def curves_of_replay(X, y, **options):
 
 
 def curves_of_result(result, confidence_level):
+    result = {"own": _result()} if result is ... else result
     display = drawn(ReplayDisplay.from_result, result, confidence_level=confidence_level)
     return display.curves["mean_reward"]
 
@@ -179,8 +194,8 @@ def tradeoff_plotted(train, test, label, sense, objective_label):
 _LOGGED = {"X": OWN_X, "y": LOG}
 _LABELLED = {"X": OWN_X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
 
-USES = [
-    Use(
+CALLS = [
+    PublicCall(
         "replayed_in_blocks",
         replayed_in_blocks,
         {
@@ -191,33 +206,33 @@ USES = [
             "max_accepted": 1000,
         },
     ),
-    Use(
+    PublicCall(
         "judged_in_blocks",
         judged_in_blocks,
-        {**_LOGGED, "blocks": ..., "arms": range(3), "reward_model": POLICY, "rule": "select"},
+        {**_LOGGED, "blocks": ..., "arms": range(3), "reward_model": ..., "rule": "select"},
     ),
-    Use(
+    PublicCall(
         "judged_tables",
         judged_tables,
         {"table": TABLE, "policy": "chance", "features": ["a", "b", "c"]},
     ),
-    Use(
+    PublicCall(
         "parquet_log",
         parquet_log,
         {"source": ..., "features": ["a"], "names": None, "chunk_size": 25},
         "pyarrow",
     ),
-    Use("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0, "tol": 1e-3}),
-    Use("path_measured", path_measured, {**_LABELLED, "confidence_level": 0.9}),
+    PublicCall("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0, "tol": 1e-3}),
+    PublicCall("path_measured", path_measured, {**_LABELLED, "confidence_level": 0.9}),
     *(
-        Use(call.__name__, call, inputs, "matplotlib")
+        PublicCall(call.__name__, call, inputs, "matplotlib")
         for call, inputs in [
             (shares_of_log, {"y": LOG, "timestamp": np.arange(N), "arms": [0, 1]}),
             (shares_of_replay, {**_LOGGED, "subsample": 0.5, "arms": [0, 1]}),
-            (shares_of_result, {"result": RESULT, "arms": [0, 1]}),
+            (shares_of_result, {"result": ..., "arms": [0, 1]}),
             (shares_plotted, {"shares": SHARES, "label": "event", "arms": ["u"]}),
             (curves_of_replay, {**_LOGGED, "confidence_level": 0.9, "name": "own"}),
-            (curves_of_result, {"result": {"own": RESULT}, "confidence_level": 0.9}),
+            (curves_of_result, {"result": ..., "confidence_level": 0.9}),
             (curves_plotted, {"curves": CURVES, "line_kw": {"color": "red"}}),
             (report_of_classifier, {**_LABELLED, "confidence_level": 0.9}),
             (report_plotted, {"report": REPORT}),
