@@ -314,13 +314,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         declared = Declared.read(self.objective, self.constraints)
         previous = vars(self).copy() if self.warm_start else {}
 
-        given = X
+        given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(given, label, sample_weight, attributes)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
             extra,
             classes.positive,
