@@ -22,7 +22,8 @@ from skbandit.selection.reductions._mixin import Examples, ReductionMixin
 from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._progress import fit_task
+from skbandit.utils._folds import random_folds
+from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,
@@ -256,7 +257,7 @@ default="filter_tree"
 
         def report(k: int) -> None:
             if self.verbose:
-                print(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
+                report_progress(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
             step_done("round")
 
         self._rules = self._learn(examples, folds, report)
@@ -266,7 +267,7 @@ default="filter_tree"
         n_folds = self._settings.n_folds
         if n_folds is None or n_rows < 2:
             return None
-        return random.permutation(n_rows) % n_folds
+        return random_folds(n_rows, n_folds, random)
 
     def _learn(
         self, examples: Examples, folds: np.ndarray | None, report: Callable[[int], None]

@@ -27,7 +27,7 @@ Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
         (Y.assign(propensity=[0.5, 0.5, 0.0, 0.5, 0.5, 0.5]), "row 2 has 0"),
         (Y.assign(propensity=[0.5, 0.5, 1.5, 0.5, 0.5, 0.5]), "row 2 has 1.5"),
         (Y.assign(propensity=[0.5, 0.5, np.nan, 0.5, 0.5, 0.5]), "propensity is missing on row 2"),
-        (Y.assign(available=[("a", "b")] * 6), "row 2, 'c', is not among"),
+        (Y.assign(available=[("a", "b")] * 6), "row 2: the action 'c' is not among"),
         (Y.assign(available=["abc"] * 6), "expected a tuple"),
         (Y.assign(available=[("a", "b", "c")] * 5 + [()]), "row 5 has no arm"),
     ],

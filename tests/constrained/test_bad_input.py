@@ -95,7 +95,7 @@ def unaddressed(value):
         (recall({"sex": "female"}) >= 0.5, "selects no rows; 'sex' holds 'M', 'F'"),
         (recall("sex == 'female'") >= 0.5, "where=\"sex == 'female'\" selects no rows"),
         (recall(nobody) >= 0.5, "selects no rows"),
-        (recall("sex == @sex") >= 0.5, "cannot name Python variables with @"),
+        (recall("sex == @sex") >= 0.5, "cannot refer to Python variables with @"),
         (recall("sex ==") >= 0.5, "cannot evaluate the query 'sex =='"),
         (recall("sex") >= 0.5, "column 'sex' must be boolean.*write {'sex': value}"),
         (recall("debt + 1") >= 0.5, "must be boolean, got"),

@@ -112,7 +112,8 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> Inte
         If no prediction falls in the denominator of an atom.
     """
     shares = [_share(atom, data, positive) for atom in rate.atoms]
-    tail = (1 - level) / 2
+    level_per_atom = 1 - (1 - level) / max(len(shares), 1)
+    tail = (1 - level_per_atom) / 2
     low, high = (float(_limit(rate, sign, shares, tail)) for sign in (-1.0, 1.0))
     return low + 0.0, high + 0.0  # -0.0 prints badly
 
@@ -191,7 +192,7 @@ class ConfidenceLimit:
         shares = [
             SuccessShare(atom.kind, share[a], trials[a]) for a, atom in enumerate(self.rate.atoms)
         ]
-        return _limit(self.rate, self.sign, shares, self.tail)
+        return _limit(self.rate, self.sign, shares, self.tail / max(len(shares), 1))
 
 
 def confidence_limits(
@@ -252,13 +253,13 @@ def _trials(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _limit(rate: Rate, sign: float, shares: Sequence[SuccessShare], tail: float) -> np.ndarray:
-    """Upper (sign = 1) or lower (sign = -1) limit of an expression with these atoms."""
+    """Upper (sign = 1) or lower (sign = -1) limit of an expression, each atom's at `tail`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return -sign * _lower(rate, -sign, shares, tail / max(len(shares), 1))
+        return -sign * _lower(rate, -sign, shares, tail)
 
 
 def _lower(rate: Rate, factor: float, shares: Sequence[SuccessShare], tail: float) -> np.ndarray:
-    """Lower limit of `factor` times an expression, each atom's limit at `tail`."""
+    """Lower limit of `factor` times an expression, each atom's at `tail`."""
     low = np.asarray(factor * rate.constant)
     # The atoms of the denominator come after those of the terms.
     for (coefficient, _), share in zip(rate.terms, shares, strict=False):
