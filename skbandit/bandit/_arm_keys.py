@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def canonical(label: Any) -> bytes:
         return b"str:" + str.encode(label, "utf-8", "surrogatepass")
     if isinstance(label, bytes):
         return b"bytes:" + label
-    if isinstance(label, Real | Decimal | Fraction):
+    if isinstance(label, int | float | Decimal | Fraction):
         if not math.isfinite(label):
             return b"number:%s" % repr(float(label)).encode()
         return b"number:%x/%x" % label.as_integer_ratio()
@@ -92,7 +91,9 @@ def twin(label: Any, known: Collection[Hashable]) -> Hashable | None:
         candidates = [str(label), repr(float(label))] if _is_number(label) else []
         if candidates and math.isfinite(label) and label == int(label):
             candidates.append(str(int(label)))
-    return next((found for found in candidates if found in known), None)
+    if not any(candidate in known for candidate in candidates):
+        return None
+    return next(other for other in known if other in candidates and other != label)
 
 
 def _is_number(label: Any) -> bool:

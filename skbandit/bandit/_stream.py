@@ -33,6 +33,7 @@ class ChoiceStream:
     def __init__(self, random_state: Any) -> None:
         self.random_state = random_state
         self.n_choices = 0
+        # drawn on first use without a fixed state, so that copying draws nothing
         self._seed = None if random_state is None else seed_for("choices", random_state)
         self._process = process_entropy()
 
@@ -56,14 +57,13 @@ class ChoiceStream:
         with _counting:
             fixed = random_state is not None
             if not _same(random_state, self.random_state):
-                self._seed = seed_for("choices", random_state) if fixed else None
-                self.random_state = random_state
-            if not fixed and (self._seed is None or self._process != process_entropy()):
-                self._seed = seed_for("choices", None)
-            self._process = process_entropy()
+                self.random_state, self._seed = random_state, None
+            if not fixed and self._process != process_entropy():
+                self._seed, self._process = None, process_entropy()
+            if self._seed is None:
+                self._seed = seed_for("choices", random_state)
             t = self.n_choices
             self.n_choices += n
-            assert self._seed is not None
             return self._seed, t
 
 
