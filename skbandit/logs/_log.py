@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
-from skbandit.utils._validation import check_squares
+from skbandit.utils._validation import check_not_masked, check_squares
 
 _COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -84,7 +84,7 @@ def read_log(
 
     Parameters
     ----------
-    y : DataFrame or structured array with columns action and reward, or array of actions
+    y : DataFrame, dict or structured array with columns action and reward, or array of actions
         Columns propensity, available and timestamp are read if present. Other columns are
         ignored, but a name close to one of these is an error.
     n_rows : int, default=None
@@ -142,6 +142,7 @@ def read_log(
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
+    check_not_masked(values, name)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit
@@ -165,7 +166,9 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
 
 
 def column_names(y: Any) -> list[Any] | None:
-    """Column names of a table or structured array; None if it has no named columns."""
+    """Column names of a table, dict or structured array; None if it has no named columns."""
+    if isinstance(y, Mapping):
+        return list(y)
     names = getattr(y, "columns", None)
     if names is None:
         names = getattr(getattr(y, "dtype", None), "names", None)
@@ -202,6 +205,7 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
 
 def _columns_of(y: Any) -> dict[str, Any]:
     """The columns of y that describe events, by name."""
+    check_not_masked(y, "y")
     names = column_names(y)
     if names is None:
         return {"action": as_actions(y)}

@@ -23,6 +23,14 @@ def check_squares(X: Any, name: str = "X") -> None:
         )
 
 
+def check_not_masked(values: Any, name: str) -> None:
+    """Refuse masked arrays: NumPy would pass on what is behind the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: drop the rows that are masked, or pass {name}.filled(...)."
+        )
+
+
 def as_labels(values: Any, name: str) -> list[Any]:
     """Return a list of hashable labels; a string is a single label and is refused."""
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
@@ -90,6 +98,7 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Return nonnegative finite weights of shape (n_rows,), ones for None."""
     if values is None:
         return np.ones(n_rows)
+    check_not_masked(values, name)
     weights = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )
