@@ -11,6 +11,15 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array: its mask would be ignored, and the values behind it used."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, whose mask would be ignored: drop the masked rows, or pass "
+            "filled(nan) where values may be missing."
+        )
+
+
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
@@ -47,6 +56,7 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Return nonnegative finite weights of shape (n_rows,), ones for None."""
     if values is None:
         return np.ones(n_rows)
+    refuse_masked(values, name)
     weights = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )
