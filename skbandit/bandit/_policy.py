@@ -346,7 +346,7 @@ class GLMUCBPolicy(ArmLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically, with an error of at most .002.
         """
-        from skbandit.bandit._kernels import probability_rows
+        from skbandit.bandit._passes import probability_rows
 
         X = self._ready(X, available)
         now = self._now()
@@ -401,7 +401,7 @@ class GLMUCBPolicy(ArmLearner):
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
         """Labels of the chosen arms."""
-        from skbandit.bandit._kernels import choose_rows
+        from skbandit.bandit._passes import choose_rows
 
         X = self._ready(X, available)
         now = self._now()
@@ -417,7 +417,7 @@ class GLMUCBPolicy(ArmLearner):
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._kernels import score_rows
+        from skbandit.bandit._passes import score_rows
 
         check_is_fitted(self)
         X, now = self._rows(X), self._now()
