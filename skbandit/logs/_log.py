@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
+from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
+from skbandit.logs._availability import Pools, read_pools
 from skbandit.utils._validation import check_not_masked, check_squares
 
 _COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
@@ -132,7 +133,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        pools = read_pools(pools, n, codes, columns)
+        pools = read_pools(pools, n, codes, columns, per_row=available is None)
         _check_contains(pools, action, list(codes))
     times = read.get("timestamp")
     if times is not None:
@@ -229,8 +230,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:
     """Known arms as Python scalars; a repeated label is an error."""
-    labels = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
-    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    labels = plain_labels(arms)
     if len(set(labels)) != len(labels):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"arms names {repeated!r} twice.")
