@@ -71,8 +71,8 @@ def replay_compiled(
     """Replay a log with `beliefs` about the arms in `codes`, without changing either.
 
     `X` are the request's contexts, checked. `every` is the length of update windows in seconds,
-    or None to learn at once; `delayed` are events, of weight 1, that await learning. Sparse contexts
-    too large for memory give None.
+    or None to learn at once; `delayed` are events, of weight 1, that await learning. The
+    result is None if sparse contexts would not fit into memory.
     """
     contexts = X if delayed is None else joined([X, delayed.X])  # further rows, not in the schedule
     compacted = compact(contexts, prior, rule, beliefs.cov_factor.ndim == 3)

@@ -354,7 +354,10 @@ class ArmLearner(BaseEstimator):
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
     def _rows(self, X: Any) -> Any:
-        """Check contexts, an array or CSR; those that only need finite values skip the full validation."""
+        """Check contexts, an array or CSR.
+
+        Those that only need finite values skip the full validation.
+        """
         plain = self._plain_rows(X)
         if plain is not None and len(plain) and np.isfinite(np.vdot(plain, plain)):
             return plain

@@ -123,6 +123,9 @@ class GLMUCBPolicy(ArmLearner):
     by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
     another state.
 
+    Sparse contexts give the same bits as dense ones. With a diagonal covariance and a fixed prior
+    without forgetting, their cost follows the number of nonzero entries.
+
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
     Random numbers are functions of the seed, the number of choices made before, and the arm's
@@ -269,9 +272,10 @@ class GLMUCBPolicy(ArmLearner):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
-        available : sequence of tuples of arm labels, or boolean array or DataFrame, default=None
-            Available arms: one tuple per row, or one column per arm, an array's in the order of
-            `arms_`. New arms have the prior. None makes all of `arms_` available.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
 
         Returns
         -------
