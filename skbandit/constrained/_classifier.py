@@ -186,6 +186,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     features, 4; without a confidence level, 36 of 40 and 4 of 8. `ConstrainedThreshold` gives
     an exact guarantee on rows set aside for it.
 
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
