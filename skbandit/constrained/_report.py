@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding import (
-    MET,
     Atom,
     BoundConstraints,
     ConfidenceLimit,
     Data,
-    count,
-    effective_rows,
-    interval,
+    interval_or_nan,
     margins,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
 )
 
 
@@ -53,8 +52,7 @@ def report_table(
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     for k in np.flatnonzero(measured):
-        values[k] = count(goals.constraints[k].rate, data, positive)
-        effective[k] = effective_rows(goals.constraints[k].rate, data, positive)
+        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -65,10 +63,12 @@ def report_table(
             "bound": goals.bound,
             "value": values,
             "slack": slack,
-            "satisfied": pd.array(slack >= -MET, dtype="boolean"),
+            "satisfied": satisfied(slack, measured),
         }
     )
-    table["satisfied"] = table["satisfied"].where(measured)
+    # The classifier chooses how many rows these denominators hold.
+    chosen = [k for k, one in enumerate(goals.constraints) if one.rate.fractional]
+    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
     return table if multipliers is None else table.assign(multiplier=multipliers)
@@ -81,10 +81,7 @@ def add_intervals(
     ends = np.full((len(table), 2), np.nan)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
-            try:
-                ends[k] = interval(constraint.rate, data, positive, level)
-            except EmptyRateError:  # defined as a whole, but not rate by rate
-                continue
+            ends[k] = interval_or_nan(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
@@ -98,9 +95,7 @@ def add_margins(
     measured = goals.n_rows > 0
     margin = np.full(len(table), np.nan)
     margin[measured] = margins(limits, goals.subset(measured), positive)
-    enough = pd.array(table["slack"].to_numpy() >= margin - MET, dtype="boolean")
-    table = table.assign(satisfied=enough)
-    table["satisfied"] = table["satisfied"].where(measured)
+    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 
