@@ -29,6 +29,7 @@ from skbandit.constrained._report import (
     add_margins,
     cross_fitted_report,
     missed,
+    plain_columns,
     report_table,
 )
 from skbandit.constrained._tolerances import INACCURATE, MET
@@ -369,7 +370,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             trained = found.trained
             self._set_model(trained, problem, goals, span)
             report = self._cross_fitted_report(design, found, goals)
-        self.constraint_report_ = report
+        self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         self._judge(trained, goals)
 
