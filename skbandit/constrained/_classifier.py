@@ -325,13 +325,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         declared = Declared.read(self.objective, self.constraints)
         previous = vars(self).copy() if self.warm_start else {}
 
-        given = X
+        given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(given, label, sample_weight, attributes)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
             extra,
             classes.positive,
@@ -347,9 +347,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         design = stack_rows(X, X_extra)
         with one_blas_thread():
             span = row_span(design)
-        solver = choose_solver(
-            self.solver, self.solver_options or {}, *design.shape, span.rows.shape[1]
-        )
+        (n, d), n_dimensions = design.shape, span.rows.shape[1]
+        solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
         options = TrainingOptions(
             solver,

@@ -29,13 +29,14 @@ from skbandit.constrained._extra_rows import (
     with_weights,
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._out_of_fold import out_of_fold_scores, responses, tested_rows
+from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
 from skbandit.constrained._report import add_margins, missed, plain_columns
 from skbandit.constrained._threshold import best_threshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data, encode
 from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -307,7 +308,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 delattr(self, name)
-        given = X
+        given, y_given = X, y
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         X, y = indexable(X, y)
@@ -318,7 +319,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             classes = Classes.read(y, self.pos_label)
             label = (y == classes.positive).astype(np.int8)
         self.classes_, self._positive = classes.labels, classes.positive
-        train_rows = read_rows(given, label, metadata["sample_weight"], metadata["attributes"])
+        train_rows = read_rows(
+            given, label, metadata["sample_weight"], metadata["attributes"], y=y_given
+        )
         if not prefit and len(np.unique(label[train_rows.weight > 0])) < 2:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
         X_extra, extra_rows = read_extra(
@@ -341,7 +344,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         else:
             splitter = check_cv(self.cv, y, classifier=True)
             splits = list(splitter.split(X, y, **split_params))
-            tested = tested_rows(splits, len(y))
+            tested = rows_tested(splits, len(y))
             tested_data = with_weights(data, tested.astype(float))
             goals = declared.bind(tested_data, error=error)
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)

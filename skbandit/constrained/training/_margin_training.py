@@ -20,6 +20,7 @@ from skbandit.constrained.training._problem import Point, RampProblem, compile_p
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.rates._binding import margins
+from skbandit.utils._folds import stratified_folds
 
 
 @dataclass(frozen=True)
@@ -49,22 +50,13 @@ class Fold:
 def leave_folds_out(declared: Declared, goals: Goals, factors: np.ndarray) -> list[Fold]:
     """Leave out each fold in turn; folds share the labels of each dataset evenly."""
     data = goals.data
-    fold = _fold_of_rows(data.train.label)
+    fold = stratified_folds(data.train.label, FOLDS)
     if data.extra is not None:
-        fold = np.append(fold, _fold_of_rows(data.extra.label))
+        fold = np.append(fold, stratified_folds(data.extra.label, FOLDS))
     return [
         Fold(declared.bind_part(goals, fold != k, factors), np.flatnonzero(fold == k))
         for k in range(FOLDS)
     ]
-
-
-def _fold_of_rows(label: np.ndarray) -> np.ndarray:
-    """The fold of every row: rows with the same label take turns."""
-    fold = np.empty(len(label), dtype=int)
-    for code in np.unique(label):
-        rows = np.flatnonzero(label == code)
-        fold[rows] = np.arange(len(rows)) % FOLDS
-    return fold
 
 
 def train_with_margins(
