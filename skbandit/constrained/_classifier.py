@@ -58,7 +58,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
 )
 from skbandit.utils._threads import one_blas_thread
-from skbandit.utils._validation import check_squares
+from skbandit.utils._validation import check_squares, finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -323,6 +323,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         step_done: Callable[[str], None],
     ) -> None:
         declared = Declared.read(self.objective, self.constraints)
+        alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         previous = vars(self).copy() if self.warm_start else {}
 
         given, y_given = X, y
@@ -353,11 +354,11 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         options = TrainingOptions(
             solver,
             self.max_iter,
-            self.tol,
+            tol,
             choose_threshold=self.threshold == "shift" and self.fit_intercept,
             report=self._reporter(step_done),
         )
-        problem = compile_problem(span.rows, goals.measured, float(self.alpha), self.fit_intercept)
+        problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
         warm = self._previous_point(previous, span)
         if self.confidence_level is None:
             trained = train(problem, options, warm)
@@ -483,6 +484,22 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         """
         positive = ramp(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; -inf where that is 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
         """Predict by the paper's randomised rule, whose expected rates are the ramp's.
