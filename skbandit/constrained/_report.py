@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from skbandit.rates._binding import (
+    MET,
     Atom,
     BoundConstraints,
     ConfidenceLimit,
@@ -112,6 +115,28 @@ def cross_fitted_report(own: pd.DataFrame, held_out: pd.DataFrame) -> pd.DataFra
     table.insert(after, "cross_fitted", held_out["value"])
     table.insert(after + 2, "margin", held_out["margin"])
     return table
+
+
+def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
+    """The columns of a report as lists and arrays of numbers.
+
+    A DataFrame keeps its strings and its missing values in types of pandas and pyarrow, which
+    skops refuses, and which pickle restores only where both are installed.
+    """
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        column = table[name]
+        if is_bool_dtype(column):
+            columns[name] = [None if value is pd.NA else bool(value) for value in column]
+        else:
+            columns[name] = column.to_numpy() if is_numeric_dtype(column) else list(column)
+    return columns
+
+
+def report_of(columns: dict[str, Any]) -> pd.DataFrame:
+    """The report whose `plain_columns` these are."""
+    table = pd.DataFrame(columns)
+    return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
 
 
 def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
