@@ -8,6 +8,8 @@ import pytest
 
 from tests.benchmarks.history import kernels
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = {
     name: cls for name, cls in inspect.getmembers(kernels, inspect.isclass) if hasattr(cls, "setup")

@@ -29,13 +29,14 @@ from skbandit.constrained._extra_rows import (
     with_weights,
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._out_of_fold import out_of_fold_scores, responses, tested_rows
-from skbandit.constrained._report import add_margins, missed
+from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
+from skbandit.constrained._report import add_margins, missed, plain_columns
 from skbandit.constrained._threshold import best_threshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data, encode
 from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
@@ -152,6 +153,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     `decision_function` is the response minus the threshold, signed for ``classes_[1]``, and
     agrees with `predict`. `predict_proba` is that of `estimator_`: it keeps its calibration,
     and is not 1/2 at the threshold.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------
@@ -343,7 +347,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         else:
             splitter = check_cv(self.cv, y, classifier=True)
             splits = list(splitter.split(X, y, **split_params))
-            tested = tested_rows(splits, len(y))
+            tested = rows_tested(splits, len(y))
             tested_data = with_weights(data, tested.astype(float))
             goals = declared.bind(tested_data, error=error)
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
@@ -435,7 +439,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         if self.confidence_level is not None:
             positive = self._predicted_positive(scores)
             report = add_margins(report, goals.constraints, goals.limits, positive)
-        self.constraint_report_ = report
+        self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         if not self.feasible_:
             raise InfeasibleConstraintsError(

@@ -9,9 +9,8 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.constrained._classes import Classes
+from skbandit.utils._folds import Splits
 from skbandit.utils._sklearn_compat import params_of_rows, rows_of
-
-Splits = list[tuple[Any, Any]]
 
 
 def out_of_fold_scores(
@@ -33,20 +32,6 @@ def out_of_fold_scores(
     for (_, test), of_fold in zip(splits, found, strict=True):
         scores[test] = of_fold
     return scores
-
-
-def tested_rows(splits: Splits, n_rows: int) -> np.ndarray:
-    """Return a mask of the rows that some split tests; no row may be tested twice."""
-    times = np.zeros(n_rows, dtype=int)
-    for _, test in splits:
-        times[test] += 1
-    if (times > 1).any():
-        row = int(np.flatnonzero(times > 1)[0])
-        raise ValueError(
-            f"cv tests row {row} {times[row]} times, but a row has one score: choose a cv that "
-            "tests each row at most once, such as StratifiedKFold(shuffle=True)."
-        )
-    return times > 0
 
 
 def _fold_scores(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
-from skbandit.utils._validation import check_squares
+from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
+from skbandit.logs._availability import Pools, read_pools
+from skbandit.utils._validation import check_not_masked, check_squares
 
 _COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -84,7 +85,7 @@ def read_log(
 
     Parameters
     ----------
-    y : DataFrame or structured array with columns action and reward, or array of actions
+    y : DataFrame, dict or structured array with columns action and reward, or array of actions
         Columns propensity, available and timestamp are read if present. Other columns are
         ignored, but a name close to one of these is an error.
     n_rows : int, default=None
@@ -132,7 +133,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        pools = read_pools(pools, n, codes, columns)
+        pools = read_pools(pools, n, codes, columns, per_row=available is None)
         _check_contains(pools, action, list(codes))
     times = read.get("timestamp")
     if times is not None:
@@ -142,6 +143,7 @@ def read_log(
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
+    check_not_masked(values, name)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit
@@ -165,7 +167,9 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
 
 
 def column_names(y: Any) -> list[Any] | None:
-    """Column names of a table or structured array; None if it has no named columns."""
+    """Column names of a table, dict or structured array; None if it has no named columns."""
+    if isinstance(y, Mapping):
+        return list(y)
     names = getattr(y, "columns", None)
     if names is None:
         names = getattr(getattr(y, "dtype", None), "names", None)
@@ -202,6 +206,7 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
 
 def _columns_of(y: Any) -> dict[str, Any]:
     """The columns of y that describe events, by name."""
+    check_not_masked(y, "y")
     names = column_names(y)
     if names is None:
         return {"action": as_actions(y)}
@@ -225,8 +230,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:
     """Known arms as Python scalars; a repeated label is an error."""
-    labels = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
-    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    labels = plain_labels(arms)
     if len(set(labels)) != len(labels):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"arms names {repeated!r} twice.")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.logs import read_mask
 from skbandit.selection._costs import (
     check_enough_available,
     check_n_select,
     column_labels,
-    read_available,
     read_costs,
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SetSelectorMixin:
     """Chooses `n_select` of the ads `ads_` per row.
 
-    Subclasses have a parameter `n_select`, set `ads_` in `fit`, and define `_choose`. Those whose
-    sets cannot hold all ads also define `_largest_set`.
+    Subclasses have parameters `n_select` and `unknown_ads`, set `ads_` in `fit`, and define
+    `_choose`. Those whose sets cannot hold all ads also define `_largest_set`.
     """
 
     # Requested by default, so that users need no set_fit_request.
@@ -44,6 +44,7 @@ class SetSelectorMixin:
     }
 
     n_select: int
+    unknown_ads: Literal["error", "ignore"]
     ads_: np.ndarray
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
@@ -87,9 +88,10 @@ class SetSelectorMixin:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; columns in the order of `ads_` or, for a DataFrame, matched
-            by label. None means all.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all.
         n_select : int, default=None
             Number of ads to choose; None means the parameter `n_select`.
         ad_features : DataFrame or array with a row for each ad, default=None
@@ -128,8 +130,10 @@ class SetSelectorMixin:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; in rows with fewer than n_select, all of them are chosen.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all. Rows with fewer than n_select get all of them.
         n_select : int, default=None
             Number of ads to choose; None means the parameter `n_select`.
         ad_features : DataFrame or array with a row for each ad, default=None
@@ -167,8 +171,10 @@ class SetSelectorMixin:
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs; columns in the order of `ads_` or, for a DataFrame, matched by label. The
             costs of the chosen ads must be observed.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; None means all.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all.
         ad_features : DataFrame or array with a row for each ad, default=None
             The ads to choose from, which may include new ones, if `fit` had `ad_features`. They
             replace `ads_`, both for the other parameters and in the result.
@@ -215,7 +221,7 @@ class SetSelectorMixin:
         """Check the input and choose: positions in `ads_`."""
         m = self.n_select if n_select is None else n_select
         check_n_select(m, self._largest_set)
-        allowed = read_available(available, self.ads_, count_rows(X))
+        allowed = read_mask(available, self.ads_, count_rows(X), self.unknown_ads)
         if not allow_short:
             check_enough_available(allowed, m)
         chosen = self._choose(X, allowed, m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,7 +22,8 @@ from skbandit.selection.reductions._mixin import Examples, ReductionMixin
 from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._progress import fit_task
+from skbandit.utils._folds import random_folds
+from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,
@@ -75,6 +76,9 @@ default="filter_tree"
         call of `predict`.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
     verbose : int, default=0
         If positive, print a line after each round. With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
@@ -122,6 +126,9 @@ default="filter_tree"
     For such m also try ``holes=False`` if costs are noisy: the bound favours leaving ads out, but
     the data do not always.
 
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.
@@ -153,6 +160,7 @@ default="filter_tree"
         "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "unknown_ads": [StrOptions({"error", "ignore"})],
         "verbose": ["verbose"],
     }
 
@@ -172,6 +180,7 @@ default="filter_tree"
         n_rounds: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        unknown_ads: Literal["error", "ignore"] = "error",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -185,6 +194,7 @@ default="filter_tree"
         self.n_rounds = n_rounds
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.unknown_ads = unknown_ads
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -206,9 +216,10 @@ default="filter_tree"
             Costs, lower is better (pass minus the values of ads); nan is not observed, and is
             never compared. The columns of a DataFrame name the ads. Implicit zeros of a sparse
             matrix are costs of 0.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
-            label.
+        available : array-like, table or collection of labels, default=None
+            Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
+            of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
+            all rows. None means all.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -256,7 +267,7 @@ default="filter_tree"
 
         def report(k: int) -> None:
             if self.verbose:
-                print(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
+                report_progress(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
             step_done("round")
 
         self._rules = self._learn(examples, folds, report)
@@ -266,7 +277,7 @@ default="filter_tree"
         n_folds = self._settings.n_folds
         if n_folds is None or n_rows < 2:
             return None
-        return random.permutation(n_rows) % n_folds
+        return random_folds(n_rows, n_folds, random)
 
     def _learn(
         self, examples: Examples, folds: np.ndarray | None, report: Callable[[int], None]

@@ -33,8 +33,8 @@ def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
     if (times > 1).any():
         row = int(np.flatnonzero(times > 1)[0])
         raise ValueError(
-            f"cv tests row {row} {times[row]} times, and a row has one score: choose a cv that "
-            "tests each row once at most, such as StratifiedKFold(shuffle=True)."
+            f"cv tests row {row} {times[row]} times, but a row has one score: choose a cv that "
+            "tests each row at most once, such as StratifiedKFold(shuffle=True)."
         )
     return times > 0
 

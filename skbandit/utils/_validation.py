@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -16,10 +17,31 @@ from sklearn.utils import check_array
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
-    if not np.isfinite(np.linalg.norm(entries)):
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(entries)
+    if not np.isfinite(norm):
         raise ValueError(
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
+        )
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a real number as a float, which must be finite: 10**400 is not."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
+    return number
+
+
+def check_not_masked(values: Any, name: str) -> None:
+    """Refuse masked arrays: NumPy would pass on what is behind the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: drop the rows that are masked, or pass {name}.filled(...)."
         )
 
 
@@ -90,6 +112,7 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Return nonnegative finite weights of shape (n_rows,), ones for None."""
     if values is None:
         return np.ones(n_rows)
+    check_not_masked(values, name)
     weights = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )

@@ -405,7 +405,7 @@ def test_bad_parameters(parameters, message):
         ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
         ({"n_select": 0}, "n_select=0"),
         ({"available": AVAILABLE[:, 1:]}, "7 columns for 8 ads"),
-        ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4 and 3 more"),
+        ({"available": pd.DataFrame(AVAILABLE)}, "unknown ads: 0, 1, 2, 3, 4, ..."),
         ({"ad_features": Z}, "need ad_features in fit"),
     ],
 )

@@ -110,7 +110,7 @@ class ConvexProblem:
 
     @cached_property
     def objective_scale(self) -> float:
-        """The sum of the objective's costs, of which duality gaps are stated as a share."""
+        """Sum of the objective's costs, the unit of duality gaps."""
         return float(sum(W.data[: W.indptr[1]].sum() for W in (self.P, self.Q)))
 
     @cached_property

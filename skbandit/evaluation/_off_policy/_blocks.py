@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.evaluation._off_policy._choices import require_probabilities
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
@@ -148,16 +149,19 @@ class _Task:
             return self._sums(X, y) if len(y) else {}
 
     def _sums(self, X: Any, y: Any) -> _Sums:
-        given = self.policy
-        if isinstance(given, str):
+        given, named = self.policy, isinstance(self.policy, str)
+        if named:
             names = column_names(y) or []
             if given not in names:
                 raise ValueError(
                     f"policy={given!r} is not a column of the log, {names}: name the column with "
                     "the probabilities of the logged actions, or pass a fitted policy."
                 )
+            require_probabilities(y[given], given)
             given = y[given]
-        evaluated = read_evaluated(given, X, y, None, None, None, self.rule, arms=self.arms or ())
+        evaluated = read_evaluated(
+            given, X, y, None, None, None, self.rule, arms=self.arms or (), probabilities=named
+        )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         model = self.reward_model

@@ -120,7 +120,10 @@ def ips(
         Or the probabilities of its choices, of shape (n_events, n_arms), with rows that sum to 1.
         The columns of a DataFrame name the arms, and arms without a column are never chosen; the
         columns of an array are the log's arms, sorted. Or the probabilities of the logged
-        actions, of shape (n_events,).
+        actions, floats of shape (n_events,).
+
+        Or the labels of the chosen arms, one per event: integers, strings, booleans or a pandas
+        Categorical. Floats that could be either labels or probabilities are an error.
     X : array-like of shape (n_events, n_features) or None
         Contexts; required for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -203,8 +206,8 @@ def snips(
     Parameters
     ----------
     policy_or_probabilities : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices:
-        see `ips`.
+        A fitted policy, or a Pipeline that ends in one; or the probabilities or the labels of
+        its choices: see `ips`.
     X : array-like of shape (n_events, n_features) or None
         Contexts; needed for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -275,7 +278,8 @@ def doubly_robust(
     ----------
     policy_or_probabilities : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices, of
-        shape (n_events, n_arms): see `ips`. Those of the logged actions alone do not suffice.
+        shape (n_events, n_arms), or their labels: see `ips`. The probabilities of the logged
+        actions alone do not suffice.
     X : array-like of shape (n_events, n_features)
         Contexts, not transformed by a policy's Pipeline; also passed to the reward model.
     y : DataFrame or structured array with columns action and reward, or array of actions
