@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ class ArmLearner(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
         "available": True,
+        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
@@ -100,6 +102,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
@@ -118,6 +121,9 @@ class ArmLearner(BaseEstimator):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -129,7 +135,7 @@ class ArmLearner(BaseEstimator):
         """
         with atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -140,6 +146,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -157,6 +164,8 @@ class ArmLearner(BaseEstimator):
             As in `fit`.
         available : array-like, default=None
             As in `fit`.
+        columns : dict, default=None
+            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -168,7 +177,7 @@ class ArmLearner(BaseEstimator):
         with atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
@@ -241,7 +250,9 @@ class ArmLearner(BaseEstimator):
         check_squares(X)  # else variances would overflow to nan
         return X
 
-    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+    def _learn(
+        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
+    ) -> None:
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
@@ -255,7 +266,9 @@ class ArmLearner(BaseEstimator):
                 stacklevel=4,
             )
             reward = np.ones(len(y))
-        log = read_log(y, len(X), reward=reward, available=available, arms=self._codes)
+        log = read_log(
+            y, len(X), reward=reward, available=available, arms=self._codes, columns=columns
+        )
         check_rewards(self.link, log.reward)
         weight = check_row_weights(sample_weight, len(X), "sample_weight")
         every = read_interval(self.update_every)

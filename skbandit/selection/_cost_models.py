@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -92,6 +93,8 @@ def learn_costs(
     if learns_all_at_once(learner, costs):
         model = fit_multi_output(learner, X, costs, weight)
         return model if ridge is None else Linear.of([model.estimator])
+    if ridge is None:
+        _warn_of_separate_fits(learner, costs)
     models = fit_per_ad(learner, X, costs, weight, n_jobs)
     return models if ridge is None else Linear.of(models.estimators)
 
@@ -118,6 +121,24 @@ def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
         and get_tags(estimator).target_tags.multi_output
         and bool((costs.n_observed() == n_rows).all())
     )
+
+
+def _warn_of_separate_fits(learner: Any, costs: CostMatrix) -> None:
+    """Warn if only unobserved costs keep a joint learner from learning all ads at once."""
+    n_rows, n_ads = costs.shape
+    complete = CostMatrix(np.zeros((1, n_ads)), None, costs.ads)
+    if not learns_all_at_once(learner, complete):
+        return
+    n_unobserved = n_rows * n_ads - int(costs.n_observed().sum())
+    if n_unobserved:
+        warnings.warn(
+            f"{type(learner).__name__} could learn the costs of all ads at once, but "
+            f"{n_unobserved:,} of {n_rows * n_ads:,} costs were not observed, so {n_ads} models "
+            "are fitted, one per ad. For a single fit, drop the incomplete rows, or fill in these "
+            "costs, for example by skbandit.selection.logged_costs.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def fit_multi_output(
