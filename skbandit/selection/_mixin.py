@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import read_mask
@@ -80,9 +81,10 @@ class SetSelectorMixin:
         """
         nested = [name for name in params if name.startswith("estimator__")]
         if nested and params.get("estimator", getattr(self, "estimator", self)) is None:
+            default = self._learner() if hasattr(self, "_learner") else Ridge()
             raise ValueError(
                 f"{nested[0]} cannot be set, as estimator=None has no parameters: pass the "
-                f"estimator itself, as in {type(self).__name__}(estimator=Ridge())."
+                f"estimator itself, as in {type(self).__name__}(estimator={default!r})."
             )
         return super().set_params(**params)  # type: ignore[misc]
 

@@ -7,9 +7,8 @@ from scipy.stats import kstest
 
 from skbandit.selection._row_random import uniform_by_row
 
-X = np.random.default_rng(0).normal(size=(3000, 4)) * (
-    np.random.default_rng(1).random((3000, 4)) < 0.7
-)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3000, 4)) * (RNG.random((3000, 4)) < 0.7)
 
 
 def test_a_batch_equals_its_rows_one_by_one():
