@@ -73,7 +73,7 @@ VARIANTS = [
 
 
 # The checks fit a policy with labels alone, as its actions.
-NO_REWARDS = pytest.mark.filterwarnings("ignore:y has actions and no rewards:UserWarning")
+NO_REWARDS = pytest.mark.filterwarnings("ignore:y has actions but no rewards:UserWarning")
 
 
 def expected_failures(estimator):

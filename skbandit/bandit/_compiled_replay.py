@@ -9,7 +9,7 @@ import numpy as np
 from skbandit.bandit._delayed import Events, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule, replay_rows
 from skbandit.bandit._posterior import with_arms
-from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule, only_arms
 from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
 
 
@@ -96,17 +96,4 @@ def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Cod
     labels = list(codes)
     learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
     arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
-    number = np.zeros(len(labels), dtype=np.int64)
-    number[arms] = np.arange(len(arms))
-    order = np.zeros(len(arms), dtype=np.int64)
-    order[: len(learned)] = number[learned]
-    renumbered = Beliefs(
-        mean=beliefs.mean[arms],
-        cov_factor=beliefs.cov_factor[arms],
-        n_updates=beliefs.n_updates[arms],
-        tie_order=beliefs.tie_order[arms],
-        learned=order,
-        rng_key=beliefs.rng_key[arms],
-        counters=beliefs.counters,
-    )
-    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, renumbered
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, only_arms(beliefs, arms)

@@ -25,8 +25,13 @@ from skbandit.constrained._extra_rows import (
     stack_rows,
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._report import add_margins, missed, report_table
-from skbandit.constrained._tolerances import INACCURATE
+from skbandit.constrained._report import (
+    add_margins,
+    cross_fitted_report,
+    missed,
+    report_table,
+)
+from skbandit.constrained._tolerances import INACCURATE, MET
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._margin_training import (
@@ -140,12 +145,14 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         One row per constraint, on the training data: `constraint`, `on`, `n_rows`,
         `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
         rule), `value` (of the deterministic one), `slack`, `satisfied` (by the latter; the
-        two rules rarely disagree), `multiplier`. With a `confidence_level`, rates are those
-        of out-of-fold predictions, a column `margin` after `slack` gives the slack that the
-        level requires, and `satisfied` means a slack of at least that.
+        two rules rarely disagree), `multiplier`. With a `confidence_level`, `expected` and
+        `value` are still rates of the final rules on their training rows; `cross_fitted` after
+        them is the rate of out-of-fold predictions, to which `effective_n` and `slack` refer;
+        `margin` is the slack that the level requires. `satisfied` means a slack of at least
+        that, and a `value` inside the bound.
     feasible_ : bool
-        Whether the deterministic rule meets every constraint on the training data, with the
-        required margin if there is one.
+        Whether every constraint is satisfied: by the deterministic rule on the training data
+        and, with a `confidence_level`, out of fold with the required margin.
     solver_ : str
         Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
         "cutting_plane", or the `name` of an instance of your own.
@@ -314,13 +321,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         declared = Declared.read(self.objective, self.constraints)
         previous = vars(self).copy() if self.warm_start else {}
 
-        given = X
+        given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(given, label, sample_weight, attributes)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
             extra,
             classes.positive,
@@ -354,7 +361,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             found = train_with_margins(design, goals, folds, problem, options, warm)
             trained = found.trained
             self._set_model(trained, problem, goals)
-            report = self._cross_fitted_report(found, goals)
+            report = self._cross_fitted_report(design, found, goals)
         self.constraint_report_ = report
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         self._judge(trained, goals)
@@ -391,12 +398,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
 
-    def _cross_fitted_report(self, found: CrossFitted, goals: Goals) -> pd.DataFrame:
-        """Report on out-of-fold predictions, with the margins that they need."""
-        report = report_table(
-            goals.constraints, goals.data, found.predictions, found.expected, self.multipliers_
-        )
-        return add_margins(report, goals.constraints, goals.limits, found.predictions)
+    def _cross_fitted_report(self, design: Any, found: CrossFitted, goals: Goals) -> pd.DataFrame:
+        """Report on the final rule itself and on out-of-fold predictions, with their margins."""
+        own = self._report(self._linear(design), goals.data, goals.constraints)
+        held_out = report_table(goals.constraints, goals.data, found.predictions)
+        held_out = add_margins(held_out, goals.constraints, goals.limits, found.predictions)
+        return cross_fitted_report(own, held_out)
 
     def _judge(self, trained: Trained, goals: Goals) -> None:
         """Raise if no rule meets the constraints; warn of what was not achieved."""
@@ -425,14 +432,26 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         defined = report["expected"][goals.is_measured].notna().all()
         randomised_holds = trained.mm.feasible and defined
         shifted = self.threshold == "shift"
-        if not randomised_holds or (self.confidence_level is not None and shifted):
+        out_of_fold_misses = False
+        if self.confidence_level is not None:
+            enough = report["slack"] >= report["margin"] - MET
+            out_of_fold_misses = not enough[goals.is_measured].all()
+        if not randomised_holds or (out_of_fold_misses and shifted):
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
                 f"{faults}. The closest model is in the error's closest_.{more}",
                 self,
             )
-        if shifted:
+        if shifted and self.confidence_level is not None:
+            warnings.warn(
+                "feasible_ is False: out of fold the constraints hold, but on its training rows "
+                f"the final rule misses them: {faults}. Its features may be too weak for the "
+                "constraints; try fewer of either, or threshold=None and sample_predict.",
+                UserWarning,
+                stacklevel=6,
+            )
+        elif shifted:
             warnings.warn(
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",

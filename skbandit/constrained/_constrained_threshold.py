@@ -308,7 +308,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 delattr(self, name)
-        given = X
+        given, y_given = X, y
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         X, y = indexable(X, y)
@@ -319,7 +319,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             classes = Classes.read(y, self.pos_label)
             label = (y == classes.positive).astype(np.int8)
         self.classes_, self._positive = classes.labels, classes.positive
-        train_rows = read_rows(given, label, metadata["sample_weight"], metadata["attributes"])
+        train_rows = read_rows(
+            given, label, metadata["sample_weight"], metadata["attributes"], y=y_given
+        )
         if not prefit and len(np.unique(label[train_rows.weight > 0])) < 2:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
         X_extra, extra_rows = read_extra(

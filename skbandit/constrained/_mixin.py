@@ -164,7 +164,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
         classes, values = self._classes, read_X(X)
         label = read_labels(y, values.shape[0], classes.positive, classes.labels, "y")
-        rows = read_rows(X, label, sample_weight, attributes)
+        rows = read_rows(X, label, sample_weight, attributes, y=y)
         named = hasattr(self, "feature_names_in_")
         values_extra, extra_rows = read_extra(
             extra, classes.positive, classes.labels, X_is_named=named, read_X=read_X

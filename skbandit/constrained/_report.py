@@ -105,22 +105,38 @@ def add_margins(
     return table
 
 
+def cross_fitted_report(own: pd.DataFrame, held_out: pd.DataFrame) -> pd.DataFrame:
+    """Combine the reports of a rule on its training rows and of out-of-fold predictions.
+
+    `expected` and `value` are the rule's own; `cross_fitted`, `effective_n`, `slack` and `margin`
+    are out of fold. Both must hold.
+    """
+    both = own["satisfied"] & held_out["satisfied"]
+    table = own.assign(effective_n=held_out["effective_n"], slack=held_out["slack"], satisfied=both)
+    after = table.columns.tolist().index("value") + 1
+    table.insert(after, "cross_fitted", held_out["value"])
+    table.insert(after + 2, "margin", held_out["margin"])
+    return table
+
+
 def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
     """List the constraints that do not hold, with the amounts missed."""
     faults = []
     for k in np.flatnonzero(~table["satisfied"].fillna(True)):
         row = table.iloc[k]
-        if np.isnan(row["value"]):
+        cross_fitted = row.get("cross_fitted", row["value"])
+        own_slack = goals.sign[k] * (row["bound"] - row["value"])
+        if np.isnan(row["value"]) or np.isnan(cross_fitted):
             fault = "is undefined, as no prediction falls in its denominator"
-        elif "margin" in table:
+        elif "margin" in table and not row["slack"] >= row["margin"] - MET:
             needed = row["bound"] - goals.sign[k] * row["margin"]
             fault = (
-                f"is {row['value']:.4g}, missed by {row['margin'] - row['slack']:.2g}: with the "
+                f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}: with the "
                 f"margin for {row['n_rows']} rows, the bound {row['bound']:.4g} becomes "
                 f"{needed:.4g}"
             )
         else:
-            fault = f"is {row['value']:.4g}, missed by {-row['slack']:.2g}"
+            fault = f"is {row['value']:.4g}, missed by {-own_slack:.2g}"
         faults.append(f"{row['constraint']}: {fault}")
     return "; ".join(faults)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.utils._validation import refuse_masked
+from skbandit.utils._validation import check_not_masked
 
 # Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
@@ -26,8 +26,10 @@ def label_array(labels: Iterable[Any]) -> np.ndarray:
 
 
 def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
-    """Numbers of labels of shape (n,); new labels are appended to `codes`."""
-    refuse_masked(labels, name)
+    """Numbers of labels of shape (n,); new labels are appended to `codes`, as Python scalars."""
+    check_not_masked(labels, name)
+    if isinstance(labels, str | bytes):
+        raise TypeError(f"{name} must be 1D with one label per row, got {labels!r}: [{labels!r}]?")
     values = labels if isinstance(labels, pd.Series) else _one_dimensional(labels, name)
     try:
         found, distinct = pd.factorize(values)
@@ -35,7 +37,7 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
         raise TypeError(f"{name}: arm labels must be hashable ({error}).") from error
     if (found < 0).any():
         raise ValueError(f"{name} is missing on row {np.flatnonzero(found < 0)[0]}.")
-    numbers = [codes.setdefault(label, len(codes)) for label in distinct.tolist()]
+    numbers = [codes.setdefault(label, len(codes)) for label in plain_labels(distinct.tolist())]
     return np.array(numbers, dtype=np.int32)[found]
 
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from skbandit.logs._arms import Codes, plain_labels
 from skbandit.utils._messages import first_few
-from skbandit.utils._validation import refuse_masked
+from skbandit.utils._validation import check_not_masked
 
 # Treatment of labels that are not known: add them, raise an error, or leave them out.
 Unknown = Literal["add", "error", "ignore"]
@@ -200,7 +200,7 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Collections:
         return _Table(flags, None)
     if hasattr(available, "columns") and not isinstance(available, type):
         return _Table(_flags(available.to_numpy()), list(available.columns))
-    refuse_masked(available, "available")
+    check_not_masked(available, "available")
     n_dimensions = getattr(available, "ndim", 1)
     if n_dimensions == 2:
         return _read_array(np.asarray(available), known)

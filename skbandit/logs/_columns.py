@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from skbandit.utils._messages import first_few
+from skbandit.utils._validation import check_not_masked
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -22,7 +23,9 @@ _NEEDED_IF_PRESENT = ("propensity", "timestamp")
 
 
 def column_names(y: Any) -> list[Any] | None:
-    """Column names of a table or structured array; None if it has no named columns."""
+    """Column names of a table, dict or structured array; None if it has no named columns."""
+    if isinstance(y, Mapping):
+        return list(y)
     names = getattr(y, "columns", None)
     if names is None:
         names = getattr(getattr(y, "dtype", None), "names", None)
@@ -51,6 +54,7 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
         If there is no action, `columns` names what is not there, or an unmapped name is close to
         one of a log's columns or used for it elsewhere.
     """
+    check_not_masked(y, "y")
     mapped = _checked_mapping(columns)
     names = column_names(y)
     if names is None:

@@ -12,7 +12,7 @@ import pandas as pd
 from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
 from skbandit.logs._availability import Pools, read_pools
 from skbandit.logs._columns import columns_of
-from skbandit.utils._validation import check_squares, refuse_masked
+from skbandit.utils._validation import check_not_masked, check_squares
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def read_log(
 
     Parameters
     ----------
-    y : DataFrame or structured array with columns action and reward, or array of actions
+    y : DataFrame, dict or structured array with columns action and reward, or array of actions
         Columns propensity, available and timestamp are read if present. Other columns are
         ignored, but a name close to one of these is an error.
     n_rows : int, default=None
@@ -146,7 +146,7 @@ def read_log(
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
-    refuse_masked(values, name)
+    check_not_masked(values, name)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit

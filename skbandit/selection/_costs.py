@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.logs import read_mask
-from skbandit.utils._validation import refuse_masked
+from skbandit.utils._validation import check_not_masked
 
 MAX_COST = 1e150
 """Largest absolute cost; sums of squares of larger ones overflow."""
@@ -131,7 +131,7 @@ def read_costs(
     CostMatrix
         If anything had to be changed, `values` is a copy.
     """
-    refuse_masked(y, "y")
+    check_not_masked(y, "y")
     labels = column_labels(y)
     values = _read_values(y)
     ads = np.arange(values.shape[1]) if labels is None else labels

@@ -20,7 +20,7 @@ from skbandit.logs import (
 )
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import refuse_masked
+from skbandit.utils._validation import check_not_masked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -246,7 +246,7 @@ def _read_slates(
     action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None, available: Any
 ) -> tuple[LoggedSlates, np.ndarray]:
     """Check a log; return its entries and the labels of the ads."""
-    refuse_masked(action, "action")
+    check_not_masked(action, "action")
     names = _table(action, "action")
     if not names.size:
         raise ValueError("The log is empty: action has no entries.")
@@ -325,7 +325,7 @@ def _table(values: Any, name: str) -> pd.DataFrame:
 
 def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
     """Numbers of the shape of `names`."""
-    refuse_masked(values, name)
+    check_not_masked(values, name)
     table = _table(values, name)
     if table.shape != names.shape:
         raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: they must match.")

@@ -40,11 +40,6 @@ def make_log(n=300, n_arms=5, seed=0):
     )
 
 
-def state(policy):
-    """State that later choices depend on."""
-    return pickle.dumps((policy._beliefs, policy._codes, policy._seed, policy._waiting))
-
-
 def test_learning_in_parts_is_learning_at_once(policy):
     X, y = make_log()
     whole = clone(policy).fit(X, y)

@@ -28,7 +28,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._binding import Columns, Data, Rows, bind_rate, interval
 from skbandit.rates._binding._bind import fill
-from skbandit.rates._binding._confidence import clopper_pearson
+from skbandit.rates._binding._proportions import clopper_pearson
 
 A, B = {"g": "a"}, {"g": "b"}
 theorem = settings(derandomize=True, deadline=None, max_examples=100)

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, ReplayRequest, read_log
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
+from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows
 
 
@@ -106,8 +108,9 @@ def replay(
         Each run replays a random share of the log, in the log's order.
     random_state : int, RandomState instance or None, default=None
         Draws order, subsamples, buckets and which matches are kept, before the replay starts:
-        with an integer, they are the same for every policy. The first run keeps the policy's own
-        `random_state` unless it is None; all other runs draw theirs from this one.
+        with an integer, they are the same for every policy. The first run derives the policy's
+        random numbers from the policy's own `random_state` unless it is None; all other runs
+        draw theirs from this one.
     verbose : int, default=0
         If positive, report each finished run, and the progress of a run every ten seconds unless
         it is compiled. In parallel, the workers report.
@@ -153,6 +156,11 @@ def replay(
     choose in batches, all others event by event; `GLMUCBPolicy` replays the log in compiled code,
     with the same decisions.
 
+    *Random numbers of the copy* are never those of the policy that is passed, so that a policy can
+    be replayed on the log that it chose itself, or that another one of the same seed chose. A loop
+    over `select` and `partial_fit` therefore makes the same decisions as `replay` if these are not
+    random, and equally distributed ones if they are.
+
     References
     ----------
     Li, Chu, Langford, Moon and Wang (2012), An unbiased offline evaluation of contextual bandit
@@ -167,8 +175,8 @@ def replay(
     >>> policy = GLMUCBPolicy(alpha=0.3, random_state=0)
     >>> result = replay(policy, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
     >>> result
-    <ReplayResult: 5 runs, mean reward 0.200... ± 0.004..., 2.0... x the log's, at horizon 5,015;
-    kept 25,075 of 125,000 events, c = 0.2>
+    <ReplayResult: 5 runs, mean reward 0.198... ± 0.004..., 2.0... x the log's, at horizon 4,989;
+    kept 24,945 of 125,000 events, c = 0.2>
     >>> low, high = result.interval(0.95)
     >>> low < result.mean_reward < high
     True
@@ -311,9 +319,16 @@ def _run(
 
 
 def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
-    """A copy of a policy to replay; its own `random_state` is kept if set and `keep_seed`."""
+    """A copy of a policy to replay, with a random stream of its own.
+
+    With `keep_seed` it is derived from the policy's own `random_state`, if set. It is never that of
+    the policy itself, which may have chosen the logged actions.
+    """
     policy = copy.deepcopy(policy)
-    if hasattr(policy, "random_state") and not (keep_seed and policy.random_state is not None):
+    own = getattr(policy, "random_state", None)
+    if keep_seed and isinstance(own, Integral | np.random.RandomState):
+        policy.random_state = seed_for("replayed policy", own) % 2**31
+    elif hasattr(policy, "random_state") and not (keep_seed and own is not None):
         policy.random_state = streams.seed
     return policy
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import indexable
 
 from skbandit.logs import check_in_order, column_names, read_times
+from skbandit.utils._seeds import seed_for
 
 
 class ReplaySplit(BaseCrossValidator):
@@ -61,8 +62,8 @@ class ReplaySplit(BaseCrossValidator):
     [0 1 2 3 4 5 6] [7 8 9]
     >>> for train, test in ReplaySplit(2, warmup=4, subsample=0.5, random_state=0).split(X):
     ...     print(train, test)
-    [2 3] [4 5 6]
-    [0 3] [5 6 7]
+    [0 2] [4 5 8]
+    [0 2] [4 5 6]
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class ReplaySplit(BaseCrossValidator):
             for start, stop in pairwise(edges):
                 yield np.arange(start), np.arange(start, stop)
             return
-        rng = check_random_state(self.random_state)
+        rng = np.random.default_rng(seed_for("replay split", self.random_state))
         rows = np.arange(n_events)
         for _ in range(self.n_splits):
             train, test = (
@@ -160,7 +161,7 @@ class ReplaySplit(BaseCrossValidator):
         return n_warmup
 
 
-def _part(rows: np.ndarray, share: float, rng: np.random.RandomState) -> np.ndarray:
+def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """A random subsample of rows, ascending."""
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
 
