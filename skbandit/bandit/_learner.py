@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._delayed import Events, join, windows_of
+from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
@@ -66,6 +66,7 @@ class ArmLearner(BaseEstimator):
     arms: Any
     covariance: str
     fit_intercept: bool
+    forgetting: float
     new_arms: str
     update_every: Any
     random_state: Any
@@ -76,6 +77,7 @@ class ArmLearner(BaseEstimator):
     _labels: np.ndarray
     _stream: ChoiceStream
     _waiting: list[Events]
+    _latest: float | None = None  # time of the latest event, in seconds
     _guard: Guard
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -135,6 +137,12 @@ class ArmLearner(BaseEstimator):
         check_is_fitted(self)
         factor = self._beliefs.cov_factor
         return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
+
+    @property
+    def last_timestamp_(self) -> float:
+        """Time of the latest event, in seconds; nan if no event had a timestamp."""
+        check_is_fitted(self)
+        return np.nan if self._latest is None else self._latest
 
     @property
     def n_updates_(self) -> np.ndarray:
@@ -304,6 +312,7 @@ class ArmLearner(BaseEstimator):
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
+        self._latest = None
         self._beliefs = no_beliefs(n_features + bool(self.fit_intercept), self.covariance == "full")
         if self.arms is None:
             if self.new_arms == "error":
@@ -413,11 +422,8 @@ class ArmLearner(BaseEstimator):
             window = np.zeros(len(X), dtype=np.int64)
         else:
             window = windows_of(log.timestamp, every)
-            if self._waiting and window[0] < self._waiting[0].window[0]:
-                raise ValueError(
-                    "timestamp of row 0 is earlier than events already learned: update_every "
-                    "requires events in order of time."
-                )
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
         if every is None:
             self._absorb(events)
@@ -427,6 +433,14 @@ class ArmLearner(BaseEstimator):
                 self._learn_waiting()
             self._absorb(events.take(passed))
             self._waiting = [*self._waiting, events.take(~passed)]
+        if log.timestamp is not None:
+            self._note_times(log.timestamp[weight > 0])
+
+    def _note_times(self, timestamp: np.ndarray) -> None:
+        """Remember the latest time of events."""
+        if len(timestamp):
+            latest = -np.inf if self._latest is None else self._latest
+            self._latest = max(latest, float(timestamp.max()))
 
     def _learn_waiting(self) -> None:
         """Learn all delayed events."""

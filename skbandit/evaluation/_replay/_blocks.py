@@ -25,7 +25,7 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.evaluation._replay._schedule import Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept
+from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_past
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,
@@ -148,7 +148,7 @@ def replay_blocks(
     (seed,) = seeds_of_runs(random_state, 1)
     streams = Streams.of(seed)
     kept = _KeptSoFar()
-    replayed = None
+    replayed, latest = None, -np.inf
     for number, block in enumerate(as_blocks(blocks)):
         with in_block(number):
             X, y = read_block(block, features, columns)
@@ -159,6 +159,9 @@ def replay_blocks(
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
             X, log = _read(replayed, X, y, arms, columns)
+            latest = _check_later(log, latest)
+            if not kept.parts:
+                check_past(last, log)
             schedule = draw_schedule(
                 log.probability, acceptance, streams, deployment_share=deployment_share
             )
@@ -184,6 +187,18 @@ def _read(
     X, log = read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
     check_block_arms(log, arms)
     return X, log
+
+
+def _check_later(log: Log, latest: float) -> float:
+    """Require that a block begins no earlier than the one before ended; return its last time."""
+    if log.timestamp is None:
+        return latest
+    if log.timestamp[0] < latest:
+        raise ValueError(
+            f"timestamp of row 0, {log.timestamp[0]:.15g} s, is earlier than the end of the block "
+            f"before, {latest:.15g} s: replay_blocks needs blocks in order of time."
+        )
+    return float(log.timestamp[-1])
 
 
 @dataclass

@@ -25,9 +25,14 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
+from skbandit.evaluation._replay._warnings import (
+    check_clipped,
+    check_kept,
+    check_past,
+    check_uniform,
+)
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, ReplayRequest, read_log
+from skbandit.logs import Log, ReplayRequest, check_in_order, read_log
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
 from skbandit.utils._seeds import seed_for
@@ -127,7 +132,8 @@ def replay(
         is far from c n_events, its expectation for any policy: then the propensities are wrong,
         the log was not uniform, or the policy chooses unavailable arms.
     UserWarning
-        If there are no propensities and the logged actions are not uniform; if `acceptance` is
+        If the policy has learned events later than the first of the log; if there are no
+        propensities and the logged actions are not uniform; if `acceptance` is
         larger than some propensity; if the policy chooses unavailable arms; if all runs are
         identical.
 
@@ -219,6 +225,8 @@ def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
     log = read_log(y, count_rows(X), table_arms=known_arms(policy), **options)
+    if log.timestamp is not None:
+        check_in_order(log.timestamp, "replay")
     return X, _with_sorted_arms(log)
 
 
@@ -246,6 +254,7 @@ def replay_runs(
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
+    check_past(policy, log)
     probability = log.probability
     c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
     clipped = float(np.mean(probability < c))
