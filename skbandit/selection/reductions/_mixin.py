@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.logs import read_mask
+from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import (
     check_every_ad_observed,
     dense_rows,
@@ -111,6 +112,8 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
         allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
         costs = costs.where_available(allowed)
+        if self._reduction == "regression":
+            warn_of_separate_fits(self.estimator, costs, allowed)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         used = np.flatnonzero(weight)  # rows of weight 0 count as absent
         costs = costs.of_rows(used)

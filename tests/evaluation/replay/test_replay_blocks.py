@@ -264,7 +264,7 @@ def test_time_goes_back_between_blocks():
     X, y = changing_log()
     parts = cut(X, y, 450)[::-1]
     policy = GLMUCBPolicy(update_every=5000.0, random_state=0)
-    with pytest.raises(ValueError, match="earlier than events already learned"):
+    with pytest.raises(ValueError, match="earlier than the end of the block before"):
         replay_blocks(policy, parts, acceptance=0.2)
 
 
