@@ -152,31 +152,43 @@ def renew_prior(beliefs: Beliefs, prior: Prior) -> None:
         for i in range(d):
             center[i] += mean[beliefs.learned[j], i]
     center /= max(n, 1)
-    covariance = np.diag(prior.variance)
-    if prior.adaptive_variance and n >= 2:
-        for j in range(n):
-            for i in range(d):
-                away = mean[beliefs.learned[j], i] - center[i]
-                for l in range(d):  # noqa: E741
-                    covariance[i, l] += away * (mean[beliefs.learned[j], l] - center[l])
-        covariance /= n
+    center_of_learned = center
     if not prior.adaptive_mean or n < 2:
         center = prior.mean
     for k in range(len(mean)):
         if beliefs.n_updates[k] == 0:
             mean[k] = center
-    _reset_unlearned(cov_factor, beliefs.n_updates, covariance)
+    _reset_unlearned(cov_factor, beliefs, prior, center_of_learned)
 
 
 @compiled_exactly
-def _reset_unlearned(cov_factor: np.ndarray, n_updates: np.ndarray, covariance: np.ndarray) -> None:
-    """Reset the covariance of arms without events."""
+def _reset_unlearned(
+    cov_factor: np.ndarray, beliefs: Beliefs, prior: Prior, center: np.ndarray
+) -> None:
+    """Reset the covariance of arms without events; `center` is the mean of the others' means."""
+    mean, learned = beliefs.mean, beliefs.learned
+    n, d = beliefs.counters[N_LEARNED_ARMS], mean.shape[1]
+    adaptive = prior.adaptive_variance and n >= 2
     if cov_factor.ndim == 2:
-        factor = np.diag(covariance)
+        factor = prior.variance.copy()
+        if adaptive:
+            for j in range(n):
+                for i in range(d):
+                    away = mean[learned[j], i] - center[i]
+                    factor[i] += away * away
+            factor /= n
     else:
+        covariance = np.diag(prior.variance)
+        if adaptive:
+            for j in range(n):
+                for i in range(d):
+                    away = mean[learned[j], i] - center[i]
+                    for l in range(d):  # noqa: E741
+                        covariance[i, l] += away * (mean[learned[j], l] - center[l])
+            covariance /= n
         factor = np.linalg.cholesky(covariance)
-    for k in range(len(n_updates)):
-        if n_updates[k] == 0:
+    for k in range(len(mean)):
+        if beliefs.n_updates[k] == 0:
             cov_factor[k] = factor
 
 
