@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 
 from skbandit.bandit._contexts import every_weight_changes, gathered
 from skbandit.bandit._delayed import Events, joined, windows_of
-from skbandit.bandit._kernels import EncodedLog, Schedule, replay_rows
+from skbandit.bandit._kernels import EncodedLog, Schedule
+from skbandit.bandit._passes import replay_rows
 from skbandit.bandit._posterior import with_arms
 from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule, only_arms
 from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
@@ -107,8 +108,9 @@ def replay_compiled(
     delayed_rows = np.arange(n_events, len(X))
     greedy = request.deployment | (request.rule == "predict")
     accepted, n_seen = replay_rows(
-        EncodedLog(X, action, reward, sets, window, delayed_rows),
+        EncodedLog(X, action, reward, sets, window),
         Schedule(rows, keep, greedy, request.deployment),
+        delayed_rows,
         request.learn,
         len(rows) if request.max_accepted is None else request.max_accepted,
         alphas,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from skbandit.bandit import _kernels as dense
+from skbandit.bandit import _passes as dense
 from skbandit.bandit._state import ArmSets, Beliefs, Prior, Rule
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
@@ -80,10 +80,12 @@ def learn_rows(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
+    *,
+    at_once: bool,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0."""
+    """Learn events in order, ignoring those of weight 0; see `_passes.learn_rows`."""
     if not issparse(X):
-        dense.learn_rows(X, action, reward, weight, beliefs, prior, rule)
+        dense.learn_rows(X, action, reward, weight, beliefs, prior, rule, at_once=at_once)
         return
     for rows, x, weights in _parts(X, beliefs, rule, prior):
         own, arms = beliefs, np.unique(action[rows])
@@ -91,7 +93,9 @@ def learn_rows(
             at = np.ix_(arms, weights)
             own = _empty(beliefs, len(weights))
             own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
-        dense.learn_rows(x, action[rows], reward[rows], weight[rows], own, prior, rule)
+        dense.learn_rows(
+            x, action[rows], reward[rows], weight[rows], own, prior, rule, at_once=at_once
+        )
         if weights is not None:
             beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
 

@@ -439,10 +439,11 @@ class ArmLearner(BaseEstimator):
             self._alphas(len(events))  # raise errors now, not in the next choice
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
             # than learning; delayed events always, as they would be learned twice.
-            own = self._waiting or len(events) >= len(self._codes)
-            if own:
+            copied = bool(self._waiting) or len(events) >= len(self._codes)
+            if copied:
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
-            with nullcontext() if own else self._guard.writing():
+            with nullcontext() if copied else self._guard.writing():
                 learn_rows(
-                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule
-                )
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not copied,
+                )  # fmt: skip

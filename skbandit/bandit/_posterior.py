@@ -19,7 +19,7 @@ import numpy as np
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._state import N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit.links import linear, step
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
 @inlined_exactly
@@ -43,7 +43,7 @@ def moments(x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int) -> 
     return m, v
 
 
-@compiled_exactly
+@called_exactly
 def learn(
     x: np.ndarray,
     k: int,
@@ -56,29 +56,33 @@ def learn(
 ) -> None:
     """Learn reward r of arm k in context x, with the likelihood raised to the power `weight`.
 
-    `workspace` has shape (2, n_weights) and is overwritten.
+    `workspace` comes from `workspace_for`, and is overwritten.
     """
     mean, cov_factor = beliefs.mean, beliefs.cov_factor
     if beliefs.n_updates[k] == 0:
         beliefs.learned[beliefs.counters[N_LEARNED_ARMS]] = k
         if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
-            n_known = np.sum(beliefs.tie_order < len(beliefs.tie_order))
+            n_known = 0
+            for order in beliefs.tie_order:
+                n_known += order < len(beliefs.tie_order)
             beliefs.tie_order[k] = n_known
         beliefs.counters[N_LEARNED_ARMS] += 1
     beliefs.n_updates[k] += 1
     beliefs.counters[N_EVENTS] += 1
     if prior.forgetting < 1.0:
-        _forget(k, beliefs, prior, workspace)
+        _forget(k, mean, cov_factor, prior, workspace)
     m, v = moments(x, mean, cov_factor, k)
     if v > 0.0:
         g, h = step(m, weight * v, r, link, prior.noise_variance)
         _absorb(x, k, weight * g, weight * h, mean, cov_factor, workspace)
     adaptive = prior.adaptive_mean or prior.adaptive_variance
-    if adaptive and beliefs.counters[N_LEARNED_ARMS] < len(mean):
-        renew_prior(beliefs, prior)
+    n_learned = beliefs.counters[N_LEARNED_ARMS]
+    if adaptive and n_learned < len(mean):
+        learned = beliefs.learned[:n_learned]
+        renew_prior(mean, cov_factor, beliefs.n_updates, learned, prior, workspace)
 
 
-@compiled_exactly
+@called_exactly
 def _absorb(
     x: np.ndarray,
     k: int,
@@ -117,17 +121,25 @@ def _absorb(
             cov_factor[k, i, j] -= c * sx[i] * a[j]
 
 
-@compiled_exactly
-def _forget(k: int, beliefs: Beliefs, prior: Prior, workspace: np.ndarray) -> None:
+@called_exactly
+def _forget(
+    k: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, workspace: np.ndarray
+) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
     (1 - γ)/variance.
     """
-    mean, cov_factor, gamma = beliefs.mean, beliefs.cov_factor, prior.forgetting
+    gamma = prior.forgetting
     d = mean.shape[1]
-    cov_factor[k] /= gamma if cov_factor.ndim == 2 else math.sqrt(gamma)
-    unit = np.zeros(d)
+    unit = workspace[2]
+    for i in range(d):
+        unit[i] = 0.0
+        if cov_factor.ndim == 2:
+            cov_factor[k, i] /= gamma
+        else:
+            for j in range(d):
+                cov_factor[k, i, j] /= math.sqrt(gamma)
     for i in range(d):
         unit[i] = 1.0
         m, v = moments(unit, mean, cov_factor, k)
@@ -137,59 +149,60 @@ def _forget(k: int, beliefs: Beliefs, prior: Prior, workspace: np.ndarray) -> No
 
 
 @compiled_exactly
-def renew_prior(beliefs: Beliefs, prior: Prior) -> None:
+def renew_prior(
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    n_updates: np.ndarray,
+    learned: np.ndarray,
+    prior: Prior,
+    workspace: np.ndarray,
+) -> None:
     """Reset arms without events to the prior: fixed, or adapted to the other arms (section 5.2).
 
-    The adaptive prior has the mean μ̄ of the posterior means μ_k of the n arms with events, and the
-    covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior variance as one arm so
-    that it cannot vanish. With fewer than two such arms the prior stays fixed.
+    The adaptive prior has the mean μ̄ of the posterior means μ_k of the n arms with events, named
+    by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
+    variance as one arm so that it cannot vanish. With fewer than two such arms the prior stays
+    fixed. `workspace` as in `learn`.
     """
-    mean, cov_factor = beliefs.mean, beliefs.cov_factor
-    n = beliefs.counters[N_LEARNED_ARMS]
-    d = mean.shape[1]
-    center = np.zeros(d)
-    for j in range(n):
+    n, d = len(learned), mean.shape[1]
+    center, variance = workspace[2], workspace[3]
+    adaptive_variance = prior.adaptive_variance and n >= 2
+    for i in range(d):
+        center[i] = 0.0
+        for j in range(n):
+            center[i] += mean[learned[j], i]
+        center[i] /= max(n, 1)
+        variance[i] = prior.variance[i]
+        if adaptive_variance:
+            for j in range(n):
+                away = mean[learned[j], i] - center[i]
+                variance[i] += away * away
+            variance[i] /= n
+    if cov_factor.ndim == 3:
+        factor = np.zeros((d, d))
         for i in range(d):
-            center[i] += mean[beliefs.learned[j], i]
-    center /= max(n, 1)
-    center_of_learned = center
-    if not prior.adaptive_mean or n < 2:
-        center = prior.mean
+            factor[i, i] = variance[i]
+            for l in range(d):  # noqa: E741
+                if adaptive_variance and l != i:
+                    for j in range(n):
+                        away = mean[learned[j], i] - center[i]
+                        factor[i, l] += away * (mean[learned[j], l] - center[l])
+                    factor[i, l] /= n
+        root = np.linalg.cholesky(factor)
     for k in range(len(mean)):
-        if beliefs.n_updates[k] == 0:
-            mean[k] = center
-    _reset_unlearned(cov_factor, beliefs, prior, center_of_learned)
+        if n_updates[k] == 0:
+            for i in range(d):
+                mean[k, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
+                if cov_factor.ndim == 2:
+                    cov_factor[k, i] = variance[i]
+                else:
+                    for j in range(d):
+                        cov_factor[k, i, j] = root[i, j]
 
 
-@compiled_exactly
-def _reset_unlearned(
-    cov_factor: np.ndarray, beliefs: Beliefs, prior: Prior, center: np.ndarray
-) -> None:
-    """Reset the covariance of arms without events; `center` is the mean of the others' means."""
-    mean, learned = beliefs.mean, beliefs.learned
-    n, d = beliefs.counters[N_LEARNED_ARMS], mean.shape[1]
-    adaptive = prior.adaptive_variance and n >= 2
-    if cov_factor.ndim == 2:
-        factor = prior.variance.copy()
-        if adaptive:
-            for j in range(n):
-                for i in range(d):
-                    away = mean[learned[j], i] - center[i]
-                    factor[i] += away * away
-            factor /= n
-    else:
-        covariance = np.diag(prior.variance)
-        if adaptive:
-            for j in range(n):
-                for i in range(d):
-                    away = mean[learned[j], i] - center[i]
-                    for l in range(d):  # noqa: E741
-                        covariance[i, l] += away * (mean[learned[j], l] - center[l])
-            covariance /= n
-        factor = np.linalg.cholesky(covariance)
-    for k in range(len(mean)):
-        if beliefs.n_updates[k] == 0:
-            cov_factor[k] = factor
+def workspace_for(n_weights: int) -> np.ndarray:
+    """Buffer of `learn` and `renew_prior`."""
+    return np.empty((4, n_weights))
 
 
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
@@ -206,5 +219,13 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     # keyed by label, as an arm's number depends on the order of events
     grown["rng_key"][n_old:] = new_keys(labels, beliefs.rng_key.tolist() if labels else [])
     larger = Beliefs(**grown)
-    renew_prior(larger, prior)
+    n_learned = larger.counters[N_LEARNED_ARMS]
+    renew_prior(
+        larger.mean,
+        larger.cov_factor,
+        larger.n_updates,
+        larger.learned[:n_learned],
+        prior,
+        workspace_for(larger.mean.shape[1]),
+    )
     return larger
