@@ -83,7 +83,7 @@ def learn_rows(
     *,
     at_once: bool,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; see `_passes.learn_rows`."""
+    """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
     if not issparse(X):
         dense.learn_rows(X, action, reward, weight, beliefs, prior, rule, at_once=at_once)
         return

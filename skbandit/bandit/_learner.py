@@ -438,8 +438,9 @@ class ArmLearner(BaseEstimator):
             prior, rule = self._prior(), read_rule(self)
             self._alphas(len(events))  # raise errors now, not in the next choice
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
-            # than learning; delayed events always, as they would be learned twice.
-            copied = bool(self._waiting) or len(events) >= len(self._codes)
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            copied = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
             if copied:
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
             with nullcontext() if copied else self._guard.writing():

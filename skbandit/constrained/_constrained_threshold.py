@@ -30,7 +30,7 @@ from skbandit.constrained._extra_rows import (
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
-from skbandit.constrained._report import add_margins, missed
+from skbandit.constrained._report import add_margins, missed, plain_columns
 from skbandit.constrained._threshold import best_threshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
@@ -439,7 +439,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         if self.confidence_level is not None:
             positive = self._predicted_positive(scores)
             report = add_margins(report, goals.constraints, goals.limits, positive)
-        self.constraint_report_ = report
+        self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         if not self.feasible_:
             raise InfeasibleConstraintsError(

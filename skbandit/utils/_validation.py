@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -23,6 +24,17 @@ def check_squares(X: Any, name: str = "X") -> None:
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
         )
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a real number as a float, which must be finite: 10**400 is not."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
+    return number
 
 
 def check_not_masked(values: Any, name: str) -> None:
