@@ -1,6 +1,7 @@
 """Policies that choose arms by context and learn from the rewards."""
 
+from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._select import select
 
-__all__ = ["GLMUCBPolicy", "select"]
+__all__ = ["GLMUCBPolicy", "PolicyPipeline", "make_policy_pipeline", "select"]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.bandit._delayed import Events, join, windows_of
+from skbandit.bandit._arm_keys import twin
+from skbandit.bandit._delayed import Events, check_time, join, windows_of
+from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
+from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
     as_actions,
@@ -23,13 +31,24 @@ from skbandit.logs import (
     read_times,
 )
 from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import check_row_weights, check_squares
+from skbandit.utils._validation import (
+    as_labels,
+    check_not_masked,
+    check_row_weights,
+    check_squares,
+)
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+
+# Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's
+# validation is as fast.
+_FEW_ENTRIES = 1000
 
 
 class ArmLearner(BaseEstimator):
@@ -38,6 +57,7 @@ class ArmLearner(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
         "available": True,
+        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
@@ -47,14 +67,47 @@ class ArmLearner(BaseEstimator):
     arms: Any
     covariance: str
     fit_intercept: bool
+    forgetting: float
+    new_arms: str
     update_every: Any
     random_state: Any
     n_features_in_: int
     _beliefs: Beliefs
     _codes: Codes
+    _columns: pd.Index | None
     _labels: np.ndarray
-    _seed: int
+    _stream: ChoiceStream
     _waiting: list[Events]
+    _latest: float | None = None  # time of the latest event, in seconds
+    _guard: Guard
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create an object with locks of its own, which copies do not share."""
+        learner = super().__new__(cls)
+        learner._guard = Guard()
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy: its arrays and its stream are its own, its locks are not part of it."""
+        state = dict(super().__getstate__())
+        del state["_guard"]
+        if "_beliefs" in state:
+            arrays = state["_beliefs"]
+            state["_beliefs"] = self._guard.read(lambda: Beliefs(*(a.copy() for a in arrays)))
+            state["_stream"] = copy.copy(state["_stream"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled state; parameters that its version did not have take their defaults."""
+        state = dict(state)
+        if "_seed" in state:  # before streams were objects
+            counted = int(state["_beliefs"].counters[N_CHOICES])
+            seed = state.pop("_seed")
+            state["_stream"] = ChoiceStream.at(state["random_state"], seed, counted)
+        for name, parameter in signature(type(self).__init__).parameters.items():
+            if parameter.default is not Parameter.empty:
+                state.setdefault(name, parameter.default)
+        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_beliefs")
@@ -87,6 +140,12 @@ class ArmLearner(BaseEstimator):
         return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
 
     @property
+    def last_timestamp_(self) -> float:
+        """Time of the latest event, in seconds; nan if no event had a timestamp."""
+        check_is_fitted(self)
+        return np.nan if self._latest is None else self._latest
+
+    @property
     def n_updates_(self) -> np.ndarray:
         """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
@@ -100,15 +159,16 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
-        y : DataFrame or structured array with columns action and reward, or array of actions
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
             Arms played and rewards observed. `update_every` requires a column `timestamp`
             (datetimes, or numbers of seconds); a column `available` is checked; other columns
             are ignored.
@@ -118,6 +178,9 @@ class ArmLearner(BaseEstimator):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -127,9 +190,9 @@ class ArmLearner(BaseEstimator):
         self
             Fitted policy.
         """
-        with atomic_fit(self) as draft:
+        with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -140,6 +203,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -149,13 +213,15 @@ class ArmLearner(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
             As in `fit`. New arms are appended to `arms_`.
         reward : array-like of shape (n_events,), default=None
             As in `fit`.
         available : array-like, default=None
+            As in `fit`.
+        columns : dict, default=None
             As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
@@ -165,10 +231,10 @@ class ArmLearner(BaseEstimator):
         self
             Fitted policy.
         """
-        with atomic_fit(self) as draft:
+        with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
@@ -184,45 +250,119 @@ class ArmLearner(BaseEstimator):
         self
             Fitted policy.
         """
-        if self.__sklearn_is_fitted__() and self._waiting:
-            every = read_interval(self.update_every)
-            if timestamp is None or every is None:
-                passed = True
-            else:
-                now = windows_of(read_times([timestamp], 1), every)[0]
-                passed = now > self._waiting[0].window[0]
-            if passed:
-                with atomic_fit(self) as draft:
-                    draft._learn_waiting()
+        with self._guard.learning:
+            if self.__sklearn_is_fitted__() and self._waiting:
+                every = read_interval(self.update_every)
+                if timestamp is None or every is None:
+                    passed = True
+                else:
+                    now = windows_of(read_times([timestamp], 1), every)[0]
+                    passed = now > self._waiting[0].window[0]
+                if passed:
+                    with atomic_fit(self) as draft:
+                        draft._learn_waiting()
+        return self
+
+    def drop_arms(self, labels: Iterable[Any]) -> Self:
+        """Forget arms: their posteriors, and their events that wait for `advance`.
+
+        An arm that appears again later starts from the prior. An arm that is only away for a
+        while is left out of `available` instead.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            Arms of `arms_`.
+
+        Returns
+        -------
+        self
+            Policy without these arms.
+        """
+        check_is_fitted(self)
+        dropped = set(as_labels(labels, "labels"))
+        with self._guard.learning, atomic_fit(self) as draft:
+            delayed = {label for part in draft._waiting for label in part.arms.tolist()}
+            unknown = [label for label in dropped if label not in {*draft._codes, *delayed}]
+            if unknown:
+                raise ValueError(
+                    f"labels contains {unknown[0]!r}, which is not an arm: "
+                    f"{first_few([*draft._codes, *(delayed - draft._codes.keys())])}."
+                )
+            kept = [label for label in draft._codes if label not in dropped]
+            if not kept and delayed <= dropped:
+                raise ValueError("labels names all arms: a policy needs at least one.")
+            numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
+            draft._beliefs = only_arms(draft._beliefs, numbers)
+            draft._codes = {label: k for k, label in enumerate(kept)}
+            draft._labels = label_array(kept)
+            remaining = [
+                part.take(np.array([arm not in dropped for arm in part.arms.tolist()], dtype=bool))
+                for part in draft._waiting
+            ]
+            draft._waiting = [part for part in remaining if len(part)]
         return self
 
     def _begin(self, X: Any) -> None:
         """Start from the prior."""
-        n_features = validate_data(self, X, dtype=np.float64).shape[1]
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        check_not_masked(X, "X")
+        n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        self._columns = None if names is None else pd.Index(names)
+        self._stream = ChoiceStream(self.random_state)
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
+        self._latest = None
         self._beliefs = no_beliefs(n_features + bool(self.fit_intercept), self.covariance == "full")
-        if self.arms is not None:
-            named = self._number(self.arms)
+        if self.arms is None:
+            if self.new_arms == "error":
+                raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
+        else:
+            named = self._number(self.arms, named=True)
             twice = np.flatnonzero(np.bincount(named, minlength=1) > 1)
             if len(twice):
                 raise ValueError(
                     f"arms names {list(self._codes)[twice[0]]!r} twice: name each arm once."
                 )
 
-    def _number(self, labels: Any) -> np.ndarray:
-        """Numbers of arms; new arms start from the prior."""
+    def _number(self, labels: Any, named: bool = False) -> np.ndarray:
+        """Numbers of arms; new arms start from the prior. Those in `arms` are `named`."""
         from skbandit.bandit._posterior import with_arms
 
         n_known = len(self._codes)
         codes = dict(self._codes)  # a copy, as a draft shares it with the policy
         numbers = code_labels(labels, codes, "arms")
         if len(codes) > n_known:
+            if not named:
+                self._check_new_arms(codes)
             self._beliefs = with_arms(self._beliefs, list(codes)[n_known:], self._prior())
             self._codes, self._labels = codes, label_array(codes)
         return numbers
+
+    def _check_new_arms(self, codes: Codes) -> None:
+        """Refuse arms outside of a closed set, and warn of those that look like known ones.
+
+        `codes` are those of this policy, followed by the new arms.
+        """
+        new = list(codes)[len(self._codes) :]
+        if new and self.new_arms == "error":
+            raise ValueError(
+                f"{first_few(new)} is not among the arms, {first_few(self._codes)}: with "
+                "new_arms='error' they are those named in arms=."
+            )
+        for label in new:
+            known = twin(label, codes)
+            if known is not None:
+                warnings.warn(
+                    f"arm {label!r}, of type {type(label).__name__}, is new, beside the arm "
+                    f"{known!r} of type {type(known).__name__}: labels of different types are "
+                    "different arms. Convert the labels to one type; new_arms='error' refuses "
+                    "arms that are not in arms=.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return
 
     def _prior(self) -> Prior:
         return read_prior(self, self.n_features_in_)
@@ -230,22 +370,47 @@ class ArmLearner(BaseEstimator):
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Check contexts; arrays that only need finite values skip the full validation."""
-        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
-        named = hasattr(self, "feature_names_in_")
-        if plain and not named and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X):
-            if np.isfinite(np.vdot(X, X)):
-                return X
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+    def _rows(self, X: Any) -> Any:
+        """Check contexts, an array or CSR.
+
+        Those that only need finite values skip the full validation.
+        """
+        plain = self._plain_rows(X)
+        if plain is not None and len(plain) and np.isfinite(np.vdot(plain, plain)):
+            return plain
+        check_not_masked(X, "X")
+        X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)
         check_squares(X)  # else variances would overflow to nan
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         return X
 
-    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+    def _plain_rows(self, X: Any) -> np.ndarray | None:
+        """Contexts as an array, if they are numbers in the columns seen at fit, else None."""
+        columns = getattr(self, "_columns", None)
+        if type(X) is np.ndarray:
+            fits = columns is None and X.ndim == 2 and X.shape[1] == self.n_features_in_
+            if not (fits and X.dtype.kind in "fiub"):
+                return None
+            return np.ascontiguousarray(X, dtype=np.float64)
+        if columns is None or type(X) is not pd.DataFrame or not X.columns.equals(columns):
+            return None
+        rows = X.to_numpy()
+        if rows.dtype.kind not in "fiub":  # object, if columns of numbers and booleans meet
+            few = rows.dtype == object and rows.size <= _FEW_ENTRIES
+            if not (few and {type(entry) for entry in rows.flat} <= {bool, int, float}):
+                return None
+        return np.ascontiguousarray(rows, dtype=np.float64)
+
+    def _learn(
+        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
+    ) -> None:
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
         X = self._rows(X)
+        n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
             y = as_actions(y)
             warnings.warn(
@@ -255,19 +420,18 @@ class ArmLearner(BaseEstimator):
                 stacklevel=4,
             )
             reward = np.ones(len(y))
-        log = read_log(y, len(X), reward=reward, available=available, arms=self._codes)
+        log = read_log(
+            y, n_rows, reward=reward, available=available, arms=self._codes, columns=columns
+        )
         check_rewards(self.link, log.reward)
-        weight = check_row_weights(sample_weight, len(X), "sample_weight")
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         every = read_interval(self.update_every)
         if every is None:
-            window = np.zeros(len(X), dtype=np.int64)
+            window = np.zeros(n_rows, dtype=np.int64)
         else:
             window = windows_of(log.timestamp, every)
-            if self._waiting and window[0] < self._waiting[0].window[0]:
-                raise ValueError(
-                    "timestamp of row 0 is earlier than events already learned: update_every "
-                    "requires events in order of time."
-                )
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
         if every is None:
             self._absorb(events)
@@ -277,6 +441,14 @@ class ArmLearner(BaseEstimator):
                 self._learn_waiting()
             self._absorb(events.take(passed))
             self._waiting = [*self._waiting, events.take(~passed)]
+        if log.timestamp is not None:
+            self._note_times(log.timestamp[weight > 0])
+
+    def _note_times(self, timestamp: np.ndarray) -> None:
+        """Remember the latest time of events."""
+        if len(timestamp):
+            latest = -np.inf if self._latest is None else self._latest
+            self._latest = max(latest, float(timestamp.max()))
 
     def _learn_waiting(self) -> None:
         """Learn all delayed events."""
@@ -285,18 +457,20 @@ class ArmLearner(BaseEstimator):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
-        from skbandit.bandit._passes import learn_rows
+        from skbandit.bandit._contexts import learn_rows
 
         if len(events):
             action = self._number(events.arms)
-            prior, rule = self._prior(), read_rule(self, self._seed)
+            prior, rule = self._prior(), read_rule(self)
             self._alphas(len(events))  # raise errors now, not in the next choice
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
-            # than learning; delayed events always, as they would be learned twice.
-            copied = bool(self._waiting) or len(events) >= len(self._codes)
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            copied = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
             if copied:
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
-            learn_rows(
-                events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
-                at_once=not copied,
-            )  # fmt: skip
+            with nullcontext() if copied else self._guard.writing():
+                learn_rows(
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not copied,
+                )  # fmt: skip

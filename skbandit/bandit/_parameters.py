@@ -10,8 +10,8 @@ import pandas as pd
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
 
-def read_rule(policy: Any, seed: int) -> Rule:
-    """Settings of the policy's choices."""
+def read_rule(policy: Any, seed: int = 0) -> Rule:
+    """Settings of the policy's choices; only exploring ones use the seed."""
     greedy = policy.exploration == "greedy"
     return Rule(
         link=LINKS.index(policy.link),

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from numbers import Real
-from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import join, windows_of
+from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
-from skbandit.logs import ReplayRequest, label_array, read_pools
+from skbandit.logs import Codes, ReplayRequest, code_labels, label_array, read_pools
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from typing import Self
 
-# Held while choices are counted, so that threads sharing a policy never share random numbers.
-_COUNTING = Lock()
+    from numpy.typing import ArrayLike
 
 
 class GLMUCBPolicy(ArmLearner):
@@ -78,17 +76,23 @@ class GLMUCBPolicy(ArmLearner):
         or quadratic in the number of features.
     forgetting : float, default=1.0
         Factor by which an arm's earlier evidence is discounted whenever the arm is learned, for
-        rewards that drift: a factor g keeps the evidence of about 1/(1 - g) events.
+        rewards that drift: a factor g, from .001 to 1, keeps the evidence of about 1/(1 - g)
+        events.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     arms : array-like of labels, default=None
-        Arms known in advance; others may appear at any time, in `y` or in `available`.
+        Arms known in advance.
+    new_arms : {"add", "error"}, default="add"
+        Whether other arms may appear at any time, in `y` or in `available`, or are errors.
     update_every : float, str or timedelta, default=None
         Length of update windows, in seconds of the log's `timestamp` or as in "5min": events are
         learned when their window ends, and choices use the old beliefs until then (section 5.1).
         None learns at once.
     random_state : int, RandomState instance or None, default=None
-        Seed of random choices, including those between ties.
+        Seed of random choices, including those between ties. With None every copy of a policy,
+        pickled or not, draws afresh. With a number or an instance a copy repeats what the original
+        goes on to draw: servers that load the same file then choose alike, so give each a
+        `random_state` of its own by `set_params`, which takes effect at the next choice.
 
     Attributes
     ----------
@@ -102,6 +106,8 @@ class GLMUCBPolicy(ArmLearner):
         Posterior variances, or covariances, of the weights, the constant feature's last.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
+    last_timestamp_ : float
+        Time of the latest event, in seconds; nan if no event had a timestamp.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -119,11 +125,20 @@ class GLMUCBPolicy(ArmLearner):
     by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
     another state.
 
+    Sparse contexts give the same bits as dense ones. With a diagonal covariance and a fixed prior
+    without forgetting, their cost follows the number of nonzero entries.
+
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
     Random numbers are functions of the seed, the number of choices made before, and the arm's
     label. A batch of choices therefore equals choices one by one, and two policies with the same
-    seed see the same random numbers.
+    seed see the same random numbers. Those of `replay` are its own: see there.
+
+    Threads may share a policy: they learn one after the other, and each choice has its own random
+    numbers. Choices never wait for a fit, as they are made by the state before it.
+
+    `arms_` and choices are NumPy arrays; ``select(X).tolist()`` returns the labels as they were
+    given, ready for JSON.
 
     A step takes (m, v, r) to m⁺ = m + v g and v⁺ = v - v² h, and the weights to μ + g Σx and
     Σ - h Σx xᵀΣ (only the diagonal of a diagonal Σ). A full Σ is stored as L with Σ = L Lᵀ, so
@@ -181,9 +196,10 @@ class GLMUCBPolicy(ArmLearner):
         ],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
         "fit_intercept": ["boolean"],
         "arms": ["array-like", None],
+        "new_arms": [StrOptions({"add", "error"})],
         "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
         "random_state": ["random_state"],
     }
@@ -204,6 +220,7 @@ class GLMUCBPolicy(ArmLearner):
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         arms: Sequence[Any] | None = None,
+        new_arms: str = "add",
         update_every: float | str | timedelta | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -220,12 +237,14 @@ class GLMUCBPolicy(ArmLearner):
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.arms = arms
+        self.new_arms = new_arms
         self.update_every = update_every
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         return tags
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
@@ -233,7 +252,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
             Available arms, as in `select`.
@@ -253,11 +272,12 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
-        available : sequence of tuples of arm labels, or boolean array or DataFrame, default=None
-            Available arms: one tuple per row, or one column per arm, an array's in the order of
-            `arms_`. New arms have the prior. None makes all of `arms_` available.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
 
         Returns
         -------
@@ -271,7 +291,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -279,14 +299,14 @@ class GLMUCBPolicy(ArmLearner):
         ndarray of shape (n_samples, n_arms)
             Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
         """
-        return self._scores(X, -1)
+        return self._scores(X, 0, -1)
 
     def select_scores(self, X: Any) -> np.ndarray:
         """Return the scores that the next `select` compares.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -296,14 +316,14 @@ class GLMUCBPolicy(ArmLearner):
             draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
         """
         check_is_fitted(self)
-        return self._scores(X, int(self._beliefs.counters[N_CHOICES]))
+        return self._scores(X, *self._stream.take(0, self.random_state))
 
     def predict_reward(self, X: Any) -> np.ndarray:
         """Predict the posterior mean reward of every arm.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -314,14 +334,14 @@ class GLMUCBPolicy(ArmLearner):
         from skbandit.bandit.links import mean_rewards
 
         index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self, self._seed))
+        return mean_rewards(index, read_rule(self))
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
             Available arms, as in `select`.
@@ -333,15 +353,19 @@ class GLMUCBPolicy(ArmLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically, with an error of at most .002.
         """
-        from skbandit.bandit._passes import probability_rows
+        from skbandit.bandit._contexts import probability_rows
 
         X = self._ready(X, available)
-        beliefs, sets, _ = self._available(len(X), available)
-        rule = read_rule(self, self._seed)
-        probability = probability_rows(X, sets, self._alphas()[0], beliefs, rule)
-        return probability[:, : len(self._codes)]
+        now = self._now()
+        sets, codes = now._available(X.shape[0], available)
 
-    def _ready(self, X: Any, available: Any) -> np.ndarray:
+        def compute() -> np.ndarray:
+            beliefs = now._beliefs_about(codes)
+            return probability_rows(X, sets, now._alphas()[0], beliefs, read_rule(now))
+
+        return self._guard.read(compute)[:, : len(now._codes)]
+
+    def _ready(self, X: Any, available: Any) -> Any:
         """Check contexts, and start an unfitted policy that knows arms from its prior."""
         if not self.__sklearn_is_fitted__():
             if self.arms is None and available is None:
@@ -349,52 +373,63 @@ class GLMUCBPolicy(ArmLearner):
                     f"This {type(self).__name__} knows no arms: fit it, or pass arms= or "
                     "available= to act by the prior."
                 )
-            with atomic_fit(self) as draft:
-                draft._validate_params()
-                draft._begin(X)
+            with self._guard.learning:
+                if not self.__sklearn_is_fitted__():  # another thread may have begun
+                    with atomic_fit(self) as draft:
+                        draft._validate_params()
+                        draft._begin(X)
         return self._rows(X)
 
-    def _available(self, n_rows: int, available: Any) -> tuple[Beliefs, ArmSets, np.ndarray]:
-        """Beliefs about the available arms, their sets per row, and their labels."""
-        from skbandit.bandit._posterior import with_arms
+    def _now(self) -> Self:
+        """The policy in its current state, while other threads may go on learning."""
+        now: Self = object.__new__(type(self))
+        now.__dict__ = self.__dict__  # learning replaces it as a whole
+        return now
 
+    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
+        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
         if available is None:
             n_arms = len(self._codes)
             sets = ArmSets(np.zeros(n_rows, np.int32), np.array([0, n_arms]), np.arange(n_arms))
-            return self._beliefs, sets, self._labels
+            return sets, self._codes
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)
-        sets = ArmSets(pools.of_event, pools.start, pools.arms)
+        if len(codes) > len(self._codes):
+            self._check_new_arms(codes)
+        return ArmSets(pools.of_event, pools.start, pools.arms), codes
+
+    def _beliefs_about(self, codes: Codes) -> Beliefs:
+        """Beliefs about the known arms and new ones."""
+        from skbandit.bandit._posterior import with_arms
+
         if len(codes) == len(self._codes):
-            return self._beliefs, sets, self._labels
-        beliefs = with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
-        return beliefs, sets, label_array(codes)
+            return self._beliefs
+        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
         """Labels of the chosen arms."""
-        from skbandit.bandit._passes import choose_rows
+        from skbandit.bandit._contexts import choose_rows
 
         X = self._ready(X, available)
-        beliefs, sets, labels = self._available(len(X), available)
-        alpha, rule = self._alphas()[0], read_rule(self, self._seed)
-        t = self._count_choices(len(X)) if exploring else -1
-        return labels[choose_rows(X, sets, t, alpha, beliefs, rule)]
+        now = self._now()
+        sets, codes = now._available(X.shape[0], available)
+        labels = now._labels if codes is now._codes else label_array(codes)
+        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
+        rule = read_rule(now, seed)
 
-    def _count_choices(self, n: int) -> int:
-        """Count n further choices and return the number of the first."""
-        counters = self._beliefs.counters
-        with _COUNTING:
-            t = int(counters[N_CHOICES])
-            counters[N_CHOICES] += n
-        return t
+        def compute() -> np.ndarray:
+            return choose_rows(X, sets, t, now._alphas()[0], now._beliefs_about(codes), rule)
 
-    def _scores(self, X: Any, t: int) -> np.ndarray:
+        return labels[self._guard.read(compute)]
+
+    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._passes import score_rows
+        from skbandit.bandit._contexts import score_rows
 
         check_is_fitted(self)
-        rule = read_rule(self, self._seed)
-        return score_rows(self._rows(X), t, self._alphas()[0], self._beliefs, rule)
+        X, now = self._rows(X), self._now()
+        rule = read_rule(now, seed)
+        return self._guard.read(lambda: score_rows(X, t, now._alphas()[0], now._beliefs, rule))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._replay_request.ReplaysLogs`.
@@ -410,7 +445,14 @@ class GLMUCBPolicy(ArmLearner):
         log, rows = request.log, request.rows
         X = self._ready(request.X, log.arms)
         check_rewards(self.link, log.reward)
+        codes = dict(self._codes)
+        code_labels(log.arms, codes)
+        self._check_new_arms(codes)
         every = read_interval(self.update_every)
+        ordered = every is not None or self.forgetting < 1
+        if ordered and log.timestamp is not None and self._latest is not None:
+            if len(rows) and log.timestamp[rows[0]] < self._latest:
+                return None  # `partial_fit` raises the error
         delayed = None
         if self._waiting and every is None:
             self._learn_waiting()
@@ -418,8 +460,9 @@ class GLMUCBPolicy(ArmLearner):
             delayed = join(self._waiting)
             if log.timestamp is None or (delayed.weight != 1).any():
                 return None
-            if windows_of(log.timestamp[rows[:1]], every)[0] < delayed.window[0]:
-                return None  # `partial_fit` raises the error
+        seed, n_choices = self._stream.take(0, self.random_state)
+        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
+        beliefs.counters[N_CHOICES] = n_choices
         replayed = replay_compiled(
             request,
             X,
@@ -427,11 +470,17 @@ class GLMUCBPolicy(ArmLearner):
             delayed=delayed,
             alphas=self._alphas(len(rows)),
             codes=self._codes,
-            beliefs=self._beliefs,
+            beliefs=beliefs,
             prior=self._prior(),
-            rule=read_rule(self, self._seed),
+            rule=read_rule(self, seed),
         )
+        if replayed is None:
+            return None
         self._codes, self._beliefs = replayed.codes, replayed.beliefs
+        self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         self._labels = label_array(self._codes)
         self._waiting = [] if replayed.delayed is None else [replayed.delayed]
+        if log.timestamp is not None and request.learn:
+            learned = replayed.accepted[~request.deployment[replayed.accepted]]
+            self._note_times(log.timestamp[rows[learned]])
         return replayed.accepted, replayed.n_seen

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
+from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._state import N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit.links import linear, step
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
@@ -233,9 +233,7 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     n_old = len(beliefs.tie_order)
     grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
     # keyed by label, as an arm's number depends on the order of events
-    grown["rng_key"][n_old:] = [
-        crc32(str(label).encode("utf-8", "backslashreplace")) for label in labels
-    ]
+    grown["rng_key"][n_old:] = new_keys(labels, beliefs.rng_key.tolist() if labels else [])
     larger = Beliefs(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:

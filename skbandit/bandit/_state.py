@@ -13,7 +13,8 @@ EXPLORATIONS = ("ucb", "epsilon_greedy", "thompson", "squarecb")
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
-# Positions in `Beliefs.counters`.
+# Positions in `Beliefs.counters`. Exploring choices are counted there within a replay; elsewhere a
+# `ChoiceStream` counts them.
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
@@ -81,4 +82,26 @@ def no_beliefs(n_weights: int, full: bool) -> Beliefs:
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
+    )
+
+
+def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
+    """Beliefs about the arms of these numbers, in this order."""
+    number = np.full(len(beliefs.mean), -1)
+    number[arms] = np.arange(len(arms))
+    learned = number[beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]]
+    learned = learned[learned >= 0]
+    order = np.zeros(len(arms), dtype=np.int64)
+    order[: len(learned)] = learned
+    ranks = np.argsort(np.argsort(beliefs.tie_order[arms], kind="stable"), kind="stable")
+    counters = beliefs.counters.copy()
+    counters[N_LEARNED_ARMS] = len(learned)
+    return Beliefs(
+        mean=beliefs.mean[arms],
+        cov_factor=beliefs.cov_factor[arms],
+        n_updates=beliefs.n_updates[arms],
+        tie_order=ranks,
+        learned=order,
+        rng_key=beliefs.rng_key[arms],
+        counters=counters,
     )

@@ -25,8 +25,14 @@ from skbandit.constrained._extra_rows import (
     stack_rows,
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._report import add_margins, missed, report_table
-from skbandit.constrained._tolerances import INACCURATE
+from skbandit.constrained._report import (
+    add_margins,
+    cross_fitted_report,
+    missed,
+    plain_columns,
+    report_table,
+)
+from skbandit.constrained._tolerances import INACCURATE, MET
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._margin_training import (
@@ -37,6 +43,7 @@ from skbandit.constrained.training._margin_training import (
 from skbandit.constrained.training._mm import Step
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._row_span import RowSpan, row_span
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
@@ -50,7 +57,8 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._validation import check_squares
+from skbandit.utils._threads import one_blas_thread
+from skbandit.utils._validation import check_squares, finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +93,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Training stops when a step lowers the objective by less.
     solver : str or Solver, default="auto"
         Solver of the convex problem in each step. "newton" is the fast one: it is
-        "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more. "cvxpy" is
+        "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more; of features
+        more numerous than the rows (up to 2,000), only the span of the rows counts. "cvxpy" is
         the reference: interior points, exact, and slow beyond some thousand rows.
         "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. "auto"
         is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton. Also
@@ -140,12 +149,14 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         One row per constraint, on the training data: `constraint`, `on`, `n_rows`,
         `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
         rule), `value` (of the deterministic one), `slack`, `satisfied` (by the latter; the
-        two rules rarely disagree), `multiplier`. With a `confidence_level`, rates are those
-        of out-of-fold predictions, a column `margin` after `slack` gives the slack that the
-        level requires, and `satisfied` means a slack of at least that.
+        two rules rarely disagree), `multiplier`. With a `confidence_level`, `expected` and
+        `value` are still rates of the final rules on their training rows; `cross_fitted` after
+        them is the rate of out-of-fold predictions, to which `effective_n` and `slack` refer;
+        `margin` is the slack that the level requires. `satisfied` means a slack of at least
+        that, and a `value` inside the bound.
     feasible_ : bool
-        Whether the deterministic rule meets every constraint on the training data, with the
-        required margin if there is one.
+        Whether every constraint is satisfied: by the deterministic rule on the training data
+        and, with a `confidence_level`, out of fold with the required margin.
     solver_ : str
         Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
         "cutting_plane", or the `name` of an instance of your own.
@@ -167,8 +178,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
     at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and Pearson's
-    for a single rate, conservatively combined for expressions of several (for a difference
-    between two groups some 1.7 times as wide as necessary). A linear rule does better on its
+    for a single rate, combined cautiously for expressions of several (for a difference between
+    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs something). A linear rule does better on its
     training rows than on new ones, the more so the more features there are; so limits are
     based on out-of-fold rates of models trained in the same way without a fifth of the rows
     each. Bounds move inwards by the limit's width and that optimism, all models are trained
@@ -178,6 +189,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     features, 11 violated a bound on recall; of 40 samples of 2,000 rows of Adult with 123
     features, 4; without a confidence level, 36 of 40 and 4 of 8. `ConstrainedThreshold` gives
     an exact guarantee on rows set aside for it.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------
@@ -312,15 +326,16 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         step_done: Callable[[str], None],
     ) -> None:
         declared = Declared.read(self.objective, self.constraints)
+        alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         previous = vars(self).copy() if self.warm_start else {}
 
-        given = X
+        given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
         label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(given, label, sample_weight, attributes)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
         X_extra, extra_rows = read_extra(
             extra,
             classes.positive,
@@ -334,28 +349,31 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         goals = declared.bind(data, factors, allowed_error(self.confidence_level))
         self._constraints = goals.constraints.constraints
         design = stack_rows(X, X_extra)
-        solver = choose_solver(self.solver, self.solver_options or {}, *design.shape)
+        with one_blas_thread():
+            span = row_span(design)
+        (n, d), n_dimensions = design.shape, span.rows.shape[1]
+        solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
         options = TrainingOptions(
             solver,
             self.max_iter,
-            self.tol,
+            tol,
             choose_threshold=self.threshold == "shift" and self.fit_intercept,
             report=self._reporter(step_done),
         )
-        problem = compile_problem(design, goals.measured, float(self.alpha), self.fit_intercept)
-        warm = self._previous_point(previous, X.shape[1])
+        problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
+        warm = self._previous_point(previous, span)
         if self.confidence_level is None:
             trained = train(problem, options, warm)
-            self._set_model(trained, problem, goals)
+            self._set_model(trained, problem, goals, span)
             report = self._report(self._linear(design), goals.data, goals.constraints)
         else:
             folds = leave_folds_out(declared, goals, factors)
-            found = train_with_margins(design, goals, folds, problem, options, warm)
+            found = train_with_margins(span.rows, goals, folds, problem, options, warm)
             trained = found.trained
-            self._set_model(trained, problem, goals)
-            report = self._cross_fitted_report(found, goals)
-        self.constraint_report_ = report
+            self._set_model(trained, problem, goals, span)
+            report = self._cross_fitted_report(design, found, goals)
+        self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         self._judge(trained, goals)
 
@@ -369,20 +387,22 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
         return report
 
-    def _previous_point(self, previous: dict[str, Any], n_features: int) -> Point | None:
+    def _previous_point(self, previous: dict[str, Any], span: RowSpan) -> Point | None:
         coef = previous.get("coef_")
-        if coef is None or coef.shape[1] != n_features:
+        if coef is None or coef.shape[1] != self.n_features_in_:
             return None
         if not np.array_equal(previous["classes_"], self.classes_):
             return None
         sign = self._classes.orientation
-        return Point(sign * coef[0], float(sign * previous["ramp_intercept_"][0]))
+        return Point(sign * span.coordinates(coef[0]), float(sign * previous["ramp_intercept_"][0]))
 
-    def _set_model(self, trained: Trained, problem: RampProblem, goals: Goals) -> None:
+    def _set_model(
+        self, trained: Trained, problem: RampProblem, goals: Goals, span: RowSpan
+    ) -> None:
         """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
         sign, point = self._classes.orientation, trained.point
         b = point.intercept if trained.threshold is None else -trained.threshold.cut
-        self.coef_ = sign * point.coef[None, :]
+        self.coef_ = sign * span.weights(point.coef)[None, :]
         self.intercept_ = np.array([sign * b])
         self.ramp_intercept_ = np.array([sign * point.intercept])
         self.objective_path_ = np.array(trained.mm.path)
@@ -391,12 +411,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
 
-    def _cross_fitted_report(self, found: CrossFitted, goals: Goals) -> pd.DataFrame:
-        """Report on out-of-fold predictions, with the margins that they need."""
-        report = report_table(
-            goals.constraints, goals.data, found.predictions, found.expected, self.multipliers_
-        )
-        return add_margins(report, goals.constraints, goals.limits, found.predictions)
+    def _cross_fitted_report(self, design: Any, found: CrossFitted, goals: Goals) -> pd.DataFrame:
+        """Report on the final rule itself and on out-of-fold predictions, with their margins."""
+        own = self._report(self._linear(design), goals.data, goals.constraints)
+        held_out = report_table(goals.constraints, goals.data, found.predictions)
+        held_out = add_margins(held_out, goals.constraints, goals.limits, found.predictions)
+        return cross_fitted_report(own, held_out)
 
     def _judge(self, trained: Trained, goals: Goals) -> None:
         """Raise if no rule meets the constraints; warn of what was not achieved."""
@@ -425,14 +445,26 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         defined = report["expected"][goals.is_measured].notna().all()
         randomised_holds = trained.mm.feasible and defined
         shifted = self.threshold == "shift"
-        if not randomised_holds or (self.confidence_level is not None and shifted):
+        out_of_fold_misses = False
+        if self.confidence_level is not None:
+            enough = report["slack"] >= report["margin"] - MET
+            out_of_fold_misses = not enough[goals.is_measured].all()
+        if not randomised_holds or (out_of_fold_misses and shifted):
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
                 f"{faults}. The closest model is in the error's closest_.{more}",
                 self,
             )
-        if shifted:
+        if shifted and self.confidence_level is not None:
+            warnings.warn(
+                "feasible_ is False: out of fold the constraints hold, but on its training rows "
+                f"the final rule misses them: {faults}. Its features may be too weak for the "
+                "constraints; try fewer of either, or threshold=None and sample_predict.",
+                UserWarning,
+                stacklevel=6,
+            )
+        elif shifted:
             warnings.warn(
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
@@ -455,6 +487,22 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         """
         positive = ramp(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; -inf where that is 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
         """Predict by the paper's randomised rule, whose expected rates are the ramp's.

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
 from skbandit.utils._sklearn_compat import feature_names
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,10 +84,12 @@ def join_extra(
 
 
 def read_rows(
-    X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = ""
+    X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = "", y: Any = None
 ) -> Rows:
-    """Read one dataset; `X` as the user passed it, for its column names."""
+    """Read one dataset; `X` and `y` as the user passed them, for their names and indices."""
     n = len(label)
+    given = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+    warn_if_reordered({name + suffix: part for name, part in given.items()})
     columns = Columns.read(attributes, X, n, f"attributes{suffix}")
     return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
 
@@ -121,7 +123,7 @@ def read_extra(
     with blamed_on_extra():
         X = read_X(extra.X)
     label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
-    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra")
+    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra", extra.y)
 
 
 @contextmanager

@@ -20,8 +20,10 @@ __all__ = [
     "INACCURATE",
     "LAST_PENALTY",
     "LOOSEST",
+    "MAX_DIRECTIONS",
     "MET",
     "NEAR",
+    "NO_DIRECTION",
     "RAISE_PENALTY",
     "REFITS",
     "SAME_SCORE",
@@ -81,8 +83,17 @@ SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 FLAT = 1e-3
 """Range of scores below which a direction does not separate any rows."""
 
+NO_DIRECTION = 1e-6
+"""Range of scores below which w is what rounding and the solver have left of 0; set to 0 then.
+
+Relative to the largest range that lambda permits, if that is below 1.
+"""
+
 TIE = 1e-10
 """Penalised objectives this close are equal; the first candidate wins, whatever the rounding."""
+
+MAX_DIRECTIONS = 10
+"""Constraints whose costs give a direction where w = 0 leaves no useful threshold."""
 
 NEAR = 1e-3
 """Decrease of the objective expected of the first step from a warm start."""

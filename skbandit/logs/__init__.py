@@ -2,25 +2,29 @@
 
 Other rooms import from here, not from the files. `read_log` turns a log in any of its forms into
 a `Log` of plain arrays, in which arms are numbers; `Codes` maps labels to these numbers.
-`read_pools` is the only reader of `available` for policies: a boolean table with one column per
-arm, or one collection of labels per row.
+`read_pools`, for policies, and `read_mask`, for selectors, are two faces of the only reader of
+`available`: a boolean table with one column per arm, one collection of labels per row, or one for
+all rows.
 
 Nothing here is public, so `__all__` is empty.
 """
 
 from skbandit.logs._arms import Codes as Codes
-from skbandit.logs._arms import Pools as Pools
 from skbandit.logs._arms import code_labels as code_labels
 from skbandit.logs._arms import label_array as label_array
-from skbandit.logs._arms import read_pools as read_pools
+from skbandit.logs._availability import Pools as Pools
+from skbandit.logs._availability import read_mask as read_mask
+from skbandit.logs._availability import read_pools as read_pools
 from skbandit.logs._blocks import as_blocks as as_blocks
 from skbandit.logs._blocks import check_block_arms as check_block_arms
 from skbandit.logs._blocks import in_block as in_block
 from skbandit.logs._blocks import read_block as read_block
+from skbandit.logs._columns import LOG_COLUMNS as LOG_COLUMNS
+from skbandit.logs._columns import column_names as column_names
+from skbandit.logs._columns import columns_of as columns_of
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
-from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
-from skbandit.utils._validation import check_squares
-
-_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
+from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
+from skbandit.logs._availability import Pools, read_pools
+from skbandit.logs._columns import columns_of
+from skbandit.utils._validation import check_not_masked, check_squares
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,14 @@ def read_log(
     available: Any = None,
     timestamp: Any = None,
     arms: Iterable[Any] = (),
-    columns: Sequence[Any] | None = None,
+    table_arms: Sequence[Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> Log:
     """Validate a log and number its arms.
 
     Parameters
     ----------
-    y : DataFrame or structured array with columns action and reward, or array of actions
+    y : DataFrame, dict or structured array with columns action and reward, or array of actions
         Columns propensity, available and timestamp are read if present. Other columns are
         ignored, but a name close to one of these is an error.
     n_rows : int, default=None
@@ -93,9 +93,11 @@ def read_log(
         Values that are not columns of `y`.
     arms : iterable of labels, default=()
         Arms known so far; they get the first numbers.
-    columns : sequence of labels, default=None
+    table_arms : sequence of labels, default=None
         Arms of the columns of an unnamed boolean `available`; None is all known arms and the
         log's other actions, in order of appearance.
+    columns : dict, default=None
+        Names of the columns of `y`, if different: ``{"action": "arm_id"}``.
 
     Returns
     -------
@@ -106,7 +108,8 @@ def read_log(
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
     }  # fmt: skip
-    read = _columns_of(y)
+    names = columns_of(y, columns)
+    read = {"action": as_actions(y)} if names is None else {k: y[v] for k, v in names.items()}
     for name, values in given.items():
         if values is None:
             continue
@@ -116,7 +119,8 @@ def read_log(
     if "reward" not in read:
         raise ValueError(
             "the log has no rewards: y must be a DataFrame (or structured array) with columns "
-            "'action' and 'reward', or an array of actions with reward=."
+            "'action' and 'reward', or an array of actions with reward=; columns= maps other "
+            "names, as in columns={'reward': 'clicked'}."
         )
     codes: Codes = {label: k for k, label in enumerate(_distinct(arms))}
     action = code_labels(read["action"], codes)
@@ -132,7 +136,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        pools = read_pools(pools, n, codes, columns)
+        pools = read_pools(pools, n, codes, table_arms, per_row=available is None)
         _check_contains(pools, action, list(codes))
     times = read.get("timestamp")
     if times is not None:
@@ -142,6 +146,7 @@ def read_log(
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
+    check_not_masked(values, name)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit
@@ -162,14 +167,6 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
             value = "missing" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]}"
             raise ValueError(f"{name} is {value} on row {bad[0]}.")
     return numbers
-
-
-def column_names(y: Any) -> list[Any] | None:
-    """Column names of a table or structured array; None if it has no named columns."""
-    names = getattr(y, "columns", None)
-    if names is None:
-        names = getattr(getattr(y, "dtype", None), "names", None)
-    return None if names is None else list(names)
 
 
 def as_actions(y: Any) -> Any:
@@ -200,21 +197,6 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
         )
 
 
-def _columns_of(y: Any) -> dict[str, Any]:
-    """The columns of y that describe events, by name."""
-    names = column_names(y)
-    if names is None:
-        return {"action": as_actions(y)}
-    if "action" not in names:
-        raise ValueError(f"y has no column 'action'; its columns are {names}.")
-    for name in names:
-        # an overlooked propensity would invalidate every estimate
-        similar = get_close_matches(str(name).lower(), _COLUMNS, n=1, cutoff=0.75)
-        if name not in _COLUMNS and similar and similar[0] not in names:
-            raise ValueError(f"y has a column {name!r}: rename it to {similar[0]!r}, or drop it.")
-    return {name: y[name] for name in _COLUMNS if name in names}
-
-
 def _same(one: Any, other: Any) -> bool:
     """Whether two columns are equal; False if their entries are arrays."""
     try:
@@ -225,8 +207,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:
     """Known arms as Python scalars; a repeated label is an error."""
-    labels = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
-    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    labels = plain_labels(arms)
     if len(set(labels)) != len(labels):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"arms names {repeated!r} twice.")

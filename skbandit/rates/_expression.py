@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from skbandit.rates._kinds import Atom, Slot
@@ -65,6 +67,13 @@ class Rate:
     # Makes numpy defer ``array <= rate`` to this class, which explains the error.
     __array_ufunc__ = None
 
+    def __post_init__(self) -> None:
+        if not math.isfinite(sum((abs(c) for c, _ in self.terms), abs(self.constant))):
+            raise ValueError(
+                f"{self.text}: the numbers overflow, so an infinite coefficient would result; "
+                "use smaller ones."
+            )
+
     def __repr__(self) -> str:
         return self.text
 
@@ -82,18 +91,27 @@ class Rate:
         return self.denominator is not None or any(a.kind.fractional for _, a in self.terms)
 
     @property
+    def linear_fractional(self) -> bool:
+        """Whether it is one ratio of linear forms in the predictions, as training requires.
+
+        Otherwise, as for the difference of two precisions, it can only be measured.
+        """
+        ratios = sum(atom.kind.fractional for atom in self.atoms)
+        return ratios == 0 or len(self.atoms) == 1
+
+    @property
     def atoms(self) -> tuple[Atom, ...]:
         """All atoms of the expression, those of the denominator last."""
         denominator = () if self.denominator is None else self.denominator.atoms
         return tuple(atom for _, atom in self.terms) + denominator
 
     @property
-    def grouped_by(self) -> tuple[str, int] | None:
-        """Column of a group form and number of groups per value (1 or 2), or None."""
+    def grouped_by(self) -> tuple[tuple[str, ...], int] | None:
+        """Columns of a group form and number of groups per value (1 or 2), or None."""
         slots = [atom.group for atom in self.atoms if isinstance(atom.group, Slot)]
         if not slots:
             return None
-        return slots[0].column, 1 + max(slot.index for slot in slots)
+        return slots[0].columns, 1 + max(slot.index for slot in slots)
 
     @property
     def greater_is_better(self) -> bool:
@@ -435,8 +453,12 @@ def as_rate(other: Any, text: str) -> Rate:
             f"{text}: a rate combines with real numbers and other rates, not with "
             f"{type(other).__name__}; for several bounds, write a list of constraints."
         )
-    if not math.isfinite(other):
-        raise ValueError(f"{text}: the number must be finite.")
+    try:
+        finite = math.isfinite(other)
+    except OverflowError:  # an integer or a fraction beyond the range of floats
+        finite = False
+    if not finite:
+        raise ValueError(f"{text}: the number must be finite, and within the range of floats.")
     return Rate(
         (), float(other), None, None, shown(other), _CALL if float(other) >= 0 else _PRODUCT
     )
@@ -444,6 +466,8 @@ def as_rate(other: Any, text: str) -> Rate:
 
 def shown(value: Any) -> str:
     """Format a number as a Python literal (the repr of a numpy scalar includes its type)."""
+    if isinstance(value, int | Fraction) and abs(whole := int(value)) > sys.float_info.max:
+        return f"a number of about 2**{whole.bit_length() - 1}"
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         value = float(value)
     return repr(value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value)
@@ -468,17 +492,16 @@ def _scale(rate: Rate, factor: float, text: str) -> Rate:
 
 
 def _sum(left: Rate, right: Rate, text: str) -> Rate:
-    if left.fractional or right.fractional:
-        if not (left.is_number or right.is_number):
-            raise ValueError(
-                f"{text} is not linear-fractional: a ratio (precision, F1, a / b) can only be "
-                "combined with numbers."
-            )
-        ratio, number = (left, right) if right.is_number else (right, left)
-        denominator = ratio.denominator
-        if denominator is not None:  # N/D + c = (N + cD)/D
+    for ratio, other in ((left, right), (right, left)):
+        if (denominator := ratio.denominator) is not None:
+            if not other.is_number:
+                raise ValueError(
+                    f"{text} is not linear-fractional: a quotient of rates can only be combined "
+                    "with numbers."
+                )
+            # N/D + c = (N + cD)/D
             numerator = replace(ratio, denominator=None, summary=None)
-            shifted = _sum(numerator, _scale(denominator, number.constant, ""), "")
+            shifted = _sum(numerator, _scale(denominator, other.constant, ""), "")
             return replace(shifted, denominator=denominator, summary=ratio.summary, text=text)
     _check_one_group_column(left, right, text)
     return Rate(
@@ -492,7 +515,7 @@ def _sum(left: Rate, right: Rate, text: str) -> Rate:
 
 
 def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
-    if numerator.fractional or denominator.fractional:
+    if numerator.denominator is not None or denominator.denominator is not None:
         raise ValueError(f"{text} divides a ratio: multiply out until a single division is left.")
     if denominator.constant < 0 or any(c < 0 for c, _ in denominator.terms):
         raise ValueError(
@@ -507,7 +530,7 @@ def _quotient(numerator: Rate, denominator: Rate, text: str) -> Rate:
 
 def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
     groups = [g for g in (left.grouped_by, right.grouped_by) if g is not None]
-    one_column = len({column for column, _ in groups}) == 1
+    one_column = len({columns for columns, _ in groups}) == 1
     if len(groups) == 2 and not (one_column and left.summary is None is right.summary):
         raise ValueError(f"{text} mixes two group forms: write them as separate constraints.")
 
@@ -536,7 +559,51 @@ def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Co
             f"{made.text} would have to hold for both orders of every pair of groups: "
             f"bound {made.rate} from {side}."
         )
+    if absolute and value_range(rhs)[1] < -ROUNDING:
+        raise ValueError(f"{made.text} can never hold: an absolute value is at least 0.")
+    for one in made.one_sided():
+        _check_possible(one, made.text)
     return made
+
+
+ROUNDING = 1e-9
+"""Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
+
+
+def _check_possible(side: Constraint, text: str) -> None:
+    """Raise an error if no data and no classifier meet a one-sided constraint."""
+    low, high = value_range(side.rate)
+    is_upper = side.sense == "<="
+    if low - ROUNDING <= side.bound if is_upper else side.bound <= high + ROUNDING:
+        return
+    shift = 0.0 if side.lhs.denominator is not None else side.lhs.constant
+    shown_rate = f"{side.lhs} - ({side.rhs})" if side.rhs.terms else f"{side.lhs}"
+    if side.rhs.terms:
+        shift -= side.rhs.constant
+    if side.rate.summary is not None:
+        at = "at least" if is_upper else "at most"
+        why = (
+            f"of the two orders of a pair of groups, one has {shown_rate} {at} {high + shift:.6g}, "
+            "as groups with equal rates have"
+        )
+    else:
+        why = f"{shown_rate} lies between {low + shift:.6g} and {high + shift:.6g}"
+    percent = (side.bound + shift) / 100
+    possible = smallest_value(side.rate) <= percent - shift <= high and percent > 0
+    raise ValueError(
+        f"{text} can never hold: {why}.{f' Did you mean {percent:g}?' if possible else ''}"
+    )
+
+
+def value_range(rate: Rate) -> tuple[float, float]:
+    """Smallest and largest value over all data; of the worst pair, for a form over pairs.
+
+    A form over ordered pairs of groups is at best its value at two equal groups: of a / b
+    and b / a one is at most 1, and of a - b and b - a one is at least 0.
+    """
+    if rate.summary is not None:
+        rate = replace(rate.map_atoms(lambda atom: replace(atom, group=None)), summary=None)
+    return smallest_value(rate), -smallest_value(-rate)
 
 
 def smallest_value(rate: Rate) -> float:
@@ -559,7 +626,7 @@ def smallest_value(rate: Rate) -> float:
     coefficients: dict[object, list[float]] = {}
     for place, part in enumerate((rate, rate.denominator)):
         for coefficient, atom in () if part is None else part.terms:
-            pair = coefficients.setdefault((repr(atom), atom.group), [0.0, 0.0])
+            pair = coefficients.setdefault(atom.key, [0.0, 0.0])
             pair[place] += coefficient
     smallest = math.inf
     for n, d in [(0.0, 0.0), *sorted(coefficients.values(), key=_rise)]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from skbandit.rates._expression import Rate, call_rate
 from skbandit.rates._kinds import Slot
 
 
-def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+def each(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     """Rate per group; a constraint on it becomes one constraint per group.
 
     Parameters
     ----------
     rate : Rate or function that returns one
         Rate measured in each group.
-    by : str
-        Attribute column; its values at fit are the groups.
+    by : str or list of str
+        Attribute column; its values at fit are the groups. Of several columns, the
+        combinations of values that occur.
 
     Returns
     -------
@@ -32,18 +34,20 @@ def each(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
     each(recall, by='country') >= recall() - 0.05
     """
     made, shown = _member(rate)
-    return call_rate(_in_slot(made, by, 0), f"each({shown}, by={by!r})")
+    columns, by = _columns(by)
+    return call_rate(_in_slot(made, columns, 0), f"each({shown}, by={by!r})")
 
 
-def ratio(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+def ratio(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     """Ratio of the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
     rate : Rate or function that returns one
-        Rate measured in each group; must be linear (not precision, NPV or F1).
-    by : str
-        Attribute column; its values at fit are the groups.
+        Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
+    by : str or list of str
+        Attribute column; its values at fit are the groups. Of several columns, the
+        combinations of values that occur.
 
     Returns
     -------
@@ -57,19 +61,21 @@ def ratio(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
     ratio(positive_rate, by='sex') >= 0.8
     """
     made, shown = _member(rate)
-    pair = _in_slot(made, by, 0) / _in_slot(made, by, 1)
+    columns, by = _columns(by)
+    pair = _in_slot(made, columns, 0) / _in_slot(made, columns, 1)
     return call_rate(pair, f"ratio({shown}, by={by!r})", "min")
 
 
-def difference(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
+def difference(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     """Difference between the rates of two groups, for every ordered pair of groups.
 
     Parameters
     ----------
     rate : Rate or function that returns one
-        Rate measured in each group; must be linear (not precision, NPV or F1).
-    by : str
-        Attribute column; its values at fit are the groups.
+        Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
+    by : str or list of str
+        Attribute column; its values at fit are the groups. Of several columns, the
+        combinations of values that occur.
 
     Returns
     -------
@@ -83,7 +89,8 @@ def difference(rate: Rate | Callable[[], Rate], *, by: str) -> Rate:
     0.5
     """
     made, shown = _member(rate)
-    pair = _in_slot(made, by, 0) - _in_slot(made, by, 1)
+    columns, by = _columns(by)
+    pair = _in_slot(made, columns, 0) - _in_slot(made, columns, 1)
     return call_rate(pair, f"difference({shown}, by={by!r})", "max")
 
 
@@ -99,9 +106,17 @@ def _member(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
-def _in_slot(rate: Rate, by: str, index: int) -> Rate:
+def _columns(by: Any) -> tuple[tuple[str, ...], str | list[str]]:
+    """Names of the columns of `by`, and `by` as it is printed."""
+    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by={by!r} must be the name of an attribute column, or a list of names.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"by={by!r} names a column twice.")
+    return names, names[0] if len(names) == 1 else list(names)
+
+
+def _in_slot(rate: Rate, columns: tuple[str, ...], index: int) -> Rate:
     if rate.grouped_by is not None:
         raise ValueError(f"{rate} is already a group form, and groups cannot be nested.")
-    if not isinstance(by, str):
-        raise TypeError(f"by={by!r} must be the name of one attribute column.")
-    return rate.map_atoms(lambda atom: replace(atom, group=Slot(by, index)))
+    return rate.map_atoms(lambda atom: replace(atom, group=Slot(columns, index)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -99,6 +100,11 @@ class Kind:
         failures = (below for above, below in self._cells() if above == 0 and below > 0)
         return next(failures, 1.0)
 
+    @property
+    def curved(self) -> bool:
+        """Whether the rate differs from the share of successes, as F1 does."""
+        return (*self.success, self.failure) != (1.0, 1.0, 1.0)
+
     def of_share(self, q: Any) -> Any:
         """The rate at a share q of successes among trials: q itself, except for F1.
 
@@ -138,16 +144,25 @@ KINDS: dict[str, Kind] = {
 class Slot:
     """Placeholder for a group in `each`, `ratio` and `difference`; filled at fit."""
 
-    column: str
+    columns: tuple[str, ...]
     index: int
 
 
 @dataclass(frozen=True)
 class Member:
-    """A filled `Slot`: the rows with `value` in `column`."""
+    """A filled `Slot`: the rows with these `values` in the `columns`, one value per column."""
 
-    column: str
-    value: Any
+    columns: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
+
+    @property
+    def described(self) -> str:
+        """The values with the names of their columns."""
+        pairs = zip(self.columns, self.values, strict=True)
+        return ", ".join(f"{column!r} = {value!r}" for column, value in pairs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,15 +199,29 @@ class Atom:
                 "that holds the predictions of the reference model."
             )
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for atoms that select and count the same rows."""
+        function = id(self.where) if callable(self.where) else None
+        return repr(self), self.group, function
+
     def __repr__(self) -> str:
         shown = [] if self.reference is None else [repr(self.reference)]
-        if self.where is not None:
+        if callable(self.where):
+            shown.append(_function_name(self.where))
+        elif self.where is not None:
             shown.append(repr(self.where))
         if self.on != "train":
             shown.append(f"on={self.on!r}")
         if self.weight is not None:
             shown.append(f"weight={self.weight!r}")
         return f"{self.kind.name}({', '.join(shown)})"
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    """Text of a function, without its address, which differs from run to run."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(function))
 
 
 def _plain(value: Any) -> Any:

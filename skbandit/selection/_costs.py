@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array, gen_batches
+
+from skbandit.logs import read_mask
+from skbandit.utils._validation import check_not_masked
 
 MAX_COST = 1e150
 """Largest absolute cost; sums of squares of larger ones overflow."""
@@ -81,6 +84,16 @@ class CostMatrix:
         allowed = None if self.available is None else self.available[rows]
         return CostMatrix(self.values[rows], allowed, self.ads)
 
+    def where_available(self, allowed: Any) -> CostMatrix:
+        """The costs, not observed where the mask `allowed` (None for no mask) is False."""
+        if allowed is None:
+            return self
+        if sp.issparse(self.values):
+            mask = sp.csc_array(allowed) if sp.issparse(allowed) else allowed
+            return CostMatrix(self.values, mask, self.ads)
+        nan = self.values.dtype.type(np.nan)
+        return CostMatrix(np.where(_toarray(allowed), self.values, nan), None, self.ads)
+
     def in_order_of(self, ads: np.ndarray) -> CostMatrix:
         """The same costs with the columns in the order of `ads`."""
         if np.array_equal(self.ads, ads):
@@ -99,30 +112,31 @@ class CostMatrix:
         return costs
 
 
-def read_costs(y: Any, available: Any = None) -> CostMatrix:
+def read_costs(
+    y: Any, available: Any = None, unknown_ads: Literal["error", "ignore"] = "error"
+) -> CostMatrix:
     """Check a matrix of costs; costs of unavailable ads count as not observed.
 
     Parameters
     ----------
     y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
         Costs. The columns of a DataFrame name the ads; otherwise they are 0, 1, ...
-    available : as for `read_available`, default=None
+    available : as for `skbandit.logs.read_mask`, default=None
         Which ads could be chosen.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads of `available` that have no column in y.
 
     Returns
     -------
     CostMatrix
         If anything had to be changed, `values` is a copy.
     """
+    check_not_masked(y, "y")
+    labels = column_labels(y)
     values = _read_values(y)
-    ads = _labels_or_numbers(y, values.shape[1])
-    if sp.issparse(values):
-        allowed = read_available(available, ads, values.shape[0])
-        return CostMatrix(values, sp.csc_array(allowed) if sp.issparse(allowed) else allowed, ads)
-    allowed = read_available(available, ads, len(values))
-    if allowed is not None:
-        values = np.where(_toarray(allowed), values, values.dtype.type(np.nan))
-    return CostMatrix(values, None, ads)
+    ads = np.arange(values.shape[1]) if labels is None else labels
+    costs = CostMatrix(values, None, ads)
+    return costs.where_available(read_mask(available, ads, values.shape[0], unknown_ads))
 
 
 def check_every_ad_observed(costs: CostMatrix) -> None:
@@ -135,51 +149,17 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
         )
 
 
-def check_n_select(n_select: int, n_ads: int) -> None:
-    """Raise unless 1 <= n_select <= n_ads."""
+def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> None:
+    """Raise unless n_select is from 1 to n_ads and to n_rounds, the number of rounds trained."""
+    if n_rounds is not None and n_rounds < n_select <= n_ads:
+        raise ValueError(
+            f"n_select={n_select} is more than {n_rounds}, the number of ads that this selector "
+            f"was trained to choose of {n_ads}: fit it with a larger n_select or n_rounds."
+        )
     if not 1 <= n_select <= n_ads:
         raise ValueError(
             f"n_select={n_select} must be at least 1 and at most {n_ads}, the number of ads."
         )
-
-
-def read_available(available: Any, ads: np.ndarray, n_rows: int) -> Any:
-    """Check which ads may be chosen in each row.
-
-    Parameters
-    ----------
-    available : array-like, DataFrame or sparse matrix of shape (n_rows, n_ads) or None
-        True or 1 is available. The columns of a DataFrame are matched with `ads` by label;
-        implicit zeros of a sparse matrix are False. None means all ads in every row.
-    ads : ndarray of shape (n_ads,)
-        Labels, in the order of the columns to return.
-    n_rows : int
-        Required number of rows.
-
-    Returns
-    -------
-    ndarray or csr_array of bool, or None
-        Columns in the order of `ads`.
-    """
-    if available is None:
-        return None
-    if sp.issparse(available):
-        read = sp.csr_array(available)
-        _check_flags(read.data)
-        read = read.astype(bool)
-        read.eliminate_zeros()
-    else:
-        table = check_array(available, dtype=None, ensure_all_finite=False, input_name="available")
-        _check_flags(table)
-        read = table.astype(bool)
-    if read.shape[0] != n_rows:
-        raise ValueError(f"available has {read.shape[0]} rows, X has {n_rows}.")
-    labels = column_labels(available)
-    if labels is not None:
-        return read[:, positions_of(ads, labels, "available")]
-    if read.shape[1] != len(ads):
-        raise ValueError(f"available has {read.shape[1]} columns for {len(ads)} ads.")
-    return read
 
 
 def count_available(available: Any) -> np.ndarray:
@@ -235,12 +215,6 @@ def column_labels(table: Any) -> np.ndarray | None:
     return np.asarray(index)
 
 
-def _labels_or_numbers(table: Any, n_columns: int) -> np.ndarray:
-    """Column labels, or 0, 1, ... if the columns have no names."""
-    labels = column_labels(table)
-    return np.arange(n_columns) if labels is None else labels
-
-
 def _read_values(y: Any) -> Any:
     """Costs as floats, nan where not observed."""
     if y is None:
@@ -280,19 +254,6 @@ def _read_values(y: Any) -> Any:
             "not be chosen."
         )
     return values
-
-
-def _check_flags(values: np.ndarray) -> None:
-    """Raise unless all values are True, False, 1 or 0."""
-    if values.dtype == bool:
-        return
-    if values.dtype.kind not in "iuf":  # neither pd.NA nor durations compare with 0 and 1
-        values = np.where(pd.isna(values), np.nan, values.astype(object))
-    wrong = np.flatnonzero(~np.isin(values.ravel(), [0, 1]))
-    if len(wrong):
-        value, width = values.ravel()[wrong[0]], values.shape[-1]
-        where = f" in row {wrong[0] // width}" if values.ndim == 2 else ""
-        raise ValueError(f"available must be True or False everywhere, got {value}{where}.")
 
 
 def _column(matrix: Any, j: int) -> np.ndarray:

@@ -10,9 +10,17 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbandit.logs import Codes, code_labels, cross_fitted_rewards, label_array
+from skbandit.logs import (
+    Codes,
+    code_labels,
+    cross_fitted_rewards,
+    label_array,
+    read_mask,
+    read_pools,
+)
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import check_not_masked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,6 +38,8 @@ class LoggedSlates:
         f, and the probability pi_a(x) of showing the ad in that row.
     n_rows, n_ads : int
         Numbers of rows and ads.
+    available : ndarray of bool, shape (n_rows, n_ads), or None
+        Which ads could be shown; None means all.
     """
 
     row: np.ndarray
@@ -38,6 +48,14 @@ class LoggedSlates:
     propensity: np.ndarray
     n_rows: int
     n_ads: int
+    available: np.ndarray | None = None
+
+    @property
+    def n_available(self) -> np.ndarray:
+        """Number of rows in which each ad could be shown."""
+        if self.available is None:
+            return np.full(self.n_ads, self.n_rows)
+        return self.available.sum(axis=0)
 
     def in_matrix(self, values: np.ndarray) -> np.ndarray:
         """A matrix (n_rows, n_ads) with the values of the entries, and 0 elsewhere."""
@@ -52,12 +70,14 @@ def ips(slates: LoggedSlates) -> np.ndarray:
 
 
 def snips(slates: LoggedSlates) -> np.ndarray:
-    """As `ips`, with the weights 1 / pi of each ad divided by their mean over all rows.
+    """As `ips`, with the weights of each ad divided by their mean over its rows.
 
-    The mean of a column is then a weighted mean of the ad's observed costs.
+    Its rows are those in which it could be shown; in them, 1[a shown] / pi has expectation 1. The
+    mean of a column over these rows is then a weighted mean of the ad's observed costs.
     """
     weight = 1 / slates.propensity
-    mean = np.bincount(slates.ad, weight, minlength=slates.n_ads) / slates.n_rows
+    total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
+    mean = total / np.maximum(slates.n_available, 1)
     return slates.in_matrix(slates.cost * weight / mean[slates.ad])
 
 
@@ -94,6 +114,7 @@ def logged_costs(
     reward_model: Any = None,
     cv: Any = 5,
     ads: Sequence[Any] | None = None,
+    available: Any = None,
     random_state: Any = None,
 ) -> pd.DataFrame:
     """Estimate the costs of all ads from a log of the ads shown.
@@ -119,20 +140,25 @@ def logged_costs(
     cv : int, cross-validation generator or iterable, default=5
         For "dr": folds; each row is predicted by models that have not seen it.
     ads : sequence of labels, default=None
-        All ads, in the order of the columns to return. None means those of the log, sorted.
+        All ads, in the order of the columns to return. None means those of the log and of
+        `available`, sorted.
+    available : array-like, table or collection of labels, default=None
+        Which ads could be shown: a boolean table with columns in the order of `ads` or, for a
+        DataFrame, matched by label; a collection of labels per row; or one for all rows. None
+        means all ads in every row.
     random_state : int, RandomState or None, default=None
         For "dr": assigns rows to folds, if `cv` is a number.
 
     Returns
     -------
     DataFrame of shape (n_samples, n_ads)
-        Costs, one column per ad.
+        Costs, one column per ad; nan where the ad was not available.
 
     Raises
     ------
     ValueError
-        If shapes differ, a propensity is not in (0, 1], a cost is missing, or an ad occurs twice
-        in a row or is not in `ads`.
+        If shapes differ, a propensity is not in (0, 1] or so small that estimates overflow, a
+        cost is missing, or an ad occurs twice in a row, was not available or is not in `ads`.
 
     See Also
     --------
@@ -144,8 +170,9 @@ def logged_costs(
 
     - "ips": f / p for ads shown and 0 elsewhere. Unbiased if every ad that may be chosen has a
       positive probability; the variance grows with 1 / p.
-    - "snips": as "ips", with the weights 1 / p of each ad divided by their mean. Less variance if
-      costs are far from 0; the bias vanishes as the number of rows grows.
+    - "snips": as "ips", with the weights 1 / p of each ad divided by their mean over the rows
+      where it was available. Less variance if costs are far from 0; the bias vanishes as the
+      number of rows grows.
     - "dr", doubly robust: predictions mu, corrected by (f - mu) / p for ads shown. Unbiased under
       the conditions of "ips"; the better mu, the lower the variance.
     - "offset": (f - midrange) / p for ads shown and 0 elsewhere. Its expectation is f* minus a
@@ -156,7 +183,9 @@ def logged_costs(
     not be shifted by their maximum, as in ``SetSelectClassifier(method="published")``. Masked
     rounds and regression need no shift.
 
-    If not every ad could be shown in every row, pass `available` to the selector. The mean of the
+    If not every ad could be shown in every row, pass `available` here: otherwise "snips" divides
+    by a mean weight that is too small, and the zeros of rows where an ad was missing are taken
+    for its costs. Pass it to the selector, too. The mean of the
     returned costs of the chosen ads, as in ``score(X, logged_costs(...))``, is the usual estimate
     of the cost of the chosen sets.
 
@@ -176,7 +205,7 @@ def logged_costs(
     0 -1.5  0.0  0.0
     1 -1.5  0.0 -4.5
     """
-    slates, labels = _read_slates(action, cost, propensity, ads)
+    slates, labels = _read_slates(action, cost, propensity, ads, available)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips(slates)
@@ -188,6 +217,8 @@ def logged_costs(
         costs = doubly_robust(slates, _predict_costs(slates, X, reward_model, cv, random_state))
     else:
         raise ValueError(f'method={method!r} must be one of "ips", "snips", "dr", "offset".')
+    if slates.available is not None:
+        costs[~slates.available] = np.nan
     return pd.DataFrame(costs, columns=labels, index=index)
 
 
@@ -212,9 +243,10 @@ def _predict_costs(
 
 
 def _read_slates(
-    action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None
+    action: Any, cost: Any, propensity: Any, ads: Sequence[Any] | None, available: Any
 ) -> tuple[LoggedSlates, np.ndarray]:
     """Check a log; return its entries and the labels of the ads."""
+    check_not_masked(action, "action")
     names = _table(action, "action")
     if not names.size:
         raise ValueError("The log is empty: action has no entries.")
@@ -235,22 +267,47 @@ def _read_slates(
             f"propensity must be in (0, 1], the probability of showing the ad: row "
             f"{row[bad][0]} has {p[bad][0]:g}."
         )
+    bad = np.maximum(np.abs(f), 1.0) > MAX_COST * p
+    if bad.any():
+        raise ValueError(
+            f"propensity is {p[bad][0]:g} in row {row[bad][0]}, with the cost {f[bad][0]:g}: the "
+            f"estimate, their ratio, exceeds {MAX_COST:g}. Correct the propensity, or drop the row."
+        )
     codes: Codes = {} if ads is None else {label: k for k, label in enumerate(ads)}
     n_known = len(codes)
     ad = code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
     labels = label_array(codes)
-    if ads is None:
-        labels, ad = _sorted(labels, ad)
-    elif len(codes) > n_known:
+    if len(codes) > n_known and ads is not None:
         where = row[np.flatnonzero(ad >= n_known)[0]]
         raise ValueError(
             f"Row {where} shows {labels[n_known]!r}, which is not in ads: add it, or drop the row."
         )
+    if ads is None:
+        order = _ascending(labels)
+        labels, ad = labels[order], _position(order)[ad]
+    allowed = None
+    if available is not None and ads is not None:
+        allowed = read_mask(available, labels, len(names))
+    elif available is not None:  # it may name ads that were never shown
+        codes = {label: k for k, label in enumerate(labels.tolist())}
+        pools = read_pools(available, len(names), codes)
+        labels = label_array(codes)
+        order = _ascending(labels)
+        labels, ad = labels[order], _position(order)[ad]
+        allowed = pools.mask(len(labels))[:, order]
     first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
     if len(first_seen) < len(row):
         repeat = np.setdiff1d(np.arange(len(row)), first_seen)[0]
         raise ValueError(f"Row {row[repeat]} shows ad {labels[ad[repeat]]!r} twice.")
-    return LoggedSlates(row, ad, f, p, len(names), len(labels)), labels
+    if allowed is not None:
+        allowed = allowed.toarray() if issparse(allowed) else np.asarray(allowed)
+        hidden = np.flatnonzero(~allowed[row, ad])
+        if len(hidden):
+            raise ValueError(
+                f"Row {row[hidden[0]]} shows {labels[ad[hidden[0]]]!r}, which was not available: "
+                "correct available, or drop the row."
+            )
+    return LoggedSlates(row, ad, f, p, len(names), len(labels), allowed), labels
 
 
 def _table(values: Any, name: str) -> pd.DataFrame:
@@ -268,6 +325,7 @@ def _table(values: Any, name: str) -> pd.DataFrame:
 
 def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
     """Numbers of the shape of `names`."""
+    check_not_masked(values, name)
     table = _table(values, name)
     if table.shape != names.shape:
         raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: they must match.")
@@ -277,12 +335,16 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
 
 
-def _sorted(labels: np.ndarray, ad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels in ascending order, if they can be compared, and ads numbered accordingly."""
+def _ascending(labels: np.ndarray) -> np.ndarray:
+    """Order that sorts the labels; as they are, if they cannot be compared."""
     try:
-        order = np.argsort(labels, kind="stable")
+        return np.argsort(labels, kind="stable")
     except TypeError:  # labels of different types
-        return labels, ad
+        return np.arange(len(labels))
+
+
+def _position(order: np.ndarray) -> np.ndarray:
+    """Position of each entry once they are put in the given order."""
     position = np.empty(len(order), dtype=np.intp)
     position[order] = np.arange(len(order))
-    return labels[order], position[ad]
+    return position

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.logs import read_mask
 from skbandit.selection._costs import (
     check_enough_available,
     check_n_select,
     column_labels,
-    read_available,
     read_costs,
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
@@ -19,14 +20,16 @@ from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import ArrayLike
 
 
 class SetSelectorMixin:
     """Chooses `n_select` of the ads `ads_` per row.
 
-    Subclasses have a parameter `n_select`, set `ads_` in `fit`, and define `_choose`. Those whose
-    sets cannot hold all ads also define `_largest_set`.
+    Subclasses have parameters `n_select` and `unknown_ads`, set `ads_` in `fit`, and define
+    `_choose`. Those whose sets cannot hold all ads also define `_largest_set`.
     """
 
     # Requested by default, so that users need no set_fit_request.
@@ -44,6 +47,7 @@ class SetSelectorMixin:
     }
 
     n_select: int
+    unknown_ads: Literal["error", "ignore"]
     ads_: np.ndarray
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
@@ -62,6 +66,27 @@ class SetSelectorMixin:
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this selector, or of its estimator as ``estimator__<name>``.
+
+        Parameters
+        ----------
+        **params : object
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        nested = [name for name in params if name.startswith("estimator__")]
+        if nested and params.get("estimator", getattr(self, "estimator", self)) is None:
+            default = self._learner() if hasattr(self, "_learner") else Ridge()
+            raise ValueError(
+                f"{nested[0]} cannot be set, as estimator=None has no parameters: pass the "
+                f"estimator itself, as in {type(self).__name__}(estimator={default!r})."
+            )
+        return super().set_params(**params)  # type: ignore[misc]
 
     def _with_ads(self, ad_features: Any) -> SetSelectorMixin:
         """A selector that chooses from the described ads; this one if None."""
@@ -87,9 +112,10 @@ class SetSelectorMixin:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; columns in the order of `ads_` or, for a DataFrame, matched
-            by label. None means all.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all.
         n_select : int, default=None
             Number of ads to choose; None means the parameter `n_select`.
         ad_features : DataFrame or array with a row for each ad, default=None
@@ -128,8 +154,10 @@ class SetSelectorMixin:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; in rows with fewer than n_select, all of them are chosen.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all. Rows with fewer than n_select get all of them.
         n_select : int, default=None
             Number of ads to choose; None means the parameter `n_select`.
         ad_features : DataFrame or array with a row for each ad, default=None
@@ -167,8 +195,10 @@ class SetSelectorMixin:
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs; columns in the order of `ads_` or, for a DataFrame, matched by label. The
             costs of the chosen ads must be observed.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; None means all.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all.
         ad_features : DataFrame or array with a row for each ad, default=None
             The ads to choose from, which may include new ones, if `fit` had `ad_features`. They
             replace `ads_`, both for the other parameters and in the result.
@@ -205,7 +235,8 @@ class SetSelectorMixin:
                 f"The set chosen for row {row}, {selector.ads_[chosen[row]].tolist()}, contains an "
                 "ad whose cost was not observed (nan in y), so the cost of the set is unknown. "
                 "Pass available= if the ad could not be chosen, or estimate costs from a log by "
-                "skbandit.selection.logged_costs."
+                "skbandit.selection.logged_costs. In a search or cross-validation, available= "
+                "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
         return -float(np.average(total, weights=weight))
 
@@ -214,8 +245,8 @@ class SetSelectorMixin:
     ) -> np.ndarray:
         """Check the input and choose: positions in `ads_`."""
         m = self.n_select if n_select is None else n_select
-        check_n_select(m, self._largest_set)
-        allowed = read_available(available, self.ads_, count_rows(X))
+        check_n_select(m, len(self.ads_), self._largest_set)
+        allowed = read_mask(available, self.ads_, count_rows(X), self.unknown_ads)
         if not allow_short:
             check_enough_available(allowed, m)
         chosen = self._choose(X, allowed, m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,7 +20,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._sklearn_compat import Interval, count_rows, fit_context
+from skbandit.utils._sklearn_compat import Interval, StrOptions, count_rows, fit_context
 from skbandit.utils._validation import check_row_weights
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     ----------
     n_select : int, default=1
         Number of ads to choose, m.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -63,6 +66,11 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     --------
     skbandit.RegressionSetSelector : Chooses by costs predicted from X.
 
+    Notes
+    -----
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     Examples
     --------
     >>> import numpy as np
@@ -77,11 +85,15 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_select": [Interval(Integral, 1, None, closed="left")]
+        "n_select": [Interval(Integral, 1, None, closed="left")],
+        "unknown_ads": [StrOptions({"error", "ignore"})],
     }
 
-    def __init__(self, n_select: int = 1) -> None:
+    def __init__(
+        self, n_select: int = 1, *, unknown_ads: Literal["error", "ignore"] = "error"
+    ) -> None:
         self.n_select = n_select
+        self.unknown_ads = unknown_ads
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -107,8 +119,10 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs, lower is better; nan is not observed. The columns of a DataFrame name the
             ads. Implicit zeros of a sparse matrix are costs of 0.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen. Costs of the other ads count as not observed.
+        available : array-like, table or collection of labels, default=None
+            Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
+            of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
+            all rows. None means all. Costs of the other ads count as not observed.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -118,7 +132,7 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         """
         with atomic_fit(self) as draft:
             X = draft._read_X(X, reset=True)
-            costs = read_costs(y, available)
+            costs = read_costs(y, available, draft.unknown_ads)
             if count_rows(X) != costs.shape[0]:
                 raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
             check_n_select(draft.n_select, costs.shape[1])

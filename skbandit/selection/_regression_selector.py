@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -12,9 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
+from skbandit.logs import read_mask
 from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear
-from skbandit.selection._cost_models import learn_costs, ridge_of
+from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,
@@ -25,7 +26,14 @@ from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
 from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._sklearn_compat import HasMethods, Interval, count_rows, fit_context, rows_of
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    count_rows,
+    fit_context,
+    rows_of,
+)
 from skbandit.utils._validation import check_row_weights, check_squares
 
 if TYPE_CHECKING:
@@ -54,6 +62,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         ads do not deviate.
     n_jobs : int, default=None
         Number of ads fitted in parallel, if each is fitted separately.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -96,6 +107,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
 
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.
@@ -123,6 +137,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         "n_select": [Interval(Integral, 1, None, closed="left")],
         "id_effect": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
+        "unknown_ads": [StrOptions({"error", "ignore"})],
     }
 
     def __init__(
@@ -132,11 +147,13 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         *,
         id_effect: float = 1.0,
         n_jobs: int | None = None,
+        unknown_ads: Literal["error", "ignore"] = "error",
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
         self.id_effect = id_effect
         self.n_jobs = n_jobs
+        self.unknown_ads = unknown_ads
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,9 +180,10 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs, lower is better (pass minus the values of ads); nan is not observed. The columns
             of a DataFrame name the ads. Implicit zeros of a sparse matrix are costs of 0.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
-            label. Costs of the other ads count as not observed.
+        available : array-like, table or collection of labels, default=None
+            Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
+            of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
+            all rows. None means all. Costs of the other ads count as not observed.
         ad_features : DataFrame with a row for each ad, or array, default=None
             Features of the ads. The index of a DataFrame holds the labels of y, and possibly of
             other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
@@ -187,7 +205,11 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         ridge = ridge_of(self.estimator)
         self._needs_numbers = ridge is not None
         X = self._read_X(X, reset=True)
-        costs = read_costs(y, available)
+        costs = read_costs(y)
+        allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
+        costs = costs.where_available(allowed)
+        if ad_features is None:
+            warn_of_separate_fits(self.estimator, costs, allowed)
         if count_rows(X) != costs.shape[0]:
             raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
         check_n_select(self.n_select, costs.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,7 @@ from skbandit.selection._rounds import (
     run_rounds,
     train_rounds,
 )
+from skbandit.selection._row_random import uniform_by_row
 from skbandit.selection.reductions._mixin import Examples, ReductionMixin
 from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
@@ -69,13 +70,18 @@ default="filter_tree"
         Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
         m > n_ads / 2 and all ads were available in `fit`.
     n_rounds : int, default=None
-        Number of rounds to train, and the largest `n_select` of `predict`; None means `n_select`.
+        Number of rounds to train, and the largest `n_select` of `predict`, unless one fit serves
+        all rounds (see Notes) and ranks all ads; None means `n_select`.
         With more rounds, fewer duplicates need random replacement.
     random_state : int, RandomState or None, default=None
-        Assigns rows to folds, and draws the replacements of ``dedup="random"``, the same in each
-        call of `predict`.
+        Assigns rows to folds, and draws the replacements of ``dedup="random"``. They depend on the
+        content of the row, so that a batch is chosen as its rows one by one; equal rows get equal
+        replacements.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
     verbose : int, default=0
         If positive, print a line after each round. With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
@@ -123,6 +129,9 @@ default="filter_tree"
     For such m also try ``holes=False`` if costs are noisy: the bound favours leaving ads out, but
     the data do not always.
 
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.
@@ -154,6 +163,7 @@ default="filter_tree"
         "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "unknown_ads": [StrOptions({"error", "ignore"})],
         "verbose": ["verbose"],
     }
 
@@ -173,6 +183,7 @@ default="filter_tree"
         n_rounds: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        unknown_ads: Literal["error", "ignore"] = "error",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -186,6 +197,7 @@ default="filter_tree"
         self.n_rounds = n_rounds
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.unknown_ads = unknown_ads
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -207,9 +219,10 @@ default="filter_tree"
             Costs, lower is better (pass minus the values of ads); nan is not observed, and is
             never compared. The columns of a DataFrame name the ads. Implicit zeros of a sparse
             matrix are costs of 0.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
-            label.
+        available : array-like, table or collection of labels, default=None
+            Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
+            of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
+            all rows. None means all.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -333,6 +346,6 @@ default="filter_tree"
             rules, X, available, scheme, mask_features_from=self._settings.mask_features_from
         )
         if scheme.repeats:
-            random = np.random.RandomState(self._seed)
-            return replace_at_random(picks, available, n_picks, random)
+            uniform = uniform_by_row(X, len(self.ads_), self._seed)
+            return replace_at_random(picks, available, n_picks, uniform)
         return picks

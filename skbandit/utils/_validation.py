@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import warnings
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
@@ -14,10 +17,31 @@ from sklearn.utils import check_array
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
-    if not np.isfinite(np.linalg.norm(entries)):
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(entries)
+    if not np.isfinite(norm):
         raise ValueError(
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
+        )
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a real number as a float, which must be finite: 10**400 is not."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
+    return number
+
+
+def check_not_masked(values: Any, name: str) -> None:
+    """Refuse masked arrays: NumPy would pass on what is behind the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: drop the rows that are masked, or pass {name}.filled(...)."
         )
 
 
@@ -36,6 +60,47 @@ def as_labels(values: Any, name: str) -> list[Any]:
     return labels
 
 
+def warn_if_reordered(tables: Mapping[str, Any]) -> None:
+    """Warn about pandas objects that hold the same row labels in different orders.
+
+    Rows are matched by position, so such objects are nearly always matched wrongly.
+
+    Parameters
+    ----------
+    tables : mapping of str to object
+        Objects with one row per sample, by the names of their parameters; objects without a
+        pandas index are ignored, and a dict stands for its columns.
+    """
+    labels: list[tuple[str, pd.Index]] = []
+    for name, table in tables.items():
+        columns = table.items() if isinstance(table, dict) else ()
+        parts = {f"{name}[{column!r}]": values for column, values in columns} or {name: table}
+        for part, values in parts.items():
+            if isinstance(values, pd.DataFrame | pd.Series):
+                labels.append((part, values.index))
+    for (name, index), (other, reference) in zip(
+        labels[1:], labels[:1] * len(labels), strict=False
+    ):
+        if _reordered(index, reference):
+            row = int(np.flatnonzero(index != reference)[0])
+            warnings.warn(
+                f"{name} and {other} have the same row labels in different orders (row {row} is "
+                f"labelled {index[row]} and {reference[row]}), and rows are matched by "
+                f"position. If the labels identify the rows, pass {name.split('[')[0]}.reindex("
+                f"{other}.index); if they do not, pass both with .reset_index(drop=True).",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
+
+
+def _reordered(index: pd.Index, reference: pd.Index) -> bool:
+    """Whether two indices hold the same labels, each once, and not in the same places."""
+    if len(index) != len(reference) or index.equals(reference):
+        return False
+    return index.is_unique and reference.is_unique and bool(index.isin(reference).all())
+
+
 def check_level(level: Any) -> None:
     """Require a confidence level strictly between 0 and 1."""
     is_number = isinstance(level, Real)
@@ -47,6 +112,7 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Return nonnegative finite weights of shape (n_rows,), ones for None."""
     if values is None:
         return np.ones(n_rows)
+    check_not_masked(values, name)
     weights = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0
     )

@@ -52,9 +52,10 @@ def test_rewards_outside_of_the_range_name_the_cure():
     ("available", "message"),
     [
         (np.ones((6, 2), dtype=bool), r"shape \(6, 2\), expected \(6, 3\)"),
-        (np.ones((6, 3)), "must be boolean"),
+        (np.full((6, 3), 0.5), "True or False everywhere, got 0.5 in row 0"),
         ([("a",)] * 5, "5 entries for 6 rows"),
-        (("a", "b"), "2 entries for 6 rows"),
+        ((("a",), "b"), "2 entries for 6 rows"),
+        (("a", "b", "a"), "names 'a' twice"),
         ([("a",)] * 5 + [()], "row 5 has no arm"),
         (np.zeros((6, 3), dtype=bool), "row 0 has no arm"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
+from tests.tiers import first
 
 
 class OneByOne(GLMUCBPolicy):
@@ -48,12 +49,15 @@ def log():
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"rule": "predict"},
-        {"learn": False},
-        {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
-    ],
+    first(
+        2,
+        [
+            {},
+            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+            {"rule": "predict"},
+            {"learn": False},
+        ],
+    ),
     ids=str,
 )
 @pytest.mark.parametrize("settings", SETTINGS)

@@ -40,11 +40,6 @@ def make_log(n=300, n_arms=5, seed=0):
     )
 
 
-def state(policy):
-    """State that later choices depend on."""
-    return pickle.dumps((policy._beliefs, policy._codes, policy._seed, policy._waiting))
-
-
 def test_learning_in_parts_is_learning_at_once(policy):
     X, y = make_log()
     whole = clone(policy).fit(X, y)
@@ -175,7 +170,7 @@ def test_learning_waits_for_the_window_to_end():
     assert policy.n_updates_.tolist() == [4, 0]
     waiting = pickle.loads(pickle.dumps(policy))
     assert waiting.advance().n_updates_.tolist() == [5, 0]
-    with pytest.raises(ValueError, match="earlier than events"):
+    with pytest.raises(ValueError, match="earlier than that of an event learned before"):
         policy.partial_fit(x, event(301))
 
 

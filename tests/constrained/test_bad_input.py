@@ -281,7 +281,9 @@ def test_solver_without_a_solution(monkeypatch):
     """As after a time limit: cvxpy returns, and its variables are empty."""
     import cvxpy
 
-    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.8).fit(X, Y)
+    named = {"solver": "CLARABEL"}  # of several, the next would take over
+    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.8, solver_options=named)
+    clf.fit(X, Y)
     before = state(clf)
     monkeypatch.setattr(cvxpy.Problem, "solve", lambda *args, **options: None)
     with pytest.raises(SolverError, match=r"ended with status .* and no solution"):
@@ -358,9 +360,7 @@ def test_precision_of_no_answers_is_not_met(threshold):
     """The ramp constraint TP - tPP >= 0 holds where nothing is answered positive."""
     noise = np.random.default_rng(0).integers(0, 2, 80)
     clf = ConstrainedRampClassifier(constraints=precision() >= 1.5, threshold=threshold)
-    told = (
-        "is 1, missed by 0.5" if threshold else "is undefined, as no prediction falls in its denom"
-    )
+    told = r"is \d.*, missed by" if threshold else "is undefined, as no prediction falls in its"
     with pytest.raises(InfeasibleConstraintsError, match=rf"precision\(\) >= 1\.5: {told}"):
         clf.fit(X, noise)
 

@@ -34,6 +34,7 @@ from skbandit.rates import (
     recall,
 )
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
+from tests.tiers import first
 
 FOREST = RandomForestClassifier(n_estimators=10, max_depth=3, random_state=0)
 RATE = LogisticRegression()
@@ -97,7 +98,8 @@ SCORED = {
 
 @pytest.mark.filterwarnings("ignore:.*(undefined|no answer)")
 @pytest.mark.parametrize(
-    ("scored", "positive"), [("proba", 1), ("forest", 1), ("forest", 0), ("svm", 1), ("chosen", 0)]
+    ("scored", "positive"),
+    first(2, [("forest", 0), ("proba", 1), ("forest", 1), ("svm", 1), ("chosen", 0)]),
 )
 @pytest.mark.parametrize("name", DECLARED)
 def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):

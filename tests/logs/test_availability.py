@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from skbandit.logs import read_log
+from skbandit.logs import label_array, read_log, read_mask, read_pools
 
 Y = pd.DataFrame({"action": ["a", "b", "a", "c"], "reward": [1.0, 0.0, 0.0, 1.0]})
 SETS = [("a", "b"), ("b", "c"), ("a", "b"), ("a", "b", "c")]
@@ -35,3 +36,139 @@ def test_arms_beyond_the_log_are_not_available():
     assert read_log(Y).available_mask(5).tolist() == [[True] * 3 + [False] * 2] * 4
     masked = read_log(Y, available=SETS, arms="abc").available_mask(4)
     assert not masked[:, 3].any()
+
+
+# --- one reader for policies and selectors ------------------------------------------------
+
+
+def as_rows(mask, labels):
+    return [[label for label, flag in zip(labels, row, strict=True) if flag] for row in mask]
+
+
+def as_index(labels):
+    return pd.Index(labels, dtype=object, tupleize_cols=False)
+
+
+def pools_of(available, labels, n_rows=4):
+    codes = {label: k for k, label in enumerate(labels)}
+    pools = read_pools(available, n_rows, codes)
+    assert list(codes) == list(labels)
+    return pools.mask(len(labels)).toarray()
+
+
+def mask_of(available, labels, n_rows=4):
+    read = read_mask(available, label_array(labels), n_rows)
+    return read.toarray() if sp.issparse(read) else read
+
+
+READERS = pytest.mark.parametrize("reader", [pools_of, mask_of], ids=["policy", "selector"])
+
+
+@READERS
+@pytest.mark.parametrize("labels", [list("abc"), [0, 1, 2], [7, "x", ("t", 1)]], ids=repr)
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda mask, labels: as_rows(mask, labels),
+        lambda mask, labels: [tuple(row) for row in as_rows(mask, labels)],
+        lambda mask, labels: tuple(set(row) for row in as_rows(mask, labels)),
+        lambda mask, labels: (row for row in as_rows(mask, labels)),
+        lambda mask, labels: pd.Series(
+            [tuple(row) for row in as_rows(mask, labels)], index=[9] * 4
+        ),
+        lambda mask, labels: mask,
+        lambda mask, labels: mask.tolist(),
+        lambda mask, labels: mask.astype(object),
+        lambda mask, labels: sp.csc_array(mask),
+        lambda mask, labels: pd.DataFrame(
+            mask[:, ::-1], columns=pd.Index(labels[::-1], dtype=object)
+        ),
+        lambda mask, labels: pd.DataFrame(1 * mask, columns=pd.Index(labels, dtype=object)),
+    ],
+)
+def test_one_meaning(reader, form, labels):
+    mask = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]], dtype=bool)
+    np.testing.assert_array_equal(reader(form(mask, labels), labels), mask)
+
+
+@READERS
+@pytest.mark.parametrize(
+    "available",
+    [["a", "c"], ("c", "a"), {"a", "c"}, np.array(["a", "c"]), pd.Index(["a", "c"])],
+    ids=lambda given: type(given).__name__,
+)
+def test_one_collection_for_all_rows(reader, available):
+    np.testing.assert_array_equal(reader(available, "abc"), [[True, False, True]] * 4)
+
+
+@READERS
+def test_integers_0_and_1_are_labels_in_collections(reader):
+    np.testing.assert_array_equal(reader([(0, 1)] * 4, [0, 1, 2]), [[True, True, False]] * 4)
+    np.testing.assert_array_equal(reader([(0,), (1,), (1, 0), (2,)], [0, 1, 2])[1], [0, 1, 0])
+    np.testing.assert_array_equal(reader([1, 0], [0, 1, 2]), [[True, True, False]] * 4)
+    with pytest.raises(ValueError, match="numbers 0 and 1, which could be flags or labels"):
+        reader(np.array([(0, 1)] * 4), [0, 1])
+    np.testing.assert_array_equal(reader(np.array([(0, 1, 1)] * 4), [0, 1, 2]), [[0, 1, 1]] * 4)
+    np.testing.assert_array_equal(reader(np.array([(0, 1, 1)] * 4), "abc"), [[0, 1, 1]] * 4)
+
+
+@READERS
+def test_arrays_of_known_labels(reader):
+    table = np.array([[3, 5], [5, 7], [7, 3], [3, 5]])
+    expected = [[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    np.testing.assert_array_equal(reader(table, [3, 5, 7]), expected)
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("available", "labels", "message"),
+    [
+        ("a", "abc", "got 'a'"),
+        ({"a": True}, "abc", r"got {'a': True}"),
+        ([True, False, True, True], [0, 1, 2], "one boolean per row or arm"),
+        (["a", "b", "a", "b"], "abc", "names 'a' twice: .* tuple of labels per row"),
+        (["a", ["b"]], "abc", "entry 1 is .'b'., but entry 0 is the label 'a'"),
+        ([("a",), "b", ("a",), ("a",)], "abc", "row 1 is 'b', expected a tuple"),
+        ([("a", None)] * 4, "abc", "row 0 has None among its labels"),
+        ([("a", np.nan)] * 4, "abc", "row 0 has nan among its labels"),
+        ([(1, 0, 1)] * 4, [0, 1, 2], r"row 0 is \(1, 0, 1\), .* pass True and False"),
+        ([[True, False, True]] * 3 + [[True]], [0, 1, 2], "row 0 has 3 booleans, but row 3"),
+        ([("a",)] * 3, "abc", "3 entries for 4 rows"),
+        (np.array([[0, 2, 1]] * 4), "abc", "True or False everywhere, got 2 in row 0"),
+        ([("x", 1), ("y", 1)], ["x", "y", 1, ("x", 1), ("y", 1)], "and so are their parts"),
+    ],
+)
+def test_refused(reader, available, labels, message):
+    with pytest.raises(ValueError, match=message):
+        reader(available, list(labels))
+
+
+@READERS
+def test_masked_and_unhashable(reader):
+    with pytest.raises(TypeError, match="available is a masked array"):
+        reader(np.ma.masked_array(np.ones((4, 3), dtype=bool)), "abc")
+    with pytest.raises(TypeError, match="must be hashable"):
+        reader([([1],)] * 4, "abc")
+
+
+def test_unknown_ads_of_a_selector():
+    ads = label_array("abc")
+    rows = [("a", "new"), ("b",), ("new",), ("c", "a")]
+    with pytest.raises(ValueError, match=r"row 0 names unknown ads: 'new'; .*'c'.*ignore"):
+        read_mask(rows, ads, 4)
+    expected = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1]]
+    np.testing.assert_array_equal(read_mask(rows, ads, 4, "ignore").toarray(), expected)
+    # c was retired and d is new
+    table = pd.DataFrame({"d": [True] * 4, "b": [True, False] * 2, "a": [False, True] * 2})
+    for named in (table.drop(columns="d"), table.assign(c=False)):
+        with pytest.raises(ValueError, match="unknown_ads="):
+            read_mask(named, ads, 4)
+    expected = [[0, 1, 0], [1, 0, 0]] * 2
+    np.testing.assert_array_equal(read_mask(table, ads, 4, "ignore"), expected)
+
+
+def test_labels_unknown_to_a_policy_are_new_arms():
+    codes = {"a": 0}
+    pools = read_pools([("a", "b"), ("c",)], 2, codes)
+    assert codes == {"a": 0, "b": 1, "c": 2}
+    np.testing.assert_array_equal(pools.mask(3).toarray(), [[1, 1, 0], [0, 0, 1]])

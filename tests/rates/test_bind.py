@@ -227,7 +227,11 @@ def comparisons(draw):
     else:
         (lhs, left), rhs = draw(linear() | fractional()), draw(constants)
         right = lambda table: rhs  # noqa: E731
-    made = lhs <= rhs if upper else lhs >= rhs
+    try:
+        made = lhs <= rhs if upper else lhs >= rhs
+    except ValueError as error:
+        assume("can never hold" not in str(error))
+        raise
     return made, lambda table: (right(table) - left(table)) * (1 if upper else -1)
 
 

@@ -60,7 +60,7 @@ def n_calls(work):
 
 
 def state(estimator):
-    return pickle.dumps(copy.deepcopy(vars(estimator)))
+    return pickle.dumps(copy.deepcopy(estimator.__getstate__()))
 
 
 def interrupt_all_along(estimator, work, n):

@@ -47,13 +47,13 @@ def assert_read_or_named(path, whole):
         read(path)
     except ValueError as error:
         assert blame(error) == ""
-        named = f"{re.escape(str(path))}, line \\d+: |no event was found in {re.escape(str(path))}"
+        named = f"{re.escape(str(path))}, line \\d+: |no event in {re.escape(str(path))}"
         assert re.match(named, str(error)), error
         assert len(str(error)) < 600, "it quotes part of the line"
     try:
         kept = read(path, malformed="skip")
     except ValueError as error:
-        assert str(error).startswith(f"no event was found in {path}")
+        assert str(error).startswith(f"no event in {path}")
         return
     assert kept["reward"].isin([0, 1]).all()
     assert all(shown in pool for shown, pool in zip(kept["action"], kept["available"], strict=True))

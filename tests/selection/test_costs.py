@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from skbandit.logs import read_mask
 from skbandit.selection._costs import (
     check_enough_available,
     check_every_ad_observed,
     check_n_select,
-    read_available,
     read_costs,
 )
 
@@ -100,16 +100,16 @@ def test_stored_zeros_and_repeated_entries_of_sparse_costs():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_available_are_matched_by_label(frame):
     table = frame({"c": [True, False], "a": [True, True], "b": [False, True]})
-    read = read_available(table, np.array(NAMES), 2)
+    read = read_mask(table, np.array(NAMES), 2)
     np.testing.assert_array_equal(read, AVAILABLE)
 
 
 def test_nullable_availability():
     table = pd.DataFrame(AVAILABLE, columns=NAMES).astype("boolean")
-    np.testing.assert_array_equal(read_available(table, np.array(NAMES), 2), AVAILABLE)
+    np.testing.assert_array_equal(read_mask(table, np.array(NAMES), 2), AVAILABLE)
     table.loc[1, "b"] = pd.NA
-    with pytest.raises(ValueError, match="True or False everywhere, got nan in row 1"):
-        read_available(table, np.array(NAMES), 2)
+    with pytest.raises(ValueError, match="True or False everywhere, got <NA> in row 1"):
+        read_mask(table, np.array(NAMES), 2)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_nullable_availability():
             "-inf in row 1: a cost and its square must",
         ),
         ([["x", "y"]], "could not convert string"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names|called 'a'"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "called 'a': rename one"),
         (np.array([[1 + 2j]]), "Complex"),
     ],
 )
@@ -140,10 +140,10 @@ def test_costs_refused(y, message):
     [
         (AVAILABLE[:1], "available has 1 rows, X has 2"),
         (AVAILABLE[:, :2], "2 columns for 3 ads"),
-        (AVAILABLE[0], "Expected 2D array"),
+        (AVAILABLE[0], "one boolean per row or arm"),
         (AVAILABLE + 0.5, "got 1.5 in row 0"),
         (sp.csr_array(2.0 * AVAILABLE), "got 2.0"),
-        (np.where(AVAILABLE, "yes", "no"), "got yes in row 0"),
+        (np.where(AVAILABLE, "yes", "no"), "row 0 names unknown ads: 'yes', 'no'"),
         (pd.DataFrame(AVAILABLE, columns=["a", "b", "z"]), "columns for unknown ads: 'z'"),
         (pd.DataFrame(AVAILABLE[:, :2], columns=["a", "b"]), "has no column for ad 'c'"),
         (pd.DataFrame(AVAILABLE), "columns for unknown ads: 0, 1, 2"),
@@ -151,7 +151,7 @@ def test_costs_refused(y, message):
 )
 def test_availability_refused(available, message):
     with pytest.raises(ValueError, match=message):
-        read_available(available, np.array(NAMES), 2)
+        read_mask(available, np.array(NAMES), 2)
 
 
 def test_an_ad_never_observed_is_named():

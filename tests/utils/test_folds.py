@@ -30,7 +30,7 @@ def test_rows_tested(as_masks):
 
 def test_a_row_tested_twice():
     splits = [(None, np.array([0, 1])), (None, np.array([1]))]
-    with pytest.raises(ValueError, match="cv tests row 1 2 times, and a row has one score"):
+    with pytest.raises(ValueError, match="cv tests row 1 2 times, but a row has one score"):
         rows_tested(splits, 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -27,6 +28,14 @@ ACCURACY_OPTIONS = {
 """Options per backend that set its accuracy; other backends keep their defaults."""
 
 
+BACKENDS = ("PIQP", "CLARABEL")
+"""Backends used if none is named, in this order."""
+
+
+class InfeasibleProblemError(SolverError):
+    """A backend ended with the answer that the problem is infeasible."""
+
+
 @dataclass
 class CvxpySolver(ParametersMixin):
     """Solve the quadratic program with any solver that cvxpy finds installed.
@@ -35,7 +44,8 @@ class CvxpySolver(ParametersMixin):
     ----------
     options : dict
         Arguments of ``cvxpy.Problem.solve``. Without a ``"solver"`` it is PIQP if installed,
-        else Clarabel, which comes with cvxpy.
+        else Clarabel, which comes with cvxpy. Without any options, if one of these fails the
+        next takes over, with a warning that names both; the last is the library's own "newton".
 
     Examples
     --------
@@ -78,9 +88,42 @@ class CvxpySolver(ParametersMixin):
         Returns
         -------
         Solution
+
+        Raises
+        ------
+        SolverError
+            If hard constraints are infeasible, or a backend that was named fails.
         """
         import cvxpy as cp  # takes most of a second: imported on first use
 
+        backends = [one for one in BACKENDS if one in cp.installed_solvers()]
+        if self.options or not backends:  # options are those of one backend
+            named = str(self.options.get("solver", [*backends, BACKENDS[-1]][0]))
+            return self._solve_by(named, cp, problem, penalty, tol)
+        for backend, following in zip(backends, [*backends[1:], "newton"], strict=True):
+            try:
+                return self._solve_by(backend, cp, problem, penalty, tol)
+            except InfeasibleProblemError:
+                if math.isinf(penalty):
+                    raise
+                reason: Exception = SolverError("It calls an elastic problem infeasible.")
+            except SolverError as error:
+                reason = error
+            warnings.warn(
+                f"{backend} failed, {following} takes over: {reason} To use one backend only, "
+                f'name it, as in solver_options={{"solver": "{backends[-1]}"}}.',
+                UserWarning,
+                stacklevel=2,
+            )
+        from skbandit.constrained.solvers._registry import choose_solver  # it registers this one
+
+        newton = choose_solver("newton", {}, *problem.X.shape)
+        return newton.solve(problem, penalty, max(tol, newton.exact * problem.objective_scale))
+
+    def _solve_by(
+        self, backend: str, cp: Any, problem: ConvexProblem, penalty: float, tol: float
+    ) -> Solution:
+        """Solve by one backend and polish the solution."""
         n, d = problem.X.shape
         m = len(problem.gamma) - 1
         up, down = (
@@ -106,7 +149,7 @@ class CvxpySolver(ParametersMixin):
             rates = [violation <= slack]
             if np.isfinite(penalty):
                 objective = objective + penalty * cp.sum(slack)
-        self._run(cp, cp.Problem(cp.Minimize(objective), [hinges, *rates]), tol)
+        self._run(backend, cp, cp.Problem(cp.Minimize(objective), [hinges, *rates]), tol)
 
         multipliers = np.maximum(np.atleast_1d(rates[0].dual_value), 0.0) if m else np.zeros(0)
         duals = HingeDuals(np.zeros(n), np.zeros(n))
@@ -116,11 +159,10 @@ class CvxpySolver(ParametersMixin):
         rough = certify(problem, np.asarray(w.value), intercept, multipliers, penalty, duals)
         return polish(problem, rough, duals, penalty)
 
-    def _run(self, cp: Any, program: Any, tol: float) -> None:
-        options = dict(self.options)
+    def _run(self, solver: str, cp: Any, program: Any, tol: float) -> None:
+        options = {**self.options, "solver": solver}
         installed = cp.installed_solvers()
-        solver = options.setdefault("solver", "PIQP" if "PIQP" in installed else "CLARABEL")
-        name = str(solver).upper()
+        name = solver.upper()
         if name not in installed:
             cure = f'pip install "cvxpy[{name}]", or ' if name in cp.settings.SOLVERS else ""
             raise SolverError(
@@ -142,6 +184,7 @@ class CvxpySolver(ParametersMixin):
         ) as error:
             raise SolverError(f"cvxpy's solver {solver} failed: {error}") from error
         if program.variables()[0].value is None:
-            raise SolverError(
+            infeasible = program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE)
+            raise (InfeasibleProblemError if infeasible else SolverError)(
                 f"cvxpy's solver {solver} ended with status {program.status!r} and no solution."
             )

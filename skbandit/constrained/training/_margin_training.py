@@ -33,13 +33,10 @@ class CrossFitted:
         On all rows; its threshold is chosen on out-of-fold scores.
     predictions : ndarray of shape (n,)
         0 and 1: out-of-fold scores cut at the same threshold.
-    expected : ndarray of shape (n,)
-        Probabilities of a positive prediction by the randomised out-of-fold rules.
     """
 
     trained: Trained
     predictions: np.ndarray
-    expected: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,11 @@ def train_with_margins(
             )
             for in_fold, fold, fold_model in zip(in_folds, folds, fold_models, strict=True)
         ]
-    expected = ramp(_out_of_fold(design, folds, [one.point for one in fold_models]))
-    if model.threshold is None:
-        return CrossFitted(model, (expected > 0.5).astype(float), expected)
     points = [one.point for one in fold_models]
+    if model.threshold is None:
+        return CrossFitted(model, (_out_of_fold(design, folds, points) > 0).astype(float))
     threshold, predictions = _out_of_fold_threshold(design, goals, folds, model, points)
-    return CrossFitted(replace(model, threshold=threshold), predictions, expected)
+    return CrossFitted(replace(model, threshold=threshold), predictions)
 
 
 def _needed_margin(
@@ -140,12 +136,14 @@ def _out_of_fold_threshold(
 ) -> tuple[Threshold, np.ndarray]:
     """The best threshold within the limits on out-of-fold scores, and predictions by it.
 
-    All models are centred first, so that one cut suits the scores of all; the threshold
-    returned is a cut on <w, x> again, as the model's was.
+    The model's own rates must be inside the bounds as well, if any threshold allows it. All
+    models are centred first, so that one cut suits the scores of all; the threshold returned is
+    a cut on <w, x> again, as the model's was.
     """
     centre = _mean_row(design)
     scores = _out_of_fold(design, folds, [_centred(point, centre) for point in fold_points])
-    shift = _centred(model.point, centre).intercept  # centred score minus <w, x>
+    own = _centred(model.point, centre)
+    shift = own.intercept  # centred score minus <w, x>
     assert model.threshold is not None
     measured = goals.measured
     threshold = best_threshold(
@@ -154,6 +152,7 @@ def _out_of_fold_threshold(
         measured.constraints,
         preferred=shift + model.threshold.cut,
         limits=measured.limits,
+        own_scores=_scores(design, own)[measured.rows],
     )
     predictions = (scores > threshold.cut).astype(float)
     return replace(threshold, cut=threshold.cut - shift), predictions

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, issparse, vstack
 
 from skbandit.constrained._declared import MeasuredGoals
-from skbandit.constrained._tolerances import FEASIBLE
+from skbandit.constrained._tolerances import FEASIBLE, NO_DIRECTION
 from skbandit.constrained.solvers import ConvexProblem
 from skbandit.constrained.solvers._problem import canonical
 from skbandit.constrained.training._ramp import majorise, ramp
@@ -114,6 +114,19 @@ class RampProblem:
     def scores(self, point: Point) -> np.ndarray:
         """Scores f of all rows, shape (n,)."""
         return np.asarray(self.X @ point.coef).ravel() + point.intercept
+
+    @cached_property
+    def largest_score(self) -> float:
+        """About the largest <w, x> that lambda permits: costs times the largest |x|^2 / lambda."""
+        squares = self.X.multiply(self.X) if issparse(self.X) else self.X * self.X
+        return float(squares.sum(axis=1).max() * self.objective_scale / self.alpha)
+
+    def without_noise(self, point: Point) -> Point:
+        """Set w to exactly 0 if it separates no rows but by rounding and the solver's tolerance."""
+        z = self.X @ point.coef
+        if np.ptp(z) > NO_DIRECTION * min(1.0, self.largest_score):
+            return point
+        return Point(np.zeros_like(point.coef), point.intercept + float(z.mean()))
 
     def regulariser(self, point: Point) -> float:
         """The value of alpha/2 |w|^2."""

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
-from skbandit.constrained._tolerances import FIRST_PENALTY, FLAT, SCALES, START_PENALTY, TIE
+from skbandit.constrained._tolerances import (
+    FIRST_PENALTY,
+    FLAT,
+    MAX_DIRECTIONS,
+    SCALES,
+    START_PENALTY,
+    TIE,
+)
 from skbandit.constrained.solvers import Solution, Solver
 from skbandit.constrained.training._problem import Point, RampProblem
 
@@ -36,6 +43,27 @@ def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> I
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
     elastic = solver.solve(problem.majorise_at(zero), FIRST_PENALTY, gap)
     yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
+
+
+def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]:
+    """Yield directions against the costs of positive predictions, each at its best scale and b.
+
+    One for the objective and one for each of some constraints, the largest multipliers first:
+    the steepest descent from w = 0, with b moved along. Costs that are the same for all rows
+    have no direction.
+    """
+    forms = [problem.objective.numerator[[0]]]
+    leading = np.argsort(-multipliers, kind="stable")[:MAX_DIRECTIONS]
+    forms += [problem.rows[[k]] for k in leading]
+    for form in forms:
+        costs = form.toarray().ravel()
+        centred = costs - costs.mean()
+        if np.ptp(costs) <= 1e-12 * np.abs(costs).max(initial=0.0):
+            continue
+        coef = -np.asarray(problem.X.T @ centred).ravel()
+        spread = float(np.ptp(problem.X @ coef))
+        if spread > 0:
+            yield best_intercept(problem, coef / spread, SCALES)
 
 
 def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:

@@ -22,7 +22,7 @@ from skbandit.constrained.solvers import Solver
 from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
 from skbandit.constrained.training._problem import Point, RampProblem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._starts import starts
+from skbandit.constrained.training._starts import directions, starts
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = N
         if best.feasible and (moved or start is warm):
             break
     assert best is not None  # there is always a start
-    first = Trained(best, best.point, best.multipliers, None)
+    first = Trained(best, problem.without_noise(best.point), best.multipliers, None)
     return _with_threshold(problem, first, options) if options.choose_threshold else first
 
 
@@ -112,7 +112,8 @@ def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpt
 
     A feasible threshold can be useless, or not exist though the ramp problem is feasible.
     Bounds are then tightened by the amount by which the hard rates miss them, and MM
-    continues from the current point.
+    continues from the current point. If w stays 0, which is a rule of one probability for all
+    rows, no threshold tells rows apart: simple directions are tried instead.
     """
     best = replace(trained, threshold=_search(problem, trained.point))
     if not trained.mm.feasible:
@@ -120,9 +121,7 @@ def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpt
     promised = _promised(problem, trained.point)
     current, bounds = trained.point, problem
     for _ in range(TIGHTEN_ROUNDS):
-        threshold = best.threshold
-        assert threshold is not None
-        if threshold.feasible and threshold.objective <= promised + USELESS:
+        if _serves(best.threshold, promised):
             break
         missed = problem.violation(_hard(problem, current))
         bounds = bounds.tightened(np.maximum(missed, 0.0) + TIGHTEN)
@@ -135,11 +134,22 @@ def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpt
             expected=TIGHTEN,
             report=options.report,
         )
-        current = mm.point
+        current = problem.without_noise(mm.point)
         found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))
         if _better(problem, found, best):
             best = found
+    if not best.point.coef.any() and not _serves(best.threshold, promised):
+        for point in directions(problem, best.multipliers):
+            found = replace(best, point=point, threshold=_search(problem, point))
+            if _better(problem, found, best):
+                best = found
     return best
+
+
+def _serves(threshold: Threshold | None, promised: float) -> bool:
+    """Whether a threshold is feasible and about as good as promised."""
+    assert threshold is not None
+    return threshold.feasible and threshold.objective <= promised + USELESS
 
 
 def _search(problem: RampProblem, point: Point) -> Threshold:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.evaluation._off_policy._choices import require_probabilities
 from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
 from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
@@ -38,6 +39,7 @@ def off_policy_blocks(
     arms: Sequence[Any] | None = None,
     reward_model: Any = None,
     rule: str = "select",
+    columns: Mapping[str, Any] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
     """Estimate a fixed policy's mean reward from a log larger than memory, in one pass.
 
@@ -68,6 +70,8 @@ def off_policy_blocks(
         The estimate is unbiased whatever the model predicts. None omits `doubly_robust`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
+    columns : dict, default=None
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
 
     Returns
     -------
@@ -120,7 +124,7 @@ def off_policy_blocks(
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    task = _Task(policy, features, arms, reward_model, rule)
+    task = _Task(policy, features, arms, reward_model, rule, columns)
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
     totals: _Sums = reduce(_merged, run(task, blocks), {})
     if not totals:
@@ -140,24 +144,37 @@ class _Task:
     arms: list[Any] | None
     reward_model: Any
     rule: str
+    columns: Mapping[str, Any] | None
 
     def __call__(self, number: int, block: Any) -> _Sums:
         """Sums over the events of a block; empty if it has none."""
         with in_block(number):
-            X, y = read_block(block, self.features)
+            X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else {}
 
     def _sums(self, X: Any, y: Any) -> _Sums:
-        given = self.policy
-        if isinstance(given, str):
+        given, named = self.policy, isinstance(self.policy, str)
+        if named:
             names = column_names(y) or []
             if given not in names:
                 raise ValueError(
                     f"policy={given!r} is not a column of the log, {names}: name the column with "
                     "the probabilities of the logged actions, or pass a fitted policy."
                 )
+            require_probabilities(y[given], given)
             given = y[given]
-        evaluated = read_evaluated(given, X, y, None, None, None, self.rule, arms=self.arms or ())
+        evaluated = read_evaluated(
+            given,
+            X,
+            y,
+            None,
+            None,
+            None,
+            self.rule,
+            arms=self.arms or (),
+            probabilities=named,
+            columns=self.columns,
+        )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
         model = self.reward_model

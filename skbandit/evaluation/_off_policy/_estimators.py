@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,7 @@ def ips(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by inverse propensity scores.
@@ -120,7 +122,10 @@ def ips(
         Or the probabilities of its choices, of shape (n_events, n_arms), with rows that sum to 1.
         The columns of a DataFrame name the arms, and arms without a column are never chosen; the
         columns of an array are the log's arms, sorted. Or the probabilities of the logged
-        actions, of shape (n_events,).
+        actions, floats of shape (n_events,).
+
+        Or the labels of the chosen arms, one per event: integers, strings, booleans or a pandas
+        Categorical. Floats that could be either labels or probabilities are an error.
     X : array-like of shape (n_events, n_features) or None
         Contexts; required for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -132,6 +137,9 @@ def ips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
         the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
@@ -180,7 +188,9 @@ def ips(
     >>> ips(wanted, None, log)
     <ips: mean reward 0.2528 ± 0.018, 1.34 x the log's; 1,000 events count as 731>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     return _estimate("ips", evaluated.events())
 
 
@@ -192,6 +202,7 @@ def snips(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by self-normalised inverse propensity scores.
@@ -203,8 +214,8 @@ def snips(
     Parameters
     ----------
     policy_or_probabilities : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices:
-        see `ips`.
+        A fitted policy, or a Pipeline that ends in one; or the probabilities or the labels of
+        its choices: see `ips`.
     X : array-like of shape (n_events, n_features) or None
         Contexts; needed for a policy.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -214,6 +225,9 @@ def snips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
 
@@ -248,7 +262,9 @@ def snips(
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
     <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     return _estimate("snips", evaluated.events())
 
 
@@ -260,6 +276,7 @@ def doubly_robust(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
     reward_model: Any = None,
     cv: Any = 5,
@@ -275,7 +292,8 @@ def doubly_robust(
     ----------
     policy_or_probabilities : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices, of
-        shape (n_events, n_arms): see `ips`. Those of the logged actions alone do not suffice.
+        shape (n_events, n_arms), or their labels: see `ips`. The probabilities of the logged
+        actions alone do not suffice.
     X : array-like of shape (n_events, n_features)
         Contexts, not transformed by a policy's Pipeline; also passed to the reward model.
     y : DataFrame or structured array with columns action and reward, or array of actions
@@ -285,6 +303,9 @@ def doubly_robust(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward_model : regressor or classifier with predict_proba, default=None
@@ -329,7 +350,9 @@ def doubly_robust(
     >>> doubly_robust(always_1, X, log, random_state=0)
     <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     log, of_arms = evaluated.log, evaluated.of_arms
     if X is None:
         raise ValueError("X is None: the reward model needs contexts.")

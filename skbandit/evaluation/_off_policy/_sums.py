@@ -23,6 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+LARGEST_NUMERATOR = 1e145
+"""Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
+overflow."""
+
 
 @dataclass(frozen=True)
 class EventSums:
@@ -138,6 +142,12 @@ ESTIMATORS = {"ips": IPS, "snips": SNIPS, "doubly_robust": DOUBLY_ROBUST}
 
 def _sums(z: np.ndarray, d: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> EventSums:
     """Sums over events with numerators z and denominators d."""
+    if np.abs(z).max(initial=0.0) > LARGEST_NUMERATOR:
+        row = int(np.abs(z).argmax())
+        raise ValueError(
+            f"the weighted reward of row {row}, {z[row]:g}, has a square that overflows: rescale "
+            f"the rewards; this one is {reward[row]:g}, with the weight {weight[row]:g}."
+        )
     total = float(d.sum())
     value = float(z.sum()) / total if total > 0 else 0.0
     e = z - value * d

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from skbandit.evaluation._off_policy._choices import are_labels, certain
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
     check_rule,
@@ -18,9 +19,12 @@ from skbandit.evaluation._policy_protocol import (
     plain_labels,
 )
 from skbandit.evaluation._replay._warnings import check_uniform
-from skbandit.logs import Codes, Log, code_labels, read_log, read_numbers
+from skbandit.logs import Codes, Log, code_labels, label_array, read_log, read_numbers
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
+
+LARGEST_WEIGHT = 1e100
+"""Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
 
 # Rows may sum to 1, and probabilities exceed 1, within this rounding error.
 _SUM_TOLERANCE = 1e-6
@@ -50,7 +54,15 @@ class EvaluatedLog:
 
     def events(self, q: np.ndarray | None = None) -> WeightedEvents:
         """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
-        weight = self.logged / self.log.probability
+        with np.errstate(over="ignore"):
+            weight = self.logged / self.log.probability
+        if weight.max(initial=0.0) > LARGEST_WEIGHT:
+            row = int(weight.argmax())
+            raise ValueError(
+                f"row {row} has the weight {weight[row]:g}, a probability of {self.logged[row]:g} "
+                f"over the propensity {self.log.probability[row]:g}, above {LARGEST_WEIGHT:g}, "
+                "beyond which sums of squares overflow: correct the propensity, or drop the event."
+            )
         if q is None:
             return WeightedEvents(self.log.reward, weight)
         assert self.of_arms is not None  # checked by the callers
@@ -69,6 +81,8 @@ def read_evaluated(
     propensity: Any,
     rule: str,
     arms: Iterable[Any] = (),
+    probabilities: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> EvaluatedLog:
     """Read a log, and the choice probabilities of the evaluated policy on its events.
 
@@ -76,13 +90,15 @@ def read_evaluated(
     ----------
     given : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
-        logged actions.
-    X, y, available, reward, propensity : array-like
+        logged actions; or labels of the chosen arms.
+    X, y, available, reward, propensity, columns : object
         As in `skbandit.evaluation.ips`.
     rule : {"select", "predict"}
         The evaluated choice of a policy.
     arms : iterable of labels, default=()
         Arms of the whole log, whether or not they occur in these events.
+    probabilities : bool, default=False
+        Whether one value per event is known to be a probability, not a label.
 
     Returns
     -------
@@ -95,7 +111,9 @@ def read_evaluated(
     if policy is not None and X is None:
         raise ValueError("X is None: a policy needs contexts.")
     table = _as_table(given) if policy is None else None
-    columns = known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
+    table_arms = (
+        known_arms(policy) if table is None else _arms_of_columns(table, y, reward, columns)
+    )
     log = read_log(
         y,
         None if X is None else count_rows(X),
@@ -103,18 +121,21 @@ def read_evaluated(
         propensity=propensity,
         available=available,
         arms=arms,
+        table_arms=table_arms,
         columns=columns,
     )
     if log.propensity is None:
         check_uniform(log)
-    if table is not None and table.ndim == 1:
-        of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
-        return EvaluatedLog(log, of_logged, None, log.arms.tolist())
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
-    if table is None:
+    if table is not None and table.ndim == 1:
+        if probabilities or not are_labels(table, codes):
+            of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
+            return EvaluatedLog(log, of_logged, None, list(codes))
+        of_arms = certain(table, len(log), codes)
+    elif table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
-        of_arms = _of_table(table, columns or [], len(log), codes)
+        of_arms = _of_table(table, table_arms or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
     return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
@@ -128,30 +149,40 @@ def _policy_of(given: Any) -> Any:
 
 
 def _as_table(given: Any) -> Any:
-    """Probabilities as a DataFrame (one column per arm), Series or array."""
+    """Probabilities or labels as a DataFrame (one column per arm), Series or array."""
     if isinstance(given, pd.Series | pd.DataFrame):
         return given
+    if isinstance(given, list | tuple):  # not an array at once, which would turn 1 into "1"
+        given = label_array(given) if _flat(given) else given
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
     try:
         table = np.asarray(given)
     except ValueError as error:
         raise ValueError(f"probabilities: {error}.") from error
-    if table.ndim not in (1, 2) or table.dtype == object:
+    if table.ndim not in (1, 2) or (table.ndim == 2 and table.dtype == object):
         raise TypeError(
-            "expected a fitted policy (with select or predict), or probabilities of shape "
-            f"(n_events, n_arms) or (n_events,), got {type(given).__name__}."
+            "expected a fitted policy (with select or predict), probabilities of shape "
+            "(n_events, n_arms) or (n_events,), or one label of the chosen arm per event, got "
+            f"{type(given).__name__}."
         )
     return table
 
 
-def _arms_of_columns(table: Any, y: Any, reward: Any) -> list[Any] | None:
+def _flat(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether none of the values is itself a row of values."""
+    return not any(isinstance(value, list | tuple | np.ndarray) for value in values)
+
+
+def _arms_of_columns(
+    table: Any, y: Any, reward: Any, columns: Mapping[str, Any] | None
+) -> list[Any] | None:
     """Arms of the columns of probabilities; None for probabilities of logged actions."""
     if table.ndim == 1:
         return None
     if isinstance(table, pd.DataFrame):
         return table.columns.tolist()
-    arms = read_log(y, reward=reward).arms.tolist()
+    arms = read_log(y, reward=reward, columns=columns).arms.tolist()
     try:
         return sorted(arms)
     except TypeError as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -24,11 +25,17 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
+from skbandit.evaluation._replay._warnings import (
+    check_clipped,
+    check_kept,
+    check_past,
+    check_uniform,
+)
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, ReplayRequest, read_log
+from skbandit.logs import Log, ReplayRequest, check_in_order, read_log
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
+from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows
 
 
@@ -44,6 +51,7 @@ def replay(
     reward: Any = None,
     propensity: Any = None,
     timestamp: Any = None,
+    columns: Mapping[str, Any] | None = None,
     acceptance: float | None = None,
     max_accepted: int | None = None,
     n_repeats: int = 1,
@@ -79,11 +87,14 @@ def replay(
         is learned (the deployment bucket, Li et al., section 5.1): the reward of deploying what
         was learned so far. Its figures are in `ReplayResult.deployment`.
     available : array-like, default=None
-        Arms available to each event: one tuple of labels per row, or a boolean array with one
-        column per arm. None is all arms of the log, for every event.
+        Arms available to each event: one tuple of labels per row, one list of labels for all
+        rows, or a boolean table with one column per arm. None is all arms of the log.
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     acceptance : float, default=None
         c: an event whose action the policy chooses, logged with probability p, is kept with
         probability min(1, c/p). None is the smallest p of the log: then every event is kept
@@ -102,8 +113,9 @@ def replay(
         Each run replays a random share of the log, in the log's order.
     random_state : int, RandomState instance or None, default=None
         Draws order, subsamples, buckets and which matches are kept, before the replay starts:
-        with an integer, they are the same for every policy. The first run keeps the policy's own
-        `random_state` unless it is None; all other runs draw theirs from this one.
+        with an integer, they are the same for every policy. The first run derives the policy's
+        random numbers from the policy's own `random_state` unless it is None; all other runs
+        draw theirs from this one.
     verbose : int, default=0
         If positive, report each finished run, and the progress of a run every ten seconds unless
         it is compiled. In parallel, the workers report.
@@ -120,7 +132,8 @@ def replay(
         is far from c n_events, its expectation for any policy: then the propensities are wrong,
         the log was not uniform, or the policy chooses unavailable arms.
     UserWarning
-        If there are no propensities and the logged actions are not uniform; if `acceptance` is
+        If the policy has learned events later than the first of the log; if there are no
+        propensities and the logged actions are not uniform; if `acceptance` is
         larger than some propensity; if the policy chooses unavailable arms; if all runs are
         identical.
 
@@ -149,6 +162,11 @@ def replay(
     choose in batches, all others event by event; `GLMUCBPolicy` replays the log in compiled code,
     with the same decisions.
 
+    *Random numbers of the copy* are never those of the policy that is passed, so that a policy can
+    be replayed on the log that it chose itself, or that another one of the same seed chose. A loop
+    over `select` and `partial_fit` therefore makes the same decisions as `replay` if these are not
+    random, and equally distributed ones if they are.
+
     References
     ----------
     Li, Chu, Langford, Moon and Wang (2012), An unbiased offline evaluation of contextual bandit
@@ -163,8 +181,8 @@ def replay(
     >>> policy = GLMUCBPolicy(alpha=0.3, random_state=0)
     >>> result = replay(policy, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
     >>> result
-    <ReplayResult: 5 runs, mean reward 0.200... ± 0.004..., 2.0... x the log's, at horizon 5,015;
-    kept 25,075 of 125,000 events, c = 0.2>
+    <ReplayResult: 5 runs, mean reward 0.198... ± 0.004..., 2.0... x the log's, at horizon 4,989;
+    kept 24,945 of 125,000 events, c = 0.2>
     >>> low, high = result.interval(0.95)
     >>> low < result.mean_reward < high
     True
@@ -188,7 +206,14 @@ def replay(
     policy, X = behind_transformers(policy, X)
     options.check_policy(policy)
     X, log = read_replayed(
-        policy, X, y, available=available, reward=reward, propensity=propensity, timestamp=timestamp
+        policy,
+        X,
+        y,
+        available=available,
+        reward=reward,
+        propensity=propensity,
+        timestamp=timestamp,
+        columns=columns,
     )
     result = replay_runs(policy, X, log, options, random_state)
     if result.n_accepted < FEW * n_repeats:
@@ -196,10 +221,12 @@ def replay(
     return result
 
 
-def read_replayed(policy: Any, X: Any, y: Any, **columns: Any) -> tuple[Any, Log]:
+def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
-    log = read_log(y, count_rows(X), columns=known_arms(policy), **columns)
+    log = read_log(y, count_rows(X), table_arms=known_arms(policy), **options)
+    if log.timestamp is not None:
+        check_in_order(log.timestamp, "replay")
     return X, _with_sorted_arms(log)
 
 
@@ -227,6 +254,7 @@ def replay_runs(
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
+    check_past(policy, log)
     probability = log.probability
     c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
     clipped = float(np.mean(probability < c))
@@ -300,9 +328,16 @@ def _run(
 
 
 def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
-    """A copy of a policy to replay; its own `random_state` is kept if set and `keep_seed`."""
+    """A copy of a policy to replay, with a random stream of its own.
+
+    With `keep_seed` it is derived from the policy's own `random_state`, if set. It is never that of
+    the policy itself, which may have chosen the logged actions.
+    """
     policy = copy.deepcopy(policy)
-    if hasattr(policy, "random_state") and not (keep_seed and policy.random_state is not None):
+    own = getattr(policy, "random_state", None)
+    if keep_seed and isinstance(own, Integral | np.random.RandomState):
+        policy.random_state = seed_for("replayed policy", own) % 2**31
+    elif hasattr(policy, "random_state") and not (keep_seed and own is not None):
         policy.random_state = streams.seed
     return policy
 

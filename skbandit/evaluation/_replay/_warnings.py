@@ -47,6 +47,21 @@ def check_uniform(log: Log) -> None:
         )
 
 
+def check_past(policy: Any, log: Log) -> None:
+    """Warn if the policy has learned events later than the first of the log."""
+    latest = getattr(policy, "last_timestamp_", None)
+    if log.timestamp is None or latest is None:
+        return
+    if latest > log.timestamp[0]:
+        warnings.warn(
+            f"the policy has learned an event at {latest:.15g} s, later than the log's first, at "
+            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is judged on. Use "
+            "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_clipped(c: float, share: float, smallest: float) -> None:
     """Warn if c exceeds the propensity of some events, so that they are kept too rarely."""
     if share:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -28,6 +28,11 @@ def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
 
     The rows are a boolean mask of those that the value depends on.
     """
+    if not rate.linear_fractional:
+        raise ValueError(
+            f"{rate} is not a ratio of sums over rows, so it can be measured but not trained: "
+            "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8."
+        )
     n = len(data)
     one = Form(np.zeros(n), 1.0)
     numerator, denominator = one * rate.constant, one
@@ -109,7 +114,7 @@ def atom_weights(atom: Atom, rows: Rows) -> np.ndarray:
     context, n = repr(atom), len(rows)
     weight = rows.weight * rows.columns.mask(atom.where, context, n)
     if isinstance(atom.group, Member):
-        weight = weight * rows.columns.member(atom.group.column, atom.group.value, context)
+        weight = weight * rows.columns.member(atom.group, context)
     if atom.weight is not None:
         column = rows.columns.get(atom.weight, context)
         try:
@@ -148,14 +153,13 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
             wanted = f"predictions in column {atom.reference!r}"
         return f"{atom!r}: the selected rows hold no {wanted}."
     if isinstance(atom.group, Member):
-        return f"{atom!r}: no rows of {atom.group.column!r} = {atom.group.value!r} are selected."
+        return f"{atom!r}: no rows of {atom.group.described} are selected."
     if atom.where is None:
         return f"{atom!r}: every row has weight 0."
     message = f"{atom!r}: where={atom.where!r} selects no rows"
-    if isinstance(atom.where, dict):
-        rows, _ = next(data.parts(atom.on))
-        for column in atom.where:
-            message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
+    rows, _ = next(data.parts(atom.on))
+    for column in rows.columns.named_in(atom.where):
+        message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"
     return message + "."
 
 
@@ -164,12 +168,12 @@ def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
     grouped = constraint.rate.grouped_by
     if grouped is None:
         return [constraint]
-    column, size = grouped
+    columns, size = grouped
     ons = {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
-    values = data.groups(column, ons, constraint.label)
+    values = data.groups(columns, ons, constraint.label)
     if len(values) < size:
         raise ValueError(
-            f"{constraint.label}: column {column!r} holds {len(values)} group(s), needs {size}."
+            f"{constraint.label}: {named(columns)} {len(values)} group(s), needs {size}."
         )
     joint = " / " if constraint.rate.denominator is not None else " - "
     return [
@@ -183,13 +187,19 @@ def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
     ]
 
 
-def fill(rate: Rate, chosen: tuple[Any, ...]) -> Rate:
+def named(columns: Sequence[str]) -> str:
+    """Beginning of a sentence about the groups of some columns."""
+    names = " and ".join(map(repr, columns))
+    return f"column {names} holds" if len(columns) == 1 else f"columns {names} hold"
+
+
+def fill(rate: Rate, chosen: tuple[Member, ...]) -> Rate:
     """Fill the open group slots of a rate."""
 
     def filled(atom: Atom) -> Atom:
         if not isinstance(atom.group, Slot):
             return atom
-        return replace(atom, group=Member(atom.group.column, chosen[atom.group.index]))
+        return replace(atom, group=chosen[atom.group.index])
 
     return rate.map_atoms(filled)
 
@@ -214,26 +224,76 @@ def bind_constraints(
     """
     constraints = tuple(constraints)
     zero = Form(np.zeros(len(data)), 0.0)
-    pairs, n_rows = [], []
-    for constraint in constraints:
-        try:
-            numerator, denominator, behind = bind_rate(constraint.rate, data)
-        except EmptyRateError as error:
-            if not allow_empty:  # raises again unless only the group is empty
-                bind_rate(constraint.rate.map_atoms(_whole), data)
-            warnings.warn(
-                f"{constraint.label} is not measured: {error}", UndefinedMetricWarning, stacklevel=2
-            )
-            numerator, denominator, behind = zero, zero, np.zeros(0, dtype=bool)
-        pairs.append((numerator, denominator))
-        n_rows.append(int(behind.sum()))
+    empty = zero, zero, np.zeros(0, dtype=bool)
+    bound = [
+        empty if found is None else found
+        for found in _measurable(
+            [(one.label, one.rate, data, allow_empty) for one in constraints], bind_rate
+        )
+    ]
     return BoundConstraints(
         constraints,
-        LinearFractionalForms.stack(pairs, len(data)),
+        LinearFractionalForms.stack([(above, below) for above, below, _ in bound], len(data)),
         np.array([c.bound for c in constraints], dtype=float),
         np.array([1.0 if c.sense == "<=" else -1.0 for c in constraints]),
-        np.array(n_rows, dtype=int),
+        np.array([behind.sum() for *_, behind in bound], dtype=int),
     )
+
+
+def rows_behind(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
+    """Rows that each expanded constraint depends on; 0 if skipped, as in `bind_constraints`."""
+    return find_rows([(one.label, one.rate, data, False) for one in constraints])
+
+
+def find_rows(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
+    """Rows that labelled rates depend on, each on its data; 0, and one warning, without rows.
+
+    The last part of an entry says whether `where` may select no rows.
+    """
+    found = _measurable(measured, _rows_of_rate)
+    return np.array([0 if behind is None else behind.sum() for behind in found], dtype=int)
+
+
+def _rows_of_rate(rate: Rate, data: Data) -> np.ndarray:
+    masks = [bind_atom(atom, data)[2] for atom in rate.atoms]
+    return np.logical_or.reduce(masks) if masks else np.zeros(len(data), dtype=bool)
+
+
+T = TypeVar("T")
+
+
+def _measurable(
+    measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
+) -> list[T | None]:
+    """Bind labelled rates; None, and one warning in total, for those without rows."""
+    found: list[T | None] = []
+    skipped = []
+    for label, rate, data, allow_empty in measured:
+        try:
+            found.append(bind(rate, data))
+        except EmptyRateError as error:
+            if not allow_empty:  # raises again unless only the group is empty
+                bind(rate.map_atoms(_whole), data)
+            skipped.append(f"{label} is not measured: {error}")
+            found.append(None)
+    if skipped:
+        warnings.warn(_listed(skipped, len(found)), UndefinedMetricWarning, stacklevel=3)
+    return found
+
+
+MOST_LISTED = 3
+"""Number of rates without rows that one warning lists; it counts the others."""
+
+
+def _listed(skipped: Sequence[str], n: int) -> str:
+    """One message about all rates without rows."""
+    text = " ".join(skipped[:MOST_LISTED])
+    if len(skipped) > MOST_LISTED:
+        text += (
+            f" Nor are {len(skipped) - MOST_LISTED} others of {n}: if the groups are values of a "
+            "continuous column, cut it into bands."
+        )
+    return text
 
 
 def _whole(atom: Atom) -> Atom:

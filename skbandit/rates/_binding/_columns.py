@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.rates._kinds import Where
-
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+from skbandit.rates._binding._query import Query, QueryError
+from skbandit.rates._kinds import Member, Where
 
 
 @dataclass(frozen=True)
@@ -52,17 +50,32 @@ class Columns:
     def _known(self) -> str:
         names = list(self.frame.columns)
         if not names:
-            return "no columns are known: pass attributes= (or X) as a DataFrame"
+            return (
+                "no columns are known: pass attributes= (or X) as a DataFrame. Behind a Pipeline, "
+                "whose transformers drop columns or their names, pass <step>__attributes=, or "
+                "attributes= with sklearn.set_config(enable_metadata_routing=True)"
+            )
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
         return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
 
-    def member(self, name: str, value: Any, context: str) -> np.ndarray:
-        """Boolean mask of the rows with a given value in a column."""
-        return self._once((name, type(value), value), lambda: self.get(name, context) == value)
+    def several(self, names: Sequence[str], context: str) -> pd.DataFrame:
+        """Return some columns, with the errors of `get`."""
+        return pd.DataFrame({name: self.get(name, context) for name in names})
+
+    def member(self, group: Member, context: str) -> np.ndarray:
+        """Boolean mask of the rows of a group."""
+        masks = [
+            self._once((name, type(value), value), partial(self._equal, name, value, context))
+            for name, value in zip(group.columns, group.values, strict=True)
+        ]
+        return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
     def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
         """Boolean mask of the rows with any of the given values in a column."""
         return self._once((name, repr(values)), lambda: self.get(name, context).isin(values))
+
+    def _equal(self, name: str, value: Any, context: str) -> pd.Series:
+        return self.get(name, context) == value
 
     def _once(self, key: Any, found: Callable[[], pd.Series]) -> np.ndarray:
         """Cached mask: group constraints request the same one repeatedly."""
@@ -91,21 +104,31 @@ class Columns:
             )  # fmt: skip
         return _as_mask(self._query(where, context), context, n_rows)
 
-    def _query(self, query: str, context: str) -> Any:
-        if "@" in _QUOTED.sub("", query):
-            raise ValueError(
-                f"{context}: a query cannot refer to Python variables with @, which are out of "
-                "scope at fit: write the value, or pass a function."
-            )
-        named = [name for name in self.frame.columns if isinstance(name, str) and name in query]
-        # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
-        frame = self.frame.assign(**self.frame[named].convert_dtypes())
+    def _query(self, text: str, context: str) -> Any:
         try:
-            return frame.eval(query, engine="python")
-        except pd.errors.UndefinedVariableError as error:
-            raise ValueError(f"{context}: {error}; {self._known()}.") from error
-        except Exception as error:  # pandas' parser and the columns may raise anything
-            raise ValueError(f"{context}: cannot evaluate the query {query!r}: {error}") from error
+            query = Query.parse(text)
+        except QueryError as error:
+            raise ValueError(f"{context}: {error}.") from error
+        unknown = [name for name in query.columns if name not in self.frame.columns]
+        if unknown:
+            raise ValueError(
+                f"{context}: the query {text!r} names the unknown column {unknown[0]!r}; "
+                f"{self._known()}."
+            )
+        named = self.several(query.columns, context)
+        try:
+            # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
+            return query.evaluate(named.convert_dtypes())
+        except QueryError as error:
+            raise ValueError(f"{context}: {error}.") from error
+
+    def named_in(self, where: Where) -> list[str]:
+        """Columns that a selection names, for error messages; none for a function."""
+        if isinstance(where, Mapping):
+            return list(where)
+        if not isinstance(where, str) or where in self.frame.columns:
+            return []
+        return Query.parse(where).columns
 
     def values_of(self, name: str, context: str) -> str:
         """List the first distinct values of a column for error messages."""
@@ -140,6 +163,8 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
         return pd.DataFrame(index=pd.RangeIndex(n_rows))
     if isinstance(table, pd.Series) and table.name is not None:
         table = table.to_frame()
+    if hasattr(table, "column_names") and hasattr(table, "to_pandas"):
+        table = table.to_pandas()  # pyarrow's Table, whose columns are arrays, not names
     if isinstance(table, Mapping):
         table = {column: _positional(values) for column, values in table.items()}
         single = [column for column, values in table.items() if not np.ndim(values)]

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from skbandit.rates._binding._columns import Columns
-from skbandit.rates._kinds import On
+from skbandit.rates._kinds import Member, On
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,24 @@ class Data:
         if on in ("extra", "all") and self.extra is not None:
             yield self.extra, slice(n, len(self))
 
-    def groups(self, column: str, ons: set[On], context: str) -> list[Any]:
-        """Sorted distinct values of a column over the rows of positive weight."""
+    def groups(self, columns: Sequence[str], ons: set[On], context: str) -> list[Member]:
+        """Sorted groups: the combinations of values on rows of positive weight."""
         parts = [part for on in sorted(ons) for part in self.parts(on)]
         if not parts:
             raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
-        values = [rows.columns.get(column, context)[rows.weight > 0].dropna() for rows, _ in parts]
-        found = list(pd.unique(pd.concat(values, ignore_index=True)))
+        found: dict[tuple[Any, ...], None] = {}
+        for rows, _ in parts:
+            frame = rows.columns.several(columns, context)[rows.weight > 0].dropna()
+            try:
+                distinct = frame.drop_duplicates()
+                found |= dict.fromkeys(zip(*(distinct[c].tolist() for c in columns), strict=True))
+            except TypeError as error:
+                raise TypeError(
+                    f"{context}: the values of by={list(columns)} must be hashable to be groups "
+                    f"({error}); make them strings or tuples."
+                ) from error
         try:
-            return sorted(found)
+            values = sorted(found)
         except TypeError:  # values of several types
-            return sorted(found, key=str)
+            values = sorted(found, key=lambda group: list(map(str, group)))
+        return [Member(tuple(columns), one) for one in values]

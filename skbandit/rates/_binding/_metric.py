@@ -12,13 +12,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._bind import UnlabelledRateError, fill, prediction_counts
+from skbandit.rates._binding._bind import UnlabelledRateError, fill, named, prediction_counts
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
 from skbandit.rates._expression import AbsoluteRate, Rate
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 
 def read_predictions(
@@ -26,6 +26,15 @@ def read_predictions(
 ) -> tuple[Data, np.ndarray]:
     """Validate predictions: one dataset, and 1.0 per positive and 0.0 per negative prediction."""
     n = count_rows(y_pred)
+    warn_if_reordered(
+        {
+            "X": X,
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "attributes": attributes,
+            "sample_weight": sample_weight,
+        }
+    )
     check_consistent_length(y_pred, y_true)
     seen = [] if y_true is None else distinct(y_true, "y_true")
     labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
@@ -72,21 +81,37 @@ def measure(
 def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
     """Defined values of a rate: one, or one per group or ordered pair of groups."""
     if rate.grouped_by is None:
-        value = _single(rate, data, positive)
-        return [] if np.isnan(value) else [value]
-    column, size = rate.grouped_by
-    groups = data.groups(column, {"train"}, repr(rate))
-    values = [
-        _single(fill(rate, chosen), data, positive, f" in group {' / '.join(map(str, chosen))}")
-        for chosen in itertools.permutations(groups, size)
+        value, why = _single(rate, data, positive)
+        if np.isnan(value):
+            _warn_undefined(f"{rate} is undefined: {why}")
+            return []
+        return [value]
+    columns, size = rate.grouped_by
+    groups = data.groups(columns, {"train"}, repr(rate))
+    found = [
+        (group, *_single(fill(rate, group), data, positive))
+        for group in itertools.permutations(groups, size)
     ]
-    if not values:
-        warnings.warn(
-            f"{rate} is undefined: column {column!r} holds {len(groups)} group(s), needs {size}.",
-            UndefinedMetricWarning,
-            stacklevel=5,
+    if not found:
+        _warn_undefined(
+            f"{rate} is undefined: {named(columns)} {len(groups)} group(s), needs {size}."
         )
-    return [value for value in values if not np.isnan(value)]
+    empty = [(group, why) for group, value, why in found if np.isnan(value)]
+    if empty:
+        (group, why), more = empty[0], len(empty) - 1
+        text = f"{rate} is undefined in group {' / '.join(map(str, group))}: {why}"
+        if more:
+            text += (
+                f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
+                "column, cut it into bands."
+            )
+        _warn_undefined(text)
+    return [value for _, value, _ in found if not np.isnan(value)]
+
+
+def _warn_undefined(text: str) -> None:
+    # stack levels lead to the caller of Rate.value
+    warnings.warn(text, UndefinedMetricWarning, stacklevel=6)
 
 
 def on_given_rows(rate: Rate) -> Rate:
@@ -94,17 +119,14 @@ def on_given_rows(rate: Rate) -> Rate:
     return rate.map_atoms(lambda atom: replace(atom, on="train"))
 
 
-def _single(rate: Rate, data: Data, positive: np.ndarray, group: str = "") -> float:
-    why = "no prediction falls in its denominator"
+def _single(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, str]:
+    """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
     try:
-        value = count(rate, data, positive)
+        return count(rate, data, positive), "no prediction falls in its denominator."
     except UnlabelledRateError:
         raise  # missing labels are an error of the caller, not an empty denominator
     except EmptyRateError as error:
-        value, why = float("nan"), str(error)
-    if np.isnan(value):  # stack levels lead to the caller of Rate.value
-        warnings.warn(f"{rate} is undefined{group}: {why}", UndefinedMetricWarning, stacklevel=6)
-    return value
+        return float("nan"), str(error)
 
 
 def count(rate: Rate, data: Data, positive: np.ndarray) -> float:

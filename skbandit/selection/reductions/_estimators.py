@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from skbandit.selection.reductions._mixin import ReductionMixin
 from skbandit.selection.reductions._registry import bind_learner
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._sklearn_compat import HasMethods, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, StrOptions, fit_context
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,14 +28,22 @@ class CostSensitiveClassifier(ReductionMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_jobs": [Integral, None],
+        "unknown_ads": [StrOptions({"error", "ignore"})],
     }
 
     n_select = 1
     _largest_set = 1
 
-    def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_jobs: int | None = None,
+        unknown_ads: Literal["error", "ignore"] = "error",
+    ) -> None:
         self.estimator = estimator
         self.n_jobs = n_jobs
+        self.unknown_ads = unknown_ads
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -55,9 +63,10 @@ class CostSensitiveClassifier(ReductionMixin, BaseEstimator):
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
             Costs, lower is better; nan is not observed. The columns of a DataFrame name the
             ads. Implicit zeros of a sparse matrix are costs of 0.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads could be chosen; columns in the order of y or, for a DataFrame, matched by
-            label. Costs of the other ads count as not observed.
+        available : array-like, table or collection of labels, default=None
+            Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
+            of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
+            all rows. None means all. Costs of the other ads count as not observed.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -80,9 +89,10 @@ class CostSensitiveClassifier(ReductionMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
-        available : array-like, DataFrame or sparse matrix of bool, (n_samples, n_ads), default=None
-            Which ads may be chosen; columns in the order of `ads_` or, for a DataFrame, matched
-            by label. None means all.
+        available : array-like, table or collection of labels, default=None
+            Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
+            `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
+            for all rows. None means all.
         fill : label, default=None
             Marker for rows without an available ad; with None, such rows are an error.
 
@@ -112,6 +122,9 @@ class FilterTreeClassifier(CostSensitiveClassifier):
         the same amount. None means ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
         Number of matches of a tournament round that are learned in parallel.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -137,6 +150,9 @@ class FilterTreeClassifier(CostSensitiveClassifier):
     A match learns only about the ads that reach it in training. So pass to `fit` an `available`
     like that expected at prediction: ads that rarely got far in training are poorly judged once
     the better ones are missing.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     References
     ----------
@@ -170,6 +186,9 @@ class WeightedAllPairsClassifier(CostSensitiveClassifier):
         ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
         Number of pairs learned in parallel.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -190,6 +209,9 @@ class WeightedAllPairsClassifier(CostSensitiveClassifier):
     The weights are plain differences of costs. So the best classifiers order *all* ads by their
     expected costs, as is needed to choose several ads or to choose among fewer ads. The paper
     first transforms costs, for a bound on the error of the best ad only.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     References
     ----------
@@ -225,6 +247,9 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
         ``LogisticRegression(max_iter=1000)``.
     n_jobs : int, default=None
         Number of ads learned in parallel.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -244,6 +269,9 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
     -----
     Predicted costs are only as good as the calibration of the probabilities. They lie between the
     lowest and the highest observed cost of the ad; a single outlier stretches that range.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------
@@ -276,6 +304,9 @@ class RegressionCostClassifier(CostSensitiveClassifier):
         values. None means ``Ridge()``.
     n_jobs : int, default=None
         Number of ads learned in parallel, if each is learned separately.
+    unknown_ads : {"error", "ignore"}, default="error"
+        Treatment of ads named in `available` but not in y, or the other way round: an error; or
+        unknown ads are left out, and known ads without a column are not available.
 
     Attributes
     ----------
@@ -289,6 +320,11 @@ class RegressionCostClassifier(CostSensitiveClassifier):
     See Also
     --------
     skbandit.RegressionSetSelector : Chooses several ads in this way, including new ones.
+
+    Notes
+    -----
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------

@@ -12,10 +12,11 @@ from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbandit.logs import read_mask
+from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import (
     check_every_ad_observed,
     dense_rows,
-    read_available,
     read_costs,
 )
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
@@ -105,11 +106,14 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
         """Check the training data and set `ads_`."""
         X = self._read_X(X, reset=True)
-        costs = read_costs(y, available)
+        costs = read_costs(y)
         n_rows = costs.shape[0]
         if X.shape[0] != n_rows:
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
-        allowed = read_available(available, costs.ads, n_rows)
+        allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
+        costs = costs.where_available(allowed)
+        if self._reduction == "regression":
+            warn_of_separate_fits(self.estimator, costs, allowed)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         used = np.flatnonzero(weight)  # rows of weight 0 count as absent
         costs = costs.of_rows(used)

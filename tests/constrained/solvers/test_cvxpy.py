@@ -1,5 +1,7 @@
 """The convex subproblem: known optima, second opinions, brute force, and the certificate."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -249,3 +251,62 @@ def test_missing_solver_comes_with_its_pip_line(monkeypatch):
 def test_wrong_options_are_a_solver_error():
     with pytest.raises(SolverError, match="CLARABEL failed"):
         CvxpySolver({"solver": "CLARABEL", "nonesuch": 3}).solve(random_problem(0), np.inf, 1e-8)
+
+
+# --- a backend that fails hands over to the next ---------------------------------------------
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Backends named in the list raise cvxpy's error, or return without a solution."""
+    import cvxpy
+
+    names, solved = [], cvxpy.Problem.solve
+
+    def solve(program, *args, solver, **options):
+        if solver in names:
+            raise cvxpy.error.SolverError(f"{solver} is scripted to fail.")
+        return solved(program, *args, solver=solver, **options)
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", solve)
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL", "PIQP"])
+    return names
+
+
+@pytest.mark.parametrize("penalty", [np.inf, 0.3])
+def test_a_failing_backend_hands_over_to_the_next(failing, penalty):
+    problem = random_problem(2, slack=0.02)
+    right = solve(problem, penalty)
+    failing.append("PIQP")
+    with pytest.warns(UserWarning, match="PIQP failed, CLARABEL takes over: .* scripted to fail"):
+        found = CvxpySolver().solve(problem, penalty, 1e-10)
+    np.testing.assert_allclose(found.coef, right.coef, atol=1e-7)
+    failing.append("CLARABEL")
+    with pytest.warns(UserWarning) as told:
+        found = CvxpySolver().solve(problem, penalty, 1e-10)
+    for warning, names in zip(told, ["PIQP.*CLARABEL", "CLARABEL.*newton"], strict=True):
+        assert re.search(names, str(warning.message))
+    np.testing.assert_allclose(found.coef, right.coef, atol=1e-4)
+    assert 0 <= found.gap + 1e-12 <= 1e-6
+
+
+@pytest.mark.parametrize("options", [{"solver": "PIQP"}, {"max_iter": 100}])
+def test_a_backend_with_options_is_the_only_one(failing, options):
+    failing.append("PIQP")
+    with pytest.raises(SolverError, match="PIQP failed: PIQP is scripted"):
+        CvxpySolver(options).solve(random_problem(0), np.inf, 1e-8)
+
+
+def test_infeasible_is_an_answer_not_a_failure(failing):
+    """No warning (which would be an error here): hard constraints are retried by MM."""
+    pytest.importorskip("piqp")
+    with pytest.raises(SolverError, match="infeasible"):
+        CvxpySolver().solve(tightened(random_problem(0), np.full(2, 10.0)), np.inf, 1e-8)
+
+
+def test_without_the_first_backend_the_second_is_the_first(failing, monkeypatch):
+    import cvxpy
+
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL"])
+    failing.append("PIQP")
+    assert CvxpySolver().solve(random_problem(0), np.inf, 1e-10).gap < 1e-8

@@ -203,3 +203,21 @@ def test_open_bandit(real_data):
     # the log of Thompson sampling says little of what it rarely did
     assert ips(as_random, None, bts.y).effective_sample_size < 2000
     assert ips(as_bts, None, random.y).effective_sample_size > 2000
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-300])
+@pytest.mark.parametrize("estimator", [ips, snips])
+def test_a_propensity_so_small_that_weights_overflow(estimator, p):
+    X, y = logged()
+    y.loc[3, "propensity"] = p
+    given = np.full(400, 0.5)
+    with pytest.raises(ValueError, match=r"row 3 has the weight .* correct the propensity"):
+        estimator(given, X, y)
+
+
+def test_a_reward_so_large_that_squares_overflow():
+    X, y = logged()
+    y["reward"] = y["reward"].astype(float)
+    y.loc[3, ["reward", "propensity"]] = [1e150, 1e-9]
+    with pytest.raises(ValueError, match=r"weighted reward of row 3, .* rescale the rewards"):
+        ips(np.full(400, 0.5), X, y)

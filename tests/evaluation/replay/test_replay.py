@@ -11,6 +11,8 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
+from skbandit.evaluation._replay._engine import prepared_copy, seeds_of_runs
+from skbandit.evaluation._replay._schedule import Streams
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
 
@@ -55,7 +57,9 @@ def as_the_paper_has_it(policy, X, y, pools, T=None):
 def test_learning_policy_as_the_paper_has_it(arms, T):
     X, y = uniform_log(400, arms)
     pools = [tuple(sorted(arms))] * 400
-    h, mean = as_the_paper_has_it(EpsilonGreedy(0.2), X, y, pools, T)
+    own_stream = prepared_copy(EpsilonGreedy(0.2), Streams.of(seeds_of_runs(0, 1)[0]), True)
+    assert own_stream.random_state != EpsilonGreedy(0.2).random_state
+    h, mean = as_the_paper_has_it(own_stream, X, y, pools, T)
     result = replay(EpsilonGreedy(0.2), X, y, max_accepted=T)
     assert result.history["event"].tolist() == h
     assert result.mean_reward == pytest.approx(mean)

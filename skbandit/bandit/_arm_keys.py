@@ -1,0 +1,112 @@
+"""Keys of arms' random streams: functions of their labels, whatever the order of the arms."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Hashable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+# An address in memory, as in the default repr of objects: it changes from process to process.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def canonical(label: Any) -> bytes:
+    """Bytes that are equal for labels that are equal in Python, and differ for others.
+
+    1, 1.0, True and ``np.int64(1)`` are equal, but differ from "1". Of types unknown here, labels
+    are told apart by their repr, without addresses.
+    """
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str):
+        return b"str:" + str.encode(label, "utf-8", "surrogatepass")
+    if isinstance(label, bytes):
+        return b"bytes:" + label
+    if isinstance(label, int | float | Decimal | Fraction):
+        if not math.isfinite(label):
+            return b"number:%s" % repr(float(label)).encode()
+        return b"number:%x/%x" % label.as_integer_ratio()
+    if isinstance(label, datetime):
+        if label.utcoffset() is not None:
+            return b"instant:" + label.astimezone(UTC).replace(tzinfo=None).isoformat().encode()
+        return b"datetime:" + label.isoformat().encode()
+    if isinstance(label, date):
+        return b"date:" + label.isoformat().encode()
+    if isinstance(label, tuple):
+        return b"tuple:" + b"".join(_sized(canonical(part)) for part in label)
+    if isinstance(label, frozenset):
+        return b"set:" + b"".join(sorted(_sized(canonical(part)) for part in label))
+    kind = f"{type(label).__module__}.{type(label).__qualname__}"
+    return f"object:{kind}:{_ADDRESS.sub('', repr(label))}".encode("utf-8", "surrogatepass")
+
+
+def _sized(part: bytes) -> bytes:
+    return b"%d:%s" % (len(part), part)
+
+
+def arm_key(label: Any, attempt: int = 0) -> int:
+    """Signed integer of 64 bits; further attempts give other keys for the same label."""
+    key = b"arm" if attempt == 0 else b"arm%d" % attempt
+    digest = blake2b(canonical(label), digest_size=8, key=key).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
+    """Keys of new arms, distinct from one another and from the keys of known arms."""
+    taken = set(taken)
+    keys = []
+    for label in labels:
+        attempt = 0
+        while (key := arm_key(label, attempt)) in taken:
+            attempt += 1
+        taken.add(key)
+        keys.append(key)
+    return keys
+
+
+def twin(label: Any, known: Collection[Hashable]) -> Hashable | None:
+    """Find a known label that is written like this one, but of another type; None if there is none.
+
+    Examples
+    --------
+    >>> twin("1", {0: 0, 1: 1})
+    1
+    >>> twin(1.0, {"0": 0, "1": 1})
+    '1'
+    """
+    candidates: list[Any] = []
+    if isinstance(label, str):
+        text = label.strip()
+        candidates = [label.encode("utf-8", "surrogatepass"), *_numbers_written(text)]
+    elif isinstance(label, bytes):
+        candidates = [label.decode("utf-8", "replace")]
+    elif isinstance(label, bool | int | float | np.generic):
+        candidates = [str(label), repr(float(label))] if _is_number(label) else []
+        if candidates and math.isfinite(label) and label == int(label):
+            candidates.append(str(int(label)))
+    if not any(candidate in known for candidate in candidates):
+        return None
+    return next(other for other in known if other in candidates and other != label)
+
+
+def _is_number(label: Any) -> bool:
+    return isinstance(label, bool | int | float | np.bool_ | np.number)
+
+
+def _numbers_written(text: str) -> list[Any]:
+    """Numbers and booleans that are written as this text."""
+    if text in ("True", "False"):
+        return [text == "True"]
+    if not re.fullmatch(r"[+-]?\d+(\.\d*)?", text, re.ASCII):
+        return []
+    try:
+        return [float(text) if "." in text else int(text)]
+    except ValueError:  # more digits than Python converts
+        return []

@@ -1,0 +1,365 @@
+"""A Pipeline whose last step is a policy."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.utils._pipeline import transformed
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+
+def _last_step_has(name: str) -> Callable[[Any], bool]:
+    """Check for a method of the last step; its absence raises the step's own AttributeError."""
+
+    def check(pipeline: Any) -> bool:
+        getattr(pipeline.steps[-1][1], name)
+        return True
+
+    return check
+
+
+class PolicyPipeline(Pipeline):
+    """Pipeline of transformers and a policy, with the policy's own methods.
+
+    scikit-learn's `Pipeline`, which has `fit` and `predict`, and in addition the exploring choice,
+    its probabilities, and learning as events arrive.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Names, transformers, and a policy as the last step.
+    transform_input : list of str, default=None
+        As in `Pipeline`.
+    memory : str or object with the interface of joblib.Memory, default=None
+        As in `Pipeline`.
+    verbose : bool, default=False
+        As in `Pipeline`.
+
+    Attributes
+    ----------
+    arms_ : ndarray of shape (n_arms,)
+        Labels of the policy's arms.
+    named_steps : Bunch
+        Steps by name.
+
+    See Also
+    --------
+    make_policy_pipeline : Names the steps by their types.
+    skbandit.bandit.select : The exploring choice of a policy behind a plain `Pipeline`.
+
+    Notes
+    -----
+    Transformers are fitted by `fit`, and by the first `partial_fit` if they are not fitted yet;
+    afterwards `partial_fit` applies them as they are. A transformer that changed would change the
+    meaning of the features that the policy has learned. To fit them on more than the first events,
+    call `fit` on some history first. Fitted are clones of the given transformers, to be found in
+    `named_steps`.
+
+    `reward`, `available` and `sample_weight` are passed to the policy, with metadata routing and
+    without.
+
+    Threads may share a fitted pipeline as they may share its policy, if its transformers allow it,
+    as scikit-learn's do.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.bandit import PolicyPipeline
+    >>> from skbandit.datasets import make_bandit_log
+    >>> log = make_bandit_log(2000, n_arms=3, random_state=0)
+    >>> policy = PolicyPipeline([("scale", StandardScaler()), ("policy", GLMUCBPolicy())])
+    >>> policy = policy.fit(log.X[:1000], log.y[:1000])
+    >>> policy = policy.partial_fit(log.X[1000:], log.y[1000:])
+    >>> policy.select(log.X[:4], available=[(1,), (2,), (1,), (0,)]).tolist()
+    [1, 2, 1, 0]
+    >>> policy.select_proba(log.X[:4]).shape
+    (4, 3)
+    """
+
+    steps: list[tuple[str, Any]]
+
+    def __init__(
+        self,
+        steps: list[tuple[str, Any]],
+        *,
+        transform_input: list[str] | None = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the policy's arms."""
+        return self.steps[-1][1].arms_
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit the transformers, and learn the events of a log in order.
+
+        An error leaves the pipeline unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_events, n_features)
+            Contexts, as the first transformer takes them.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            The log.
+        reward, available, sample_weight : array-like, default=None
+            For the policy, as in its `fit`.
+        **params : dict
+            Further parameters of steps, as in `Pipeline.fit`.
+
+        Returns
+        -------
+        self
+            Fitted pipeline.
+        """
+        given = _given(reward=reward, available=available, sample_weight=sample_weight)
+        if not get_config()["enable_metadata_routing"]:
+            given = {f"{self.steps[-1][0]}__{name}": value for name, value in given.items()}
+        draft = copy.copy(self)
+        draft.steps = [
+            *((name, step if _skips(step) else clone(step)) for name, step in self.steps[:-1]),
+            self.steps[-1],
+        ]
+        super(PolicyPipeline, draft).fit(X, y, **params, **given)
+        self.steps = draft.steps
+        return self
+
+    @available_if(_last_step_has("partial_fit"))
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further events in order; transformers that are not fitted yet are fitted first.
+
+        An error leaves the pipeline unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_events, n_features)
+            Contexts, as the first transformer takes them.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            The log.
+        reward, available, sample_weight : array-like, default=None
+            For the policy, as in its `partial_fit`.
+
+        Returns
+        -------
+        self
+            Fitted pipeline.
+        """
+        self._validate_steps()
+        fitted = list(self.steps)
+        for k, (name, transformer) in enumerate(self.steps[:-1]):
+            if _skips(transformer):
+                continue
+            if _is_fitted(transformer):
+                X = transformer.transform(X)
+            else:
+                own = clone(transformer)
+                fitted[k] = (name, own)
+                X = own.fit(X, y).transform(X)
+        given = _given(reward=reward, available=available, sample_weight=sample_weight)
+        self.steps[-1][1].partial_fit(X, y, **given)
+        self.steps = fitted
+        return self
+
+    @available_if(_last_step_has("select"))
+    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the arm to play, exploring.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        available : array-like, default=None
+            Available arms, as in the policy's `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels.
+        """
+        return self.steps[-1][1].select(self._transformed(X), available=available)
+
+    @available_if(_last_step_has("select_proba"))
+    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Return the probability that `select` chooses each arm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`.
+        """
+        return self.steps[-1][1].select_proba(self._transformed(X), available=available)
+
+    @available_if(_last_step_has("select_scores"))
+    def select_scores(self, X: Any) -> np.ndarray:
+        """Return the scores that the next `select` compares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`.
+        """
+        return self.steps[-1][1].select_scores(self._transformed(X))
+
+    @available_if(_last_step_has("predict_reward"))
+    def predict_reward(self, X: Any) -> np.ndarray:
+        """Predict the mean reward of every arm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`.
+        """
+        return self.steps[-1][1].predict_reward(self._transformed(X))
+
+    @available_if(_last_step_has("advance"))
+    def advance(self, timestamp: Any = None) -> Self:
+        """Advance the policy's clock.
+
+        Parameters
+        ----------
+        timestamp : datetime or float, default=None
+            Current time, as in the policy's `advance`.
+
+        Returns
+        -------
+        self
+            Fitted pipeline.
+        """
+        self.steps[-1][1].advance(timestamp)
+        return self
+
+    @available_if(_last_step_has("drop_arms"))
+    def drop_arms(self, labels: Iterable[Any]) -> Self:
+        """Forget arms.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            Arms of `arms_`.
+
+        Returns
+        -------
+        self
+            Pipeline whose policy does not know these arms.
+        """
+        self.steps[-1][1].drop_arms(labels)
+        return self
+
+    def _transformed(self, X: Any) -> Any:
+        """Contexts as the policy takes them."""
+        self._validate_steps()
+        return transformed(self[:-1] if len(self.steps) > 1 else None, X)
+
+
+def make_policy_pipeline(
+    *steps: Any,
+    memory: Any = None,
+    transform_input: list[str] | None = None,
+    verbose: bool = False,
+) -> PolicyPipeline:
+    """Build a `PolicyPipeline` whose steps are named by their types.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and a policy as the last step.
+    memory : str or object with the interface of joblib.Memory, default=None
+        As in `PolicyPipeline`.
+    transform_input : list of str, default=None
+        As in `PolicyPipeline`.
+    verbose : bool, default=False
+        As in `PolicyPipeline`.
+
+    Returns
+    -------
+    PolicyPipeline
+        The pipeline.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.bandit import make_policy_pipeline
+    >>> policy = make_policy_pipeline(StandardScaler(), GLMUCBPolicy(arms=["a", "b"]))
+    >>> [name for name, _ in policy.steps]
+    ['standardscaler', 'glmucbpolicy']
+    """
+    return PolicyPipeline(
+        make_pipeline(*steps).steps,
+        memory=memory,
+        transform_input=transform_input,
+        verbose=verbose,
+    )
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _skips(step: Any) -> bool:
+    """Whether a step passes on what it gets."""
+    return step is None or step == "passthrough"
+
+
+def _is_fitted(transformer: Any) -> bool:
+    """Whether a transformer can be applied; one without a state always can."""
+    if not get_tags(transformer).requires_fit:
+        return True
+    with suppress(NotFittedError):
+        check_is_fitted(transformer)
+        return True
+    return False

@@ -1,0 +1,43 @@
+"""Seeds derived from a user's `random_state`, one stream per purpose."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+# Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
+_forked = b""
+
+
+def _draw_entropy() -> None:
+    global _forked
+    _forked = secrets.token_bytes(16)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_draw_entropy)
+
+
+def process_entropy() -> bytes:
+    """Bytes that differ between the forks of a process."""
+    return _forked
+
+
+def seed_for(purpose: str, random_state: Any) -> int:
+    """Draw a seed from 0 to 2⁶³ - 1 for one purpose, of at most 16 bytes.
+
+    Seeds for different purposes are unrelated, even of equal `random_state`, so that a stream never
+    coincides with one that serves something else. None draws from NumPy's global state, as
+    everywhere in scikit-learn; in forked processes it is mixed with entropy of their own.
+    """
+    words = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
+    entropy = words.astype("<u4").tobytes()
+    if random_state is None or random_state is np.random:
+        entropy += _forked
+    digest = blake2b(entropy, digest_size=8, person=purpose.encode()).digest()
+    return int.from_bytes(digest, "little") >> 1

@@ -1,0 +1,362 @@
+"""Conditions as strings: pandas' values for what is allowed, and nothing else is evaluated.
+
+An audit hook of the interpreter watches for commands and written files.
+"""
+
+import contextlib
+import itertools
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skbandit.rates import positive_rate
+from skbandit.rates._binding import Columns
+from skbandit.rates._binding._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
+
+RNG = np.random.default_rng(5)
+N = 40
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(RNG.random(N) < 0.1, np.nan, RNG.integers(18, 80, N)),
+        "count": RNG.integers(-3, 6, N),
+        "sex": RNG.choice(["F", "M", None], N),
+        "city": RNG.choice(["F", "Basel", ""], N),
+        "member": RNG.random(N) < 0.5,
+        "old": pd.array(RNG.choice([True, False, None], N), dtype="boolean"),
+        "level": pd.Categorical(RNG.choice(["low", "high"], N)),
+        "born in": RNG.choice(["CH", "a & b", "it's"], N),
+        "class": RNG.choice([1, 2], N),
+        "seen": pd.to_datetime("2024-01-01") + pd.to_timedelta(RNG.integers(0, 9, N), "D"),
+        "small": RNG.random(N).astype(np.float32),
+    }
+)
+
+
+def rows(query, frame=FRAME):
+    return Columns.read(frame, None, len(frame)).mask(query, "here", len(frame))
+
+
+def by_pandas(query):
+    found = FRAME.convert_dtypes().eval(query, engine="python")
+    return found.astype("boolean").to_numpy(dtype=bool, na_value=False)
+
+
+# --- the values of pandas --------------------------------------------------------------
+
+ASKED = [
+    "age > 30",
+    "18 < age <= 60",
+    "30 > age",
+    "age != 30 & sex == 'F'",
+    "age > 30 | sex == 'F' & member",
+    "not member and ~old",
+    "not (age > 30 or member)",
+    "old or age > 60",
+    "old & member",
+    "sex in ['F', 'X']",
+    "sex not in ('F',)",
+    "count in [-1, 2, 3]",
+    "count == [1, 2]",
+    "count != [1, 2]",
+    "sex in 'F'",
+    "'F' == sex",
+    "'F' in sex",
+    "sex != 'M'",
+    "sex == city",
+    "sex != sex",
+    "sex == None",
+    "sex in [None]",
+    "member == True",
+    "member == False and True",
+    "level == 'low'",
+    "level in ['low', 'none']",
+    "`born in` == 'a & b'",
+    '`born in` == "it\'s" or `class` == 1',
+    "`class` % 2 == 0",
+    "age / 10 - 1 > count * 2",
+    "count // 2 == 1",
+    "count ** 2 >= 9",
+    "2 * -count + 1.5 > 0",
+    "-age < +count - 60",
+    "age - count > 2 ** 5",
+    "sex + city == 'FBasel'",
+    "seen > '2024-01-05'",
+    "seen == '2024-01-05'",
+    "seen - seen == 0 or count > 1",
+    "small > 0.5",
+    "small < count",
+    "count > 1 == member",
+    "city == ''",
+    "city > 'C'",
+    "age > 30 and\nmember",
+]
+
+
+@pytest.mark.parametrize("query", [query for query in ASKED if "\n" not in query])
+def test_values_are_those_of_pandas(query):
+    try:
+        expected = by_pandas(query)
+    except (TypeError, ValueError):
+        with pytest.raises(ValueError, match="here: "):
+            rows(query)
+    else:
+        np.testing.assert_array_equal(rows(query), expected)
+
+
+def test_a_query_may_span_lines():
+    np.testing.assert_array_equal(
+        rows("age > 30 and\n  member\n"), by_pandas("age > 30 and member")
+    )
+
+
+numbers = st.sampled_from(["age", "count", "`class`", "small", "2", "-1", "0.5", "30"])
+texts = st.sampled_from(["sex", "city", "level", "`born in`"])
+literals = st.sampled_from(["'F'", "'low'", "''", '"a & b"', "'nobody'"])
+sums = st.recursive(
+    numbers,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+        inner.map(lambda one: f"-{one}" if one[0] != "-" else one),
+        st.tuples(inner, st.sampled_from(["2", "3"])).map(lambda p: f"({p[0]}) ** {p[1]}"),
+    ),
+    max_leaves=4,
+)
+compared = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
+tests = st.one_of(
+    st.tuples(sums, compared, sums).map(" ".join),
+    st.tuples(sums, compared, sums, compared, sums).map(" ".join),
+    st.tuples(texts, st.sampled_from(["==", "!=", "in", "not in"]), literals).map(" ".join),
+    st.tuples(literals, st.sampled_from(["==", "!="]), texts).map(" ".join),
+    st.tuples(texts, st.sampled_from(["in", "not in", "=="]), st.lists(literals)).map(
+        lambda p: f"{p[0]} {p[1]} [{', '.join(p[2])}]"
+    ),
+    st.tuples(st.sampled_from(["age", "count"]), st.lists(st.integers(-9, 60), min_size=1)).map(
+        lambda p: f"{p[0]} in {p[1]}"
+    ),
+    st.sampled_from(["member", "old"]),
+)
+conditions = st.recursive(
+    tests,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["and", "or", "&", "|"]), inner).map(
+            lambda p: f"({p[0]}) {p[1]} ({p[2]})"
+        ),
+        inner.map(lambda one: f"not ({one})"),
+        inner.map(lambda one: f"~({one})"),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(derandomize=True, deadline=None)
+@given(conditions)
+def test_allowed_queries_have_the_values_of_pandas(query):
+    with np.errstate(all="ignore"):
+        try:
+            expected = by_pandas(query)
+        except Exception:
+            return  # pandas cannot: for instance, two literals
+        try:
+            found = rows(query)
+        except ValueError as error:
+            assert "names no column" in str(error) or "compares two literals" in str(error)
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+# --- hostile strings -------------------------------------------------------------------
+
+WATCHED = ("os.", "subprocess.", "shutil.", "socket.", "ctypes.", "pickle.", "urllib.", "tempfile.")
+harm: list[str] = []
+watching = False
+
+
+def watch(event, arguments):
+    if not watching:
+        return
+    writes = event == "open" and (
+        (isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"))
+        or arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    )
+    if writes or event.startswith(WATCHED):
+        harm.append(f"{event}{arguments}")
+
+
+sys.addaudithook(watch)  # for the life of the process, as hooks cannot be removed
+
+
+@contextlib.contextmanager
+def watched():
+    global watching
+    harm.clear()
+    watching = True
+    try:
+        yield harm
+    finally:
+        watching = False
+
+
+def hostile(path):
+    """Calls, attributes and subscripts from every value that a query can name."""
+    roots = ["age", "sex", "`born in`", "(age > 1)", "'a'", "1", "[1]", "index", "Timestamp"]
+    roots += ["__builtins__", "pd", "self", "datetime", "list", "@age", "@pd", "__import__"]
+    deeds = [
+        f".to_csv({path!r})",
+        f".to_pickle({path!r})",
+        f".__init__.__globals__['sys'].modules['os'].system('touch {path}')",
+        f".__class__.__mro__[-1].__subclasses__()[0]('touch {path}')",
+        f".apply(lambda _: open({path!r}, 'w'))",
+        f".map(open({path!r}, 'w').write)",
+        ".values",
+        "[0]",
+        "[age > 1]",
+        "('os')",
+        f"('os').system('touch {path}')",
+        ".str.len()",
+        f".pipe(__import__('os').system, 'touch {path}')",
+    ]
+    frames = [
+        "{} == 0",
+        "{} > 0 and member",
+        "{} in ['F']",
+        "not {}",
+        "age in [{}]",
+        "age ** {} > 1",
+    ]
+    for root, deed, frame in itertools.product(roots, deeds, frames):
+        yield frame.format(root + deed)
+    yield from [
+        f"__import__('os').system('touch {path}') == 0",
+        f"exec('open({path!r}, \\'w\\')') == 0",
+        "eval('1') == age",
+        f"open({path!r}, 'w') == age",
+        f"[open({path!r}, 'w') for _ in [1]] == age",
+        f"{{open({path!r}, 'w') for _ in [1]}} == age",
+        f"(lambda: open({path!r}, 'w'))() == age",
+        f"f\"{{open({path!r}, 'w')}}\" == sex",
+        f"(x := open({path!r}, 'w')) == age",
+        f"age if open({path!r}, 'w') else sex",
+        f"age = open({path!r}, 'w')",
+        f"age == 1; open({path!r}, 'w')",
+        f"age == 1\nopen({path!r}, 'w')",
+        "import os",
+        "*age == 1",
+        f"age == {{1: open({path!r}, 'w')}}",
+        f"age is open({path!r}, 'w')",
+        "await age",
+        "yield age",
+        "sin(age) > 0",
+        "age @ age == 1",
+        "age ^ 1 == 1",
+        "age << 999999999999 == 1",
+        "age.__class__",
+        "b'a' == sex",
+        "1j == age",
+        "... == age",
+        f"`age`.to_csv({path!r}) == 1",
+        f"`age.to_csv({path!r})` == 1",
+        "'''a''' + `age`.name == sex",
+        f"sex == 'F' & `x` in [open({path!r}, 'w')]",
+        f"sex == '\\\\' and open({path!r}, 'w') # '",
+    ]
+
+
+def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
+    target = tmp_path / "sentinel"
+    queries = list(hostile(str(target)))
+    queries = queries[:-40:3] + queries[-40:]
+    assert len(queries) > 400
+    rows("sex == 'F' and age > 1")  # loads what pandas loads on first use
+    with watched() as harm:
+        for query in queries:
+            with pytest.raises(ValueError, match="here: "):
+                rows(query)
+    assert not harm and not target.exists()
+
+
+@pytest.mark.thorough
+def test_all_hostile_strings_are_refused_through_the_public_door(tmp_path):
+    target = tmp_path / "sentinel"
+    y = np.arange(N) % 2
+    with watched() as harm:
+        for query in hostile(str(target)):
+            with pytest.raises(ValueError, match="positive_rate"):
+                positive_rate(query).value(y, y, attributes=FRAME)
+    assert not harm and not target.exists()
+
+
+def test_the_watch_sees_a_written_file(tmp_path):
+    """So an empty record of harm means something."""
+    with watched() as harm:
+        (tmp_path / "file").write_text("")
+    assert harm
+
+
+PIECES = [
+    *"age sex count member ( ) [ ] ' \" ` @ & | ~ == = < ** * % . , : := lambda 9 1e999 é".split(),
+    *("{ } \\ # f' b' None __class__ open".split()),
+    *("not ", " in ", " if ", " else ", " for ", "\n", "\x00"),
+]
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_random_strings_give_rows_or_a_clear_error(query):
+    with np.errstate(all="ignore"):
+        try:
+            found = rows(query)
+        except ValueError as error:
+            assert str(error).startswith("here")
+        else:
+            assert found.shape == (N,) and found.dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("age ** 1000 > 1", "an exponent other than a number from -100 to 100"),
+        ("2 ** count > 1", "an exponent other than a number"),
+        ("age > 9 ** 9 ** 9", "an exponent other than a number"),
+        ("age > ((9 ** 99) ** 99) ** 99", "leaves the range of floats"),
+        ("age > 1" + 400 * "0", "a number beyond the range of floats"),
+        ("age > 1e999", "a number beyond the range of floats"),
+        ("sex * 1000000000 == 'F'", "calculates with a column of string values: use numbers"),
+        ("'F' * 1000000000 == sex", "calculates with 'F'"),
+        ("'%1000000000d' % count == sex", "calculates with '%1000000000d'"),
+        ("'a' + 'b' * 9 == sex", "calculates with 'b'"),
+        ("age > " + "-" * 200 + "1", f"nested more than {MAX_DEPTH} levels"),
+        ("age > " + "1 + " * 2000 + "1", "nested"),
+        ("(" * 1000 + "age" + ")" * 1000 + " > 1", "cannot evaluate|nested"),
+        ("not " * 2000 + "member", "nested"),
+        ("age in [" + "1, " * 5000 + "1]", rf"characters, more than {MAX_LENGTH}: .*\[values\]"),
+        ("age > 1 / 0", "cannot evaluate the query"),
+        ("[1, 2] == age + [3]", "a list outside of"),
+        ("age in count", "in must be followed by a list of literals"),
+        ("age in [count]", "a list of anything but literals"),
+        ("age < [1]", "a list outside of"),
+        ("age and member", "takes .* values for conditions"),
+        ("~count == 1", "takes Int64 values for conditions"),
+        ("member and 1", "takes 1 for conditions"),
+    ],
+)
+def test_large_and_meaningless_expressions_are_refused(query, message):
+    with pytest.raises(ValueError, match=message):
+        rows(query)
+
+
+def test_a_query_is_checked_without_data():
+    with pytest.raises(QueryError, match="holds an attribute"):
+        Query.parse("age.values == 1")
+    assert Query.parse("b > `a c` and 1 < b").columns == ["b", "a c"]
+
+
+def test_columns_named_as_the_placeholders_of_quoted_names():
+    frame = pd.DataFrame({"column0": [1, 2], "a b": [2, 2]})
+    assert rows("column0 == 2 and `a b` == 2", frame).tolist() == [False, True]
