@@ -38,6 +38,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
+    warn_if_reordered,
 )
 
 if TYPE_CHECKING:
@@ -409,6 +410,7 @@ class ArmLearner(BaseEstimator):
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:

@@ -179,8 +179,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
     at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and Pearson's
     for a single rate, combined cautiously for expressions of several (for a difference between
-    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs something). A linear rule does better on its
-    training rows than on new ones, the more so the more features there are; so limits are
+    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs
+    something). A linear rule does better on its training rows than on new ones, the more so the more features there are; so limits are
     based on out-of-fold rates of models trained in the same way without a fifth of the rows
     each. Bounds move inwards by the limit's width and that optimism, all models are trained
     again, and the threshold is the best one within all limits. The guarantee assumes
