@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,3 +56,53 @@ def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
         )
     check_in_order(timestamp, "update_every")
     return np.floor(timestamp / every).astype(np.int64)
+
+
+def check_time(
+    timestamp: np.ndarray, latest: float | None, *, every: float | None, forgetting: float
+) -> None:
+    """Check that time runs forward, within events and from those learned before.
+
+    Update windows and forgetting need it, so events out of order are an error. Otherwise they are
+    learned in the order given, with a warning.
+
+    Parameters
+    ----------
+    timestamp : ndarray of shape (n_events,)
+        Seconds.
+    latest : float or None
+        Time of the latest event of earlier calls.
+    every : float or None
+        Length of update windows in seconds; an event may be late within its window.
+    forgetting : float
+        Discount of earlier evidence; below 1, the order of events matters.
+    """
+    first = float(timestamp[0])
+    if every is None:
+        late = latest is not None and first < latest
+    else:
+        windows_of(timestamp, every)
+        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
+    needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
+    strict = every is not None or forgetting < 1
+    if late:
+        problem = (
+            f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
+            f"{latest:.15g} s"
+        )
+        if strict:
+            raise ValueError(f"{problem}: {needs} needs events in order of time.")
+    elif strict:
+        check_in_order(timestamp, needs)
+        return
+    else:
+        back = np.flatnonzero(np.diff(timestamp) < 0)
+        if not len(back):
+            return
+        problem = f"timestamp goes back on row {back[0] + 1}"
+    warnings.warn(
+        f"{problem}: events are learned in the given order, and another order leads to another "
+        "state. Sort the log by time.",
+        UserWarning,
+        stacklevel=7,
+    )

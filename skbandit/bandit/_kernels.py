@@ -3,7 +3,7 @@
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
 allocation in compiled code lengthens its compilation. The buffer `x` ends with the constant
-feature, if there is one.
+feature, if there is one. `proposing` and `draws` are those of `exploration.parts_of`.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def choose_rows(
     alpha: float,
     beliefs: Beliefs,
     rule: Rule,
+    proposing: bool | None,
     x: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
@@ -96,7 +97,7 @@ def choose_rows(
         pool = of_event[row]
         chosen[row] = _choice(
             x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, rng_key,
-            tie_order, rule,
+            tie_order, rule, proposing,
         )  # fmt: skip
         t += t >= 0
 
@@ -108,6 +109,8 @@ def probability_rows(
     alpha: float,
     beliefs: Beliefs,
     rule: Rule,
+    proposing: bool | None,
+    draws: bool | None,
     x: np.ndarray,
     workspace: np.ndarray,
     out: np.ndarray,
@@ -121,7 +124,7 @@ def probability_rows(
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         for k in pool:
             m[k], v[k] = moments(x, mean, cov_factor, k)
-        probabilities(pool, m, v, alpha, n_events, rule, scores, out[row])
+        probabilities(pool, m, v, alpha, n_events, rule, scores, out[row], proposing, draws)
 
 
 @compiled_exactly
@@ -157,6 +160,7 @@ def replay_rows(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
+    proposing: bool | None,
     x: np.ndarray,
     workspace: np.ndarray,
 ) -> int:
@@ -201,19 +205,22 @@ def replay_rows(
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
         k, pool = action[row], of_event[row]
-        if not proposes(t, rule):
+        proposed = False
+        if proposing is not None:
+            proposed = proposes(t, rule)
+            if proposed and compares_proposal(rule):
+                matches = k == _choice(
+                    x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
+                    cov_factor, rng_key, tie_order, rule, proposing,
+                )  # fmt: skip
+            elif proposed:
+                available = arms[start[pool] : start[pool + 1]]
+                matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
+        if not proposed:
             matches = _is_best(
                 x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, rng_key,
                 tie_order, rule,
             )  # fmt: skip
-        elif compares_proposal(rule):
-            matches = k == _choice(
-                x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
-                cov_factor, rng_key, tie_order, rule,
-            )  # fmt: skip
-        else:
-            available = arms[start[pool] : start[pool + 1]]
-            matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -247,13 +254,15 @@ def _choice(
     rng_key: np.ndarray,
     tie_order: np.ndarray,
     rule: Rule,
+    proposing: bool | None,
 ) -> int:
     """Arm chosen in context x among ``arms[start:stop]``, after `n_events` learned events."""
     proposed = -1
-    if proposes(t, rule):
-        proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
-        if not compares_proposal(rule):
-            return proposed
+    if proposing is not None:
+        if proposes(t, rule):
+            proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
+            if not compares_proposal(rule):
+                return proposed
     best = -1
     best_score = -np.inf
     for j in range(start, stop):
@@ -269,11 +278,12 @@ def _choice(
             )
         ):
             best, best_score = k, its
-    if proposed >= 0 and proposed != best:
-        m, v = moments(x, mean, cov_factor, proposed)
-        its = score(m, v, alpha, t, rng_key[proposed], rule)
-        if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
-            best = proposed
+    if proposing is not None:
+        if proposed >= 0 and proposed != best:
+            m, v = moments(x, mean, cov_factor, proposed)
+            its = score(m, v, alpha, t, rng_key[proposed], rule)
+            if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
+                best = proposed
     return best
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._delayed import Events, join, windows_of
+from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -38,6 +38,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
+    warn_if_reordered,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class ArmLearner(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
         "available": True,
+        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
@@ -66,6 +68,7 @@ class ArmLearner(BaseEstimator):
     arms: Any
     covariance: str
     fit_intercept: bool
+    forgetting: float
     new_arms: str
     update_every: Any
     random_state: Any
@@ -76,6 +79,7 @@ class ArmLearner(BaseEstimator):
     _labels: np.ndarray
     _stream: ChoiceStream
     _waiting: list[Events]
+    _latest: float | None = None  # time of the latest event, in seconds
     _guard: Guard
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -97,10 +101,6 @@ class ArmLearner(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; parameters that its version did not have take their defaults."""
         state = dict(state)
-        if "_seed" in state:  # before streams were objects
-            counted = int(state["_beliefs"].counters[N_CHOICES])
-            seed = state.pop("_seed")
-            state["_stream"] = ChoiceStream.at(state["random_state"], seed, counted)
         for name, parameter in signature(type(self).__init__).parameters.items():
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)
@@ -137,6 +137,12 @@ class ArmLearner(BaseEstimator):
         return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
 
     @property
+    def last_timestamp_(self) -> float:
+        """Time of the latest event, in seconds; nan if no event had a timestamp."""
+        check_is_fitted(self)
+        return np.nan if self._latest is None else self._latest
+
+    @property
     def n_updates_(self) -> np.ndarray:
         """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
@@ -150,6 +156,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
@@ -168,6 +175,9 @@ class ArmLearner(BaseEstimator):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -179,7 +189,7 @@ class ArmLearner(BaseEstimator):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -190,6 +200,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -207,6 +218,8 @@ class ArmLearner(BaseEstimator):
             As in `fit`.
         available : array-like, default=None
             As in `fit`.
+        columns : dict, default=None
+            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -218,7 +231,7 @@ class ArmLearner(BaseEstimator):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
@@ -297,6 +310,7 @@ class ArmLearner(BaseEstimator):
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
+        self._latest = None
         self._beliefs = no_beliefs(n_features + bool(self.fit_intercept), self.covariance == "full")
         if self.arms is None:
             if self.new_arms == "error":
@@ -386,10 +400,13 @@ class ArmLearner(BaseEstimator):
                 return None
         return np.ascontiguousarray(rows, dtype=np.float64)
 
-    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+    def _learn(
+        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
+    ) -> None:
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
@@ -401,7 +418,9 @@ class ArmLearner(BaseEstimator):
                 stacklevel=4,
             )
             reward = np.ones(len(y))
-        log = read_log(y, n_rows, reward=reward, available=available, arms=self._codes)
+        log = read_log(
+            y, n_rows, reward=reward, available=available, arms=self._codes, columns=columns
+        )
         check_rewards(self.link, log.reward)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         every = read_interval(self.update_every)
@@ -409,11 +428,8 @@ class ArmLearner(BaseEstimator):
             window = np.zeros(n_rows, dtype=np.int64)
         else:
             window = windows_of(log.timestamp, every)
-            if self._waiting and window[0] < self._waiting[0].window[0]:
-                raise ValueError(
-                    "timestamp of row 0 is earlier than events already learned: update_every "
-                    "requires events in order of time."
-                )
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
         if every is None:
             self._absorb(events)
@@ -423,6 +439,14 @@ class ArmLearner(BaseEstimator):
                 self._learn_waiting()
             self._absorb(events.take(passed))
             self._waiting = [*self._waiting, events.take(~passed)]
+        if log.timestamp is not None:
+            self._note_times(log.timestamp[weight > 0])
+
+    def _note_times(self, timestamp: np.ndarray) -> None:
+        """Remember the latest time of events."""
+        if len(timestamp):
+            latest = -np.inf if self._latest is None else self._latest
+            self._latest = max(latest, float(timestamp.max()))
 
     def _learn_waiting(self) -> None:
         """Learn all delayed events."""

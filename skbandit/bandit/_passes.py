@@ -8,6 +8,7 @@ from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._kernels import Course, EncodedLog, Schedule
 from skbandit.bandit._posterior import workspace_for
 from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import slices
 
 
@@ -24,9 +25,12 @@ def choose_rows(
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     x, chosen = _context(beliefs), np.empty(len(X), dtype=np.int64)
+    proposing, _ = parts_of(rule)
     for rows in slices(len(X)):
-        t_first, sets_of_rows = _later(t, rows), sets._replace(of_event=sets.of_event[rows])
-        kernels.choose_rows(X[rows], sets_of_rows, t_first, alpha, beliefs, rule, x, chosen[rows])
+        t_first, sets_of_rows = _later(t, rows), _sets_of(sets, rows)
+        kernels.choose_rows(
+            X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, x, chosen[rows]
+        )
     return chosen
 
 
@@ -36,10 +40,11 @@ def probability_rows(
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     x, n_arms = _context(beliefs), len(beliefs.mean)
     workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
+    proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
-        sets_of_rows = sets._replace(of_event=sets.of_event[rows])
+        sets_of_rows = _sets_of(sets, rows)
         kernels.probability_rows(
-            X[rows], sets_of_rows, alpha, beliefs, rule, x, workspace, out[rows]
+            X[rows], sets_of_rows, alpha, beliefs, rule, proposing, draws, x, workspace, out[rows]
         )
     return out
 
@@ -91,11 +96,12 @@ def replay_rows(
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
     x, workspace = _context(beliefs), workspace_for(beliefs.mean.shape[1])
+    proposing, _ = parts_of(rule)
     n_seen = n_events
     for part in slices(n_events):
         n_seen = kernels.replay_rows(
             log, schedule, part.start, part.stop, course, learning, max_accepted, alphas, beliefs,
-            prior, rule, x, workspace,
+            prior, rule, proposing, x, workspace,
         )  # fmt: skip
         if n_seen < part.stop:
             break
@@ -110,3 +116,8 @@ def _context(beliefs: Beliefs) -> np.ndarray:
 def _later(t: int, rows: slice) -> int:
     """Number of the choice on the first of some rows; -1 for greedy ones."""
     return t + rows.start if t >= 0 else t
+
+
+def _sets_of(sets: ArmSets, rows: slice) -> ArmSets:
+    """Sets of available arms of some rows."""
+    return ArmSets(sets.of_event[rows], sets.start, sets.arms)

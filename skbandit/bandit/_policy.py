@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import join, windows_of
+from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
@@ -106,6 +106,8 @@ class GLMUCBPolicy(ArmLearner):
         Posterior variances, or covariances, of the weights, the constant feature's last.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
+    last_timestamp_ : float
+        Time of the latest event, in seconds; nan if no event had a timestamp.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -447,6 +449,10 @@ class GLMUCBPolicy(ArmLearner):
         code_labels(log.arms, codes)
         self._check_new_arms(codes)
         every = read_interval(self.update_every)
+        ordered = every is not None or self.forgetting < 1
+        if ordered and log.timestamp is not None and self._latest is not None:
+            if len(rows) and log.timestamp[rows[0]] < self._latest:
+                return None  # `partial_fit` raises the error
         delayed = None
         if self._waiting and every is None:
             self._learn_waiting()
@@ -454,8 +460,6 @@ class GLMUCBPolicy(ArmLearner):
             delayed = join(self._waiting)
             if log.timestamp is None or (delayed.weight != 1).any():
                 return None
-            if windows_of(log.timestamp[rows[:1]], every)[0] < delayed.window[0]:
-                return None  # `partial_fit` raises the error
         seed, n_choices = self._stream.take(0, self.random_state)
         beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
         beliefs.counters[N_CHOICES] = n_choices
@@ -476,4 +480,7 @@ class GLMUCBPolicy(ArmLearner):
         self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         self._labels = label_array(self._codes)
         self._waiting = [] if replayed.delayed is None else [replayed.delayed]
+        if log.timestamp is not None and request.learn:
+            learned = replayed.accepted[~request.deployment[replayed.accepted]]
+            self._note_times(log.timestamp[rows[learned]])
         return replayed.accepted, replayed.n_seen

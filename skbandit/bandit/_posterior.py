@@ -69,17 +69,12 @@ def learn(
         beliefs.counters[N_LEARNED_ARMS] += 1
     beliefs.n_updates[k] += 1
     beliefs.counters[N_EVENTS] += 1
-    if prior.forgetting < 1.0:
-        _forget(k, mean, cov_factor, prior, workspace)
+    _forget(k, mean, cov_factor, prior, prior.forgetting, workspace)
     m, v = moments(x, mean, cov_factor, k)
     if v > 0.0:
         g, h = step(m, weight * v, r, link, prior.noise_variance)
         _absorb(x, k, weight * g, weight * h, mean, cov_factor, workspace)
-    adaptive = prior.adaptive_mean or prior.adaptive_variance
-    n_learned = beliefs.counters[N_LEARNED_ARMS]
-    if adaptive and n_learned < len(mean):
-        learned = beliefs.learned[:n_learned]
-        renew_prior(mean, cov_factor, beliefs.n_updates, learned, prior, workspace)
+    _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -123,29 +118,50 @@ def _absorb(
 
 @called_exactly
 def _forget(
-    k: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, workspace: np.ndarray
+    k: int,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    prior: Prior,
+    gamma: float | None,
+    workspace: np.ndarray,
 ) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
     (1 - γ)/variance.
     """
-    gamma = prior.forgetting
-    d = mean.shape[1]
-    unit = workspace[2]
-    for i in range(d):
-        unit[i] = 0.0
-        if cov_factor.ndim == 2:
-            cov_factor[k, i] /= gamma
-        else:
-            for j in range(d):
-                cov_factor[k, i, j] /= math.sqrt(gamma)
-    for i in range(d):
-        unit[i] = 1.0
-        m, v = moments(unit, mean, cov_factor, k)
-        g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
-        _absorb(unit, k, g, h, mean, cov_factor, workspace)
-        unit[i] = 0.0
+    if gamma is not None:  # else the compiler leaves the rest out
+        d = mean.shape[1]
+        unit = workspace[2]
+        for i in range(d):
+            unit[i] = 0.0
+            if cov_factor.ndim == 2:
+                cov_factor[k, i] /= gamma
+            else:
+                for j in range(d):
+                    cov_factor[k, i, j] /= math.sqrt(gamma)
+        for i in range(d):
+            unit[i] = 1.0
+            m, v = moments(unit, mean, cov_factor, k)
+            g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
+            _absorb(unit, k, g, h, mean, cov_factor, workspace)
+            unit[i] = 0.0
+
+
+@called_exactly
+def _adapt(
+    cov_factor: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    adaptive_mean: bool | None,
+    workspace: np.ndarray,
+) -> None:
+    """Adapt arms without events to the others, if the prior is adaptive."""
+    if adaptive_mean is not None:
+        n = beliefs.counters[N_LEARNED_ARMS]
+        if n < len(cov_factor):
+            learned = beliefs.learned[:n]
+            renew_prior(beliefs.mean, cov_factor, beliefs.n_updates, learned, prior, workspace)
 
 
 @compiled_exactly
@@ -157,12 +173,12 @@ def renew_prior(
     prior: Prior,
     workspace: np.ndarray,
 ) -> None:
-    """Reset arms without events to the prior: fixed, or adapted to the other arms (section 5.2).
+    """Reset arms without events to the adaptive prior (section 5.2).
 
-    The adaptive prior has the mean μ̄ of the posterior means μ_k of the n arms with events, named
+    It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
     by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
-    variance as one arm so that it cannot vanish. With fewer than two such arms the prior stays
-    fixed. `workspace` as in `learn`.
+    variance as one arm so that it cannot vanish. Before two arms have events, it is the prior
+    given. `workspace` as in `learn`.
     """
     n, d = len(learned), mean.shape[1]
     center, variance = workspace[2], workspace[3]
@@ -219,13 +235,12 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     # keyed by label, as an arm's number depends on the order of events
     grown["rng_key"][n_old:] = new_keys(labels, beliefs.rng_key.tolist() if labels else [])
     larger = Beliefs(**grown)
-    n_learned = larger.counters[N_LEARNED_ARMS]
-    renew_prior(
-        larger.mean,
-        larger.cov_factor,
-        larger.n_updates,
-        larger.learned[:n_learned],
-        prior,
-        workspace_for(larger.mean.shape[1]),
-    )
+    mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
+    if prior.adaptive_mean is None:
+        full = cov_factor.ndim == 3
+        mean[n_updates == 0] = prior.mean
+        cov_factor[n_updates == 0] = np.diag(np.sqrt(prior.variance)) if full else prior.variance
+    else:
+        learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
+        renew_prior(mean, cov_factor, n_updates, learned, prior, workspace_for(mean.shape[1]))
     return larger

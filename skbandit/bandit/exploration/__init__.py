@@ -34,6 +34,15 @@ __all__: list[str] = []
 UCB, EPSILON_GREEDY, THOMPSON, SQUARECB = range(len(EXPLORATIONS))
 
 
+def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
+    """Whether a rule proposes arms, and whether its scores are random draws.
+
+    None, not False: code behind ``is not None`` is then left out of what is compiled.
+    """
+    proposing = rule.exploration in (EPSILON_GREEDY, SQUARECB)
+    return proposing or None, rule.exploration == THOMPSON or None
+
+
 @inlined_exactly
 def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
     """Score in choice t of the arm with this random key, where θ ~ N(m, v); larger is better."""
@@ -86,19 +95,23 @@ def probabilities(
     rule: Rule,
     scores: np.ndarray,
     out: np.ndarray,
+    proposing: bool | None,
+    draws: bool | None,
 ) -> None:
     """Write into `out` the probability of each available arm; ties share theirs.
 
     `pool` holds the available arms, which `m`, `v`, `out` and the buffer `scores` are indexed by;
-    `n_events` is the number of events learned.
+    `n_events` is the number of events learned; the last two are those of
+    `parts_of`.
     """
-    if rule.exploration == THOMPSON:
+    if draws is not None:
         thompson.probabilities(pool, m, v, scores, out)
         return
     for k in pool:
         scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
     share_best(pool, scores, out)
-    if rule.exploration == EPSILON_GREEDY:
-        epsilon_greedy.probabilities(pool, rule, out)
-    elif rule.exploration == SQUARECB:
-        squarecb.probabilities(pool, scores, alpha, n_events, rule, out)
+    if proposing is not None:
+        if rule.exploration == EPSILON_GREEDY:
+            epsilon_greedy.probabilities(pool, rule, out)
+        else:
+            squarecb.probabilities(pool, scores, alpha, n_events, rule, out)
