@@ -110,7 +110,8 @@ def test_partial_fit(events, update_every, covariance):
     policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
     log = EVENTS[events].assign(timestamp=np.arange(60, 120))
     straight = copy.deepcopy(policy).partial_fit(ROWS, log)
-    n = n_calls(lambda: copy.deepcopy(policy).partial_fit(ROWS, log))
+    copied = copy.deepcopy(policy)
+    n = n_calls(lambda: copied.partial_fit(ROWS, log))
     interrupt_all_along(policy, lambda one: one.partial_fit(ROWS, log), n)
     assert state(policy) == state(straight)
 
