@@ -126,7 +126,7 @@ def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> 
 
 def every_weight_changes(prior: Prior) -> bool:
     """Whether learning changes weights of features that are 0, too."""
-    return prior.forgetting < 1 or prior.adaptive_mean or prior.adaptive_variance
+    return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
 
 
 def gathered(beliefs: Beliefs, weights: np.ndarray | None) -> Beliefs:

@@ -12,7 +12,7 @@ import pandas as pd
 from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
 from skbandit.logs._availability import Pools, read_pools
 from skbandit.logs._columns import columns_of
-from skbandit.utils._validation import check_not_masked, check_squares
+from skbandit.utils._validation import check_not_masked, check_squares, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ def read_log(
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
     }  # fmt: skip
+    warn_if_reordered({"y": y} | {name: values for name, values in given.items()})
     names = columns_of(y, columns)
     read = {"action": as_actions(y)} if names is None else {k: y[v] for k, v in names.items()}
     for name, values in given.items():

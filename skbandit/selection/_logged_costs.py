@@ -20,7 +20,7 @@ from skbandit.logs import (
 )
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_not_masked
+from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -205,6 +205,15 @@ def logged_costs(
     0 -1.5  0.0  0.0
     1 -1.5  0.0 -4.5
     """
+    warn_if_reordered(
+        {
+            "action": action,
+            "cost": cost,
+            "propensity": propensity,
+            "available": available,
+            "X": X,
+        }
+    )
     slates, labels = _read_slates(action, cost, propensity, ads, available)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":

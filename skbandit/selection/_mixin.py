@@ -17,7 +17,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -216,6 +216,7 @@ class SetSelectorMixin:
             If the cost of a chosen ad was not observed.
         """
         check_is_fitted(self)
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
         costs = read_costs(y)

@@ -34,7 +34,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_row_weights, check_squares
+from skbandit.utils._validation import check_row_weights, check_squares, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -200,6 +200,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         ridge = ridge_of(self.estimator)

@@ -12,7 +12,7 @@ N = 600
 LOG = make_bandit_log(N, n_arms=3, base_rate=0.4, random_state=0)
 X = LOG.X
 Y = LOG.y[["action", "reward", "propensity"]].assign(timestamp=np.arange(N) * 10.0)
-BACK = Y.iloc[[*range(300, N), *range(300)]]
+BACK = Y.iloc[[*range(300, N), *range(300)]].reset_index(drop=True)
 
 backwards = pytest.warns(UserWarning, match=r"goes back on row 300: .* Sort the log by time")
 

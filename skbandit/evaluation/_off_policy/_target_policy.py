@@ -22,6 +22,7 @@ from skbandit.evaluation._replay._warnings import check_uniform
 from skbandit.logs import Codes, Log, code_labels, label_array, read_log, read_numbers
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import warn_if_reordered
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
@@ -108,6 +109,8 @@ def read_evaluated(
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)
+    named = {"policy_or_probabilities": given} if policy is None else {}
+    warn_if_reordered({"X": X, **named, "y": y})
     if policy is not None and X is None:
         raise ValueError("X is None: a policy needs contexts.")
     table = _as_table(given) if policy is None else None

@@ -37,6 +37,7 @@ from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import warn_if_reordered
 
 
 def replay(
@@ -224,6 +225,7 @@ def replay(
 def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
+    warn_if_reordered({"X": X, "y": y})
     log = read_log(y, count_rows(X), table_arms=known_arms(policy), **options)
     if log.timestamp is not None:
         check_in_order(log.timestamp, "replay")

@@ -84,8 +84,10 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             warnings.warn(
                 f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
                 f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
-                "any policy: the propensities are wrong, the log was not uniform, or the policy "
-                "chooses arms that were not available. The estimate is biased.",
+                "any policy. Either the propensities are wrong (or missing, and the log was not "
+                "uniform), the policy chooses arms that were not available, or it draws the same "
+                "random numbers as the policy that wrote the log: give it a seed of its own. The "
+                "estimate is biased.",
                 ReplayCoverageWarning,
                 stacklevel=4,
             )

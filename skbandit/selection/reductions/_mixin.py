@@ -23,7 +23,7 @@ from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._mixin import SetSelectorMixin
 from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
 
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
         """Check the training data and set `ads_`."""
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
         n_rows = costs.shape[0]

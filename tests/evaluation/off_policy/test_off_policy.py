@@ -145,7 +145,7 @@ def test_forms_of_one_policy(estimator):
     table = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
     forms = [
         table,
-        table.set_index(np.arange(400)[::-1]),
+        table.set_index(np.arange(400) + 7),
         table[["b", "a", "c"]],
         table.assign(never=0.0),
         pl.DataFrame(table.to_dict("list")),
