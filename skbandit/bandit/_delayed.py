@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from skbandit.logs import check_in_order
 
@@ -15,7 +17,7 @@ from skbandit.logs import check_in_order
 class Events:
     """Events for a policy to learn, in order."""
 
-    X: np.ndarray  # (n_events, n_features)
+    X: Any  # (n_events, n_features), array or CSR
     arms: np.ndarray  # (n_events,), labels
     reward: np.ndarray  # (n_events,)
     weight: np.ndarray  # (n_events,)
@@ -31,8 +33,19 @@ class Events:
 
 def join(parts: Sequence[Events]) -> Events:
     """Concatenate events."""
-    names = Events.__dataclass_fields__
-    return Events(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Events(
+        *(
+            (joined if name == "X" else np.concatenate)([getattr(part, name) for part in parts])
+            for name in Events.__dataclass_fields__
+        )
+    )
+
+
+def joined(parts: list[Any]) -> Any:
+    """Concatenate contexts; one sparse part makes all sparse."""
+    if any(issparse(part) for part in parts):
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -166,7 +167,7 @@ class ArmLearner(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame, dict or structured array with columns action and reward, or array of actions
             Arms played and rewards observed. `update_every` requires a column `timestamp`
@@ -213,7 +214,7 @@ class ArmLearner(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
             As in `fit`. New arms are appended to `arms_`.
@@ -306,7 +307,7 @@ class ArmLearner(BaseEstimator):
     def _begin(self, X: Any) -> None:
         """Start from the prior."""
         check_not_masked(X, "X")
-        n_features = validate_data(self, X, dtype=np.float64).shape[1]
+        n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
         names = getattr(self, "feature_names_in_", None)
         self._columns = None if names is None else pd.Index(names)
         self._stream = ChoiceStream(self.random_state)
@@ -370,14 +371,20 @@ class ArmLearner(BaseEstimator):
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Check contexts; those that only need finite values skip the full validation."""
+    def _rows(self, X: Any) -> Any:
+        """Check contexts, an array or CSR.
+
+        Those that only need finite values skip the full validation.
+        """
         plain = self._plain_rows(X)
         if plain is not None and len(plain) and np.isfinite(np.vdot(plain, plain)):
             return plain
         check_not_masked(X, "X")
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)
         check_squares(X)  # else variances would overflow to nan
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         return X
 
     def _plain_rows(self, X: Any) -> np.ndarray | None:
@@ -405,6 +412,7 @@ class ArmLearner(BaseEstimator):
 
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = self._rows(X)
+        n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
             y = as_actions(y)
             warnings.warn(
@@ -415,13 +423,13 @@ class ArmLearner(BaseEstimator):
             )
             reward = np.ones(len(y))
         log = read_log(
-            y, len(X), reward=reward, available=available, arms=self._codes, columns=columns
+            y, n_rows, reward=reward, available=available, arms=self._codes, columns=columns
         )
         check_rewards(self.link, log.reward)
-        weight = check_row_weights(sample_weight, len(X), "sample_weight")
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         every = read_interval(self.update_every)
         if every is None:
-            window = np.zeros(len(X), dtype=np.int64)
+            window = np.zeros(n_rows, dtype=np.int64)
         else:
             window = windows_of(log.timestamp, every)
         if log.timestamp is not None:
@@ -451,18 +459,20 @@ class ArmLearner(BaseEstimator):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
-        from skbandit.bandit._kernels import learn_rows
+        from skbandit.bandit._contexts import learn_rows
 
         if len(events):
             action = self._number(events.arms)
             prior, rule = self._prior(), read_rule(self)
             self._alphas(len(events))  # raise errors now, not in the next choice
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
-            # than learning; delayed events always, as they would be learned twice.
-            own = self._waiting or len(events) >= len(self._codes)
-            if own:
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            copied = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
+            if copied:
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
-            with nullcontext() if own else self._guard.writing():
+            with nullcontext() if copied else self._guard.writing():
                 learn_rows(
-                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule
-                )
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not copied,
+                )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
 from skbandit.constrained._constrained_threshold import ConstrainedThreshold
+from skbandit.constrained._constraint_report import constraint_report
 from skbandit.constrained._extra_rows import ExtraData
 from skbandit.constrained._path import ConstraintPath, constraint_path
 
@@ -11,4 +12,5 @@ __all__ = [
     "ConstraintPath",
     "ExtraData",
     "constraint_path",
+    "constraint_report",
 ]

@@ -19,7 +19,7 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     stack_rows,
 )
-from skbandit.constrained._report import add_intervals, report_table
+from skbandit.constrained._report import add_intervals, report_of, report_table
 from skbandit.rates import Constraint
 from skbandit.rates._binding import BoundConstraints, Data, bind_constraints
 from skbandit.utils._validation import check_level
@@ -51,6 +51,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     classes_: np.ndarray
     _positive: Any
     _constraints: tuple[Constraint, ...]
+    _report_columns: dict[str, Any]  # of constraint_report_
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favours ``classes_[1]``."""
@@ -64,6 +65,16 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _expected(self, scores: np.ndarray) -> np.ndarray | None:
         """Probabilities of a positive prediction by the randomised rule; None without one."""
         return None
+
+    @property
+    def constraint_report_(self) -> pd.DataFrame:
+        """One row per constraint, on the training data; a new DataFrame each time."""
+        columns = vars(self).get("_report_columns")
+        if columns is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no constraint_report_ before it is fitted."
+            )
+        return report_of(columns)
 
     @property
     def _classes(self) -> Classes:
@@ -131,8 +142,10 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
             The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
-            Level of each interval: Clopper-Pearson for a single rate, combined conservatively
-            for expressions of several rates; approximate if weights are unequal.
+            Level of each interval: Clopper-Pearson for a single rate, Miettinen-Nurminen for
+            the difference or ratio of two rates on different rows, MOVER for anything else.
+            Only the first never falls below its level; all are approximate if weights are
+            unequal.
 
         Returns
         -------

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding import (
     MET,
     Atom,
     BoundConstraints,
     ConfidenceLimit,
     Data,
-    count,
-    effective_rows,
-    interval,
+    interval_or_nan,
     margins,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
 )
 
 
@@ -53,8 +55,7 @@ def report_table(
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     for k in np.flatnonzero(measured):
-        values[k] = count(goals.constraints[k].rate, data, positive)
-        effective[k] = effective_rows(goals.constraints[k].rate, data, positive)
+        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -65,10 +66,12 @@ def report_table(
             "bound": goals.bound,
             "value": values,
             "slack": slack,
-            "satisfied": pd.array(slack >= -MET, dtype="boolean"),
+            "satisfied": satisfied(slack, measured),
         }
     )
-    table["satisfied"] = table["satisfied"].where(measured)
+    # The classifier chooses how many rows these denominators hold.
+    chosen = [k for k, one in enumerate(goals.constraints) if one.rate.fractional]
+    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
     return table if multipliers is None else table.assign(multiplier=multipliers)
@@ -81,10 +84,7 @@ def add_intervals(
     ends = np.full((len(table), 2), np.nan)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
-            try:
-                ends[k] = interval(constraint.rate, data, positive, level)
-            except EmptyRateError:  # defined as a whole, but not rate by rate
-                continue
+            ends[k] = interval_or_nan(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
@@ -98,9 +98,7 @@ def add_margins(
     measured = goals.n_rows > 0
     margin = np.full(len(table), np.nan)
     margin[measured] = margins(limits, goals.subset(measured), positive)
-    enough = pd.array(table["slack"].to_numpy() >= margin - MET, dtype="boolean")
-    table = table.assign(satisfied=enough)
-    table["satisfied"] = table["satisfied"].where(measured)
+    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 
@@ -117,6 +115,28 @@ def cross_fitted_report(own: pd.DataFrame, held_out: pd.DataFrame) -> pd.DataFra
     table.insert(after, "cross_fitted", held_out["value"])
     table.insert(after + 2, "margin", held_out["margin"])
     return table
+
+
+def plain_columns(table: pd.DataFrame) -> dict[str, Any]:
+    """The columns of a report as lists and arrays of numbers.
+
+    A DataFrame keeps its strings and its missing values in types of pandas and pyarrow, which
+    skops refuses, and which pickle restores only where both are installed.
+    """
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        column = table[name]
+        if is_bool_dtype(column):
+            columns[name] = [None if value is pd.NA else bool(value) for value in column]
+        else:
+            columns[name] = column.to_numpy() if is_numeric_dtype(column) else list(column)
+    return columns
+
+
+def report_of(columns: dict[str, Any]) -> pd.DataFrame:
+    """The report whose `plain_columns` these are."""
+    table = pd.DataFrame(columns)
+    return table.assign(satisfied=pd.array(columns["satisfied"], dtype="boolean"))
 
 
 def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained import ExtraData
+from skbandit.constrained import ExtraData, constraint_report
 from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
@@ -17,7 +16,6 @@ from skbandit.inspection._style import (
     read_table,
     wrapped,
 )
-from skbandit.utils._pipeline import split_pipeline, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,21 +119,14 @@ class ConstraintReportDisplay:
         -------
         ConstraintReportDisplay
         """
-        transformers, estimator = split_pipeline(estimator)
-        if not hasattr(estimator, "constraint_report"):
-            raise TypeError(
-                f"estimator must have constraint_report, got {estimator!r}: pass a classifier with "
-                "declared constraints."
-            )
-        if isinstance(extra, ExtraData):
-            extra = replace(extra, X=transformed(transformers, extra.X))
-        report = estimator.constraint_report(
-            transformed(transformers, X),
+        report = constraint_report(
+            estimator,
+            X,
             y,
             sample_weight=sample_weight,
             attributes=attributes,
             extra=extra,
-            X_extra=transformed(transformers, X_extra),
+            X_extra=X_extra,
             y_extra=y_extra,
             attributes_extra=attributes_extra,
             sample_weight_extra=sample_weight_extra,

@@ -66,6 +66,11 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     --------
     skbandit.RegressionSetSelector : Chooses by costs predicted from X.
 
+    Notes
+    -----
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     Examples
     --------
     >>> import numpy as np

@@ -107,6 +107,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
 
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.

@@ -129,6 +129,9 @@ default="filter_tree"
     For such m also try ``holes=False`` if costs are noisy: the bound favours leaving ads out, but
     the data do not always.
 
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -16,11 +17,24 @@ from sklearn.utils import check_array
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
-    if not np.isfinite(np.linalg.norm(entries)):
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(entries)
+    if not np.isfinite(norm):
         raise ValueError(
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
         )
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a real number as a float, which must be finite: 10**400 is not."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
+    return number
 
 
 def check_not_masked(values: Any, name: str) -> None:

@@ -43,9 +43,16 @@ def solver_class(name: str) -> type:
 
 
 def choose_solver(
-    solver: str | Solver, options: dict[str, Any], n_rows: int, n_features: int
+    solver: str | Solver,
+    options: dict[str, Any],
+    n_rows: int,
+    n_features: int,
+    n_dimensions: int | None = None,
 ) -> Solver:
-    """Return the solver for a problem of some size; "auto" as in ConstrainedRampClassifier."""
+    """Return the solver for a problem of some size; "auto" as in ConstrainedRampClassifier.
+
+    `n_dimensions` is the number of columns that the solver sees, if that is not `n_features`.
+    """
     if not isinstance(solver, str):
         return _checked(solver, options)
     name = solver
@@ -53,7 +60,8 @@ def choose_solver(
         small = n_rows <= SMALL_ROWS and n_features <= SMALL_FEATURES
         name = "cvxpy" if small else "newton"
     if name == "newton":
-        name = "smoothed_newton" if n_features <= FEW_FEATURES else "augmented_lagrangian"
+        seen = n_features if n_dimensions is None else n_dimensions
+        name = "smoothed_newton" if seen <= FEW_FEATURES else "augmented_lagrangian"
     kind = solver_class(name)
     if name == "cvxpy":  # its options belong to cvxpy
         return kind(dict(options))

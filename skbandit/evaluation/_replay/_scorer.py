@@ -78,6 +78,9 @@ class ReplayScorer(BaseEstimator):
     the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
     that explore little: prefer few long folds.
 
+    Threads may share a scorer: scoring changes neither it nor the policy, of which it replays
+    a copy.
+
     Examples
     --------
     >>> from sklearn.model_selection import GridSearchCV

@@ -50,7 +50,11 @@ class Columns:
     def _known(self) -> str:
         names = list(self.frame.columns)
         if not names:
-            return "no columns are known: pass attributes= (or X) as a DataFrame"
+            return (
+                "no columns are known: pass attributes= (or X) as a DataFrame. Behind a Pipeline, "
+                "whose transformers drop columns or their names, pass <step>__attributes=, or "
+                "attributes= with sklearn.set_config(enable_metadata_routing=True)"
+            )
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
         return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
 
@@ -159,6 +163,8 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
         return pd.DataFrame(index=pd.RangeIndex(n_rows))
     if isinstance(table, pd.Series) and table.name is not None:
         table = table.to_frame()
+    if hasattr(table, "column_names") and hasattr(table, "to_pandas"):
+        table = table.to_pandas()  # pyarrow's Table, whose columns are arrays, not names
     if isinstance(table, Mapping):
         table = {column: _positional(values) for column, values in table.items()}
         single = [column for column, values in table.items() if not np.ndim(values)]
