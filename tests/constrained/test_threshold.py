@@ -264,7 +264,8 @@ def test_scores_that_differ_beyond_rounding_are_told_apart(gap):
     scores = 1 + gap * np.arange(40)
     y = (np.arange(40) >= 20).astype(int)
     found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
-    assert abs(found.objective) < MET and found.cut == pytest.approx(scores[19:21].mean(), rel=1e-15)
+    assert abs(found.objective) < MET
+    assert found.cut == pytest.approx(scores[19:21].mean(), rel=1e-15)
 
 
 def test_scores_that_differ_by_rounding_are_not_told_apart():
