@@ -96,7 +96,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more; of features
         more numerous than the rows (up to 2,000), only the span of the rows counts. "cvxpy" is
         the reference: interior points, exact, and slow beyond some thousand rows.
-        "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. "auto"
+        "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. All solve
+        the same convex problems, but training is local: where rounding and tolerances differ,
+        it may end at another local optimum. "auto"
         is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton. Also
         an instance from `skbandit.constrained.solvers`, such as
         ``SmoothedNewtonSolver(max_iter=50)``, or any object that follows `Solver` there.
