@@ -157,7 +157,6 @@ def test_bad_sparse_input_leaves_the_policy_unchanged():
 def test_behind_a_one_hot_encoder():
     from sklearn.preprocessing import OneHotEncoder
 
-    rng = np.random.default_rng(0)
     words = pd.DataFrame({"word": (np.arange(N) % 20).astype(str)})
     policy, dense = (
         make_policy_pipeline(OneHotEncoder(sparse_output=kind), GLMUCBPolicy(random_state=0))
