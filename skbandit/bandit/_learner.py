@@ -19,7 +19,7 @@ from skbandit.bandit._arm_keys import twin
 from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -101,10 +101,6 @@ class ArmLearner(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; parameters that its version did not have take their defaults."""
         state = dict(state)
-        if "_seed" in state:  # before streams were objects
-            counted = int(state["_beliefs"].counters[N_CHOICES])
-            seed = state.pop("_seed")
-            state["_stream"] = ChoiceStream.at(state["random_state"], seed, counted)
         for name, parameter in signature(type(self).__init__).parameters.items():
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)

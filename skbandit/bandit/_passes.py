@@ -27,7 +27,7 @@ def choose_rows(
     x, chosen = _context(beliefs), np.empty(len(X), dtype=np.int64)
     proposing, _ = parts_of(rule)
     for rows in slices(len(X)):
-        t_first, sets_of_rows = _later(t, rows), sets._replace(of_event=sets.of_event[rows])
+        t_first, sets_of_rows = _later(t, rows), _sets_of(sets, rows)
         kernels.choose_rows(
             X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, x, chosen[rows]
         )
@@ -42,7 +42,7 @@ def probability_rows(
     workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
     proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
-        sets_of_rows = sets._replace(of_event=sets.of_event[rows])
+        sets_of_rows = _sets_of(sets, rows)
         kernels.probability_rows(
             X[rows], sets_of_rows, alpha, beliefs, rule, proposing, draws, x, workspace, out[rows]
         )
@@ -116,3 +116,8 @@ def _context(beliefs: Beliefs) -> np.ndarray:
 def _later(t: int, rows: slice) -> int:
     """Number of the choice on the first of some rows; -1 for greedy ones."""
     return t + rows.start if t >= 0 else t
+
+
+def _sets_of(sets: ArmSets, rows: slice) -> ArmSets:
+    """Sets of available arms of some rows."""
+    return ArmSets(sets.of_event[rows], sets.start, sets.arms)

@@ -137,7 +137,8 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
     at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and Pearson's
     for a single rate, combined cautiously for expressions of several (for a difference between
-    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs something).
+    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs
+    something).
 
     - With ``cv="prefit"``, independent rows that the model has not seen, and equal weights,
       the guarantee is exact, whatever the objective, for rates that are monotone in the

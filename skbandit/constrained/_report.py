@@ -70,7 +70,11 @@ def report_table(
         }
     )
     # The classifier chooses how many rows these denominators hold.
-    chosen = [k for k, one in enumerate(goals.constraints) if one.rate.fractional]
+    chosen = [
+        k
+        for k, one in enumerate(goals.constraints)
+        if any(atom.kind.fractional for atom in one.rate.atoms)
+    ]
     warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))

@@ -55,6 +55,10 @@ def slices(n_rows: int) -> Iterator[slice]:
 
     Between the parts Python handles signals, so Ctrl-C is noticed within a fraction of a second.
     """
+    if n_rows <= FIRST_SLICE:
+        if n_rows:
+            yield slice(0, n_rows)
+        return
     start, size = 0, FIRST_SLICE
     while start < n_rows:
         stop = min(start + size, n_rows)

@@ -20,6 +20,15 @@ from skbandit.rates import (
     precision,
     recall,
 )
+from skbandit.rates._binding import (
+    Columns,
+    Data,
+    Rows,
+    bind_constraints,
+    confidence_limits,
+    expand,
+    flatten_constraints,
+)
 from tests.problems import bound_to_rows, compiled
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
@@ -247,3 +256,39 @@ def test_without_shift_b_is_left_alone():
     trained = fit(problem, shift=False)
     assert trained.threshold is None
     assert trained.point is trained.mm.point
+
+
+@pytest.mark.parametrize("gap", [1e-9, 1e-6, 1e-3])
+def test_scores_that_differ_beyond_rounding_are_told_apart(gap):
+    """Of 40 scores around 1, only the cut through their middle makes no error."""
+    scores = 1 + gap * np.arange(40)
+    y = (np.arange(40) >= 20).astype(int)
+    found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
+    assert abs(found.objective) < MET
+    assert found.cut == pytest.approx(scores[19:21].mean(), rel=1e-15)
+
+
+def test_scores_that_differ_by_rounding_are_not_told_apart():
+    scores = 1 + 1e-13 * np.arange(40)
+    y = (np.arange(40) >= 20).astype(int)
+    found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
+    assert found.objective == pytest.approx(0.5) and abs(found.cut - 1) > 0.4
+
+
+def test_where_no_limit_is_inside_cuts_with_rates_outside_are_not_closer():
+    """The rates just outside their bounds miss them by less than the limits inside do."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(1000) % 2).astype(np.int8)
+    scores = y + rng.normal(size=1000)
+    cut = np.quantile(scores[y == 1], 0.2)
+    share, hits = (scores > cut).mean(), (scores[y == 1] > cut).mean()
+    data = Data(Rows(Columns.read(None, None, 1000), y, np.ones(1000)), None, 1, [0, 1])
+    declared = flatten_constraints([recall() >= hits, positive_rate() <= share])
+    goals = bind_constraints(expand(declared, data), data)
+    limits = confidence_limits(goals, data, 0.1)
+    objective, _ = forms_of(y, None, error_rate(), [])
+    found = best_threshold(scores, objective, goals, 0.0, limits)
+    positive = (scores > found.cut).astype(float)
+    assert (goals.slack(goals.values(positive)) >= -MET).all()
+    reached = goals.slack(np.array([limit.at(positive) for limit in limits]))
+    assert not found.feasible and found.slack == pytest.approx(reached.min())

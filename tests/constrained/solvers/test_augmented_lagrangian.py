@@ -172,3 +172,14 @@ def test_column_squares():
     X = np.array([[1.0, 0.0, -2.0], [3.0, 0.0, 1.0]])
     np.testing.assert_array_equal(column_squares(X), [10, 0, 5])
     np.testing.assert_array_equal(column_squares(csr_array(X)), [10, 0, 5])
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("seed", first(2, range(8)))
+def test_hard_constraints_hold_to_a_millionth_however_rough_the_gap(seed, tol):
+    """In the units of the constraints' own rows, whose weights sum to 1."""
+    problem = random_problem(seed, n=60, slack=0.001)
+    found = AugmentedLagrangianSolver().solve(problem, np.inf, tol)
+    assert found.gap <= tol
+    rows = problem.rows(problem.X @ found.coef + found.intercept)
+    assert rows[1:].max() <= 1e-6

@@ -23,7 +23,8 @@ from skbandit.constrained.solvers.cutting_plane._cut_model import (
     analytic_centre,
 )
 from skbandit.constrained.training._problem import Point
-from skbandit.rates import error_rate, positive_rate
+from skbandit.constrained.training._train import TrainingOptions, train
+from skbandit.rates import error_rate, false_positive_rate, positive_rate, precision, recall
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import compiled, tightened
 from tests.tiers import first
@@ -368,3 +369,18 @@ def test_parity_on_a9a_as_cvxpy(a9a):
     assert found.primal == pytest.approx(best.primal, abs=2 * ROUGH)
     assert found.multipliers[0] == pytest.approx(best.multipliers[0], abs=1e-2)
     assert violations(convex, found).max() <= 1e-8
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_training_ends_at_the_optimum_of_the_other_solvers(seed):
+    """Rough early steps led to other local optima, worse by up to a third."""
+    rng = np.random.default_rng(seed)
+    X, group = rng.normal(size=(600, 8)), rng.integers(0, 2, 600)
+    y = (X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=600) > 0).astype(int)
+    goals = [precision() >= 0.75, recall({"g": 1}) >= 0.6, positive_rate() <= 0.45]
+    problem = compiled(X, y, group, false_positive_rate(), goals, alpha=1e-3)
+    ends = [
+        train(problem, TrainingOptions(solver, 200, 1e-8, choose_threshold=False)).mm.path[-1]
+        for solver in (CvxpySolver({"solver": "CLARABEL"}), CuttingPlaneSolver())
+    ]
+    assert ends[1] == pytest.approx(ends[0], rel=1e-3)

@@ -1,5 +1,7 @@
 """Polish: rough solutions become exact, and nothing becomes worse, however degenerate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -206,3 +208,18 @@ def test_multipliers_at_the_penalty_are_exactly_it():
 def test_solver_error_is_not_swallowed():
     with pytest.raises(SolverError):
         rough(noisy(0, slack=-5.0), np.inf, 1e-4)
+
+
+@pytest.mark.parametrize("exact_gap", [-1e-3, 1e-3])
+def test_a_certificate_that_contradicts_itself_is_no_improvement(monkeypatch, exact_gap):
+    """A dual value above the primal one is as wrong as a large gap."""
+    problem = noisy(0)
+    solution, duals = rough(problem, np.inf, 1e-6, "CLARABEL")
+    assert abs(solution.gap) < 1e-4
+
+    def contradicts(*args):
+        found = certify(*args)
+        return replace(found, dual=found.primal - exact_gap)
+
+    monkeypatch.setattr(_polish, "certify", contradicts)
+    assert polish(problem, solution, duals, np.inf) is solution

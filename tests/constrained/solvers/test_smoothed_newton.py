@@ -29,3 +29,12 @@ def test_what_newton_found_stands_where_the_other_method_fails(monkeypatch):
     assert hasty.solve(problem, np.inf, 1e-7).primal == found.primal
     with pytest.raises(SolverError, match="no"):  # nothing within the constraints after one step
         SmoothedNewtonSolver(max_iter=1).solve(problem, np.inf, 1e-7)
+
+
+def test_a_large_gap_within_the_constraints_is_not_the_last_word():
+    """The augmented Lagrangian goes on from what Newton found, and its solution is certified."""
+    problem, hasty = awkward_problem(2211), SmoothedNewtonSolver(max_iter=12)
+    found = hasty._descend(problem, np.inf, 1e-7, None)
+    better = hasty.solve(problem, np.inf, 1e-7)
+    assert found.gap > 5e-4 and better.gap < 0.1 * found.gap
+    assert better.excess <= 1e-6 and better.primal < found.primal

@@ -56,3 +56,12 @@ def test_the_delta_method_agrees_with_leaving_events_out():
     without = (total - weight * reward) / (weights - weight)
     jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
     assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 3.0])
+def test_the_error_of_the_mean_weight_is_its_standard_error(spread):
+    rng = np.random.default_rng(0)
+    weight = 2 + spread * rng.exponential(size=400)
+    sums = SNIPS.sums(WeightedEvents(np.zeros(400), weight))
+    assert sums.mean_weight == pytest.approx(weight.mean())
+    assert sums.mean_weight_error == pytest.approx(weight.std() / 20, abs=1e-8)

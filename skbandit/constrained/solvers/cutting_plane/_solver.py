@@ -111,7 +111,9 @@ class CuttingPlaneSolver(ParametersMixin):
     largest_multiplier: float = 1e4
 
     name: ClassVar[str] = "cutting_plane"
-    rough: ClassVar[float] = 1e-3
+    # Rough solutions, means of cuts, lead MM to other local optima, worse by up to 34 %; exact
+    # ones take about as long in all, as fewer steps are needed.
+    rough: ClassVar[float] = 1e-6
     exact: ClassVar[float] = 1e-6
 
     def __post_init__(self) -> None:
