@@ -76,6 +76,7 @@ def test_a_policy_that_knows_the_future():
     future = pytest.warns(UserWarning, match=r"learned an event at 5990 s, .* at 0 s.*ReplaySplit")
     with future:
         replay(learned, X[:300], Y[:300])
+    replay(learned, X[:300], Y[:300], learn=False)  # fixed, as for ips
     with pytest.warns(UserWarning, match="it knows the future"):
         replay_blocks(
             learned, [(X[:300], Y[:300])], acceptance=float(Y["propensity"].min()), arms=range(3)
@@ -87,6 +88,9 @@ def test_plain_folds_teach_a_fitted_policy_the_future():
     options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
     with pytest.warns(UserWarning, match="it knows the future"):
         cross_val_score(policy(), X, Y, cv=3, **options)
+    fixed = options | {"scoring": ReplayScorer(start="fitted", learn=False, random_state=0)}
+    with pytest.warns(UserWarning, match="it knows the future"):
+        cross_val_score(policy(), X, Y, cv=3, **fixed)
     assert np.isfinite(cross_val_score(policy(), X, Y, cv=ReplaySplit(2), **options)).all()
     cold = ReplayScorer(random_state=0)  # learns nothing from the training folds
     search = GridSearchCV(policy(), {"alpha": [0.3]}, scoring=cold, cv=3, error_score="raise")

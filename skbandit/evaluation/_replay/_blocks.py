@@ -160,7 +160,7 @@ def replay_blocks(
                 replayed = prepared_copy(last, streams, keep_seed=True)
             X, log = _read(replayed, X, y, arms, columns)
             latest = _check_later(log, latest)
-            if not kept.parts:
+            if not kept.parts and options.learns(last):
                 check_past(last, log)
             schedule = draw_schedule(
                 log.probability, acceptance, streams, deployment_share=deployment_share

@@ -133,7 +133,7 @@ def replay(
         is far from c n_events, its expectation for any policy: then the propensities are wrong,
         the log was not uniform, or the policy chooses unavailable arms.
     UserWarning
-        If the policy has learned events later than the first of the log; if there are no
+        If a policy that learns has learned events later than the first of the log; if there are no
         propensities and the logged actions are not uniform; if `acceptance` is
         larger than some propensity; if the policy chooses unavailable arms; if all runs are
         identical.
@@ -216,6 +216,8 @@ def replay(
         timestamp=timestamp,
         columns=columns,
     )
+    if options.learns(policy):
+        check_past(policy, log)
     result = replay_runs(policy, X, log, options, random_state)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
@@ -256,7 +258,6 @@ def replay_runs(
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
-    check_past(policy, log)
     probability = log.probability
     c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
     clipped = float(np.mean(probability < c))

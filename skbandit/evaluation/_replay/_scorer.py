@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skbandit.evaluation._replay._engine import read_replayed, replay_runs
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
+from skbandit.evaluation._replay._warnings import check_past
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_row_weights
@@ -192,6 +193,7 @@ class ReplayScorer(BaseEstimator):
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":
             policy = clone(policy)
+        check_past(policy, log)
         result = replay_runs(policy, X, log, options, self.random_state)
         if result.n_accepted < self.min_accepted * self.n_repeats or not result.n_accepted:
             warnings.warn(

@@ -58,7 +58,7 @@ def check_past(policy: Any, log: Log) -> None:
             f"{log.timestamp[0]:.15g} s: it knows the future of the events it is judged on. Use "
             "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
