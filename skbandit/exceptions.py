@@ -30,7 +30,7 @@ class EmptyRateError(ValueError):
     ...     clf.fit(X, y, attributes={"age": [20, 30, 40, 50, 60, 70]})
     ... except EmptyRateError as error:
     ...     print(error)
-    recall('age > 90'): where='age > 90' selects no rows.
+    recall('age > 90'): where='age > 90' selects no rows; 'age' holds 20, 30, 40, 50, 60, 70.
     """
 
 

@@ -6,6 +6,7 @@ import pkgutil
 import re
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import skbandit
 
@@ -115,3 +116,15 @@ def test_signature_is_typed(address):
     if inspect.isfunction(obj) and "return" not in obj.__annotations__:
         untyped.append("return")
     assert not untyped, f"{address}: no type hint for {untyped}"
+
+
+ESTIMATORS = {
+    address: obj
+    for address, obj in OBJECTS.items()
+    if inspect.isclass(obj) and issubclass(obj, BaseEstimator)
+}
+
+
+@pytest.mark.parametrize("address", ESTIMATORS)
+def test_estimators_say_what_threads_may_do(address):
+    assert "hreads may" in " ".join(ClassDoc(ESTIMATORS[address])["Notes"])

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
-from skbandit.bandit._delayed import Events, windows_of
-from skbandit.bandit._kernels import EncodedLog, Schedule, replay_rows
+from skbandit.bandit._contexts import every_weight_changes, gathered
+from skbandit.bandit._delayed import Events, joined, windows_of
+from skbandit.bandit._kernels import EncodedLog, Schedule
+from skbandit.bandit._passes import replay_rows
 from skbandit.bandit._posterior import with_arms
 from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule, only_arms
 from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
+
+# Entries of sparse contexts made dense for a whole log: 256 MB. Larger ones are replayed event by
+# event, with the same decisions.
+MOST_ENTRIES = 2**25
 
 
 class Replayed(NamedTuple):
@@ -23,9 +30,36 @@ class Replayed(NamedTuple):
     delayed: Events | None  # accepted, but not learned yet
 
 
+class Compact(NamedTuple):
+    """Sparse contexts as a dense array of the features that occur in them."""
+
+    X: np.ndarray
+    weights: np.ndarray | None  # numbers of the weights of its columns; None is all
+
+
+def compact(X: Any, prior: Prior, rule: Rule, full: bool) -> Compact | None:
+    """Make contexts dense for the compiled replay; None if they would not fit into memory.
+
+    Features that do not occur are left out if their weights cannot change.
+    """
+    if not issparse(X):
+        return Compact(X, None)
+    n_rows, n_features = X.shape
+    features = None
+    if not (full or every_weight_changes(prior)):
+        features = np.unique(X.indices)
+    if n_rows * (n_features if features is None else len(features)) > MOST_ENTRIES:
+        return None
+    if features is None:
+        return Compact(X.toarray(), None)
+    constant = [n_features] if rule.intercept else []
+    weights = np.concatenate([features, constant]).astype(np.int64)
+    return Compact(X[:, features].toarray(), weights)
+
+
 def replay_compiled(
     request: ReplayRequest,
-    X: np.ndarray,
+    X: Any,
     *,
     every: float | None,
     delayed: Events | None,
@@ -34,12 +68,22 @@ def replay_compiled(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
-) -> Replayed:
+) -> Replayed | None:
     """Replay a log with `beliefs` about the arms in `codes`, without changing either.
 
     `X` are the request's contexts, checked. `every` is the length of update windows in seconds,
-    or None to learn at once; `delayed` are events, of weight 1, that await learning.
+    or None to learn at once; `delayed` are events, of weight 1, that await learning. The
+    result is None if sparse contexts would not fit into memory.
     """
+    contexts = X if delayed is None else joined([X, delayed.X])  # further rows, not in the schedule
+    compacted = compact(contexts, prior, rule, beliefs.cov_factor.ndim == 3)
+    if compacted is None:
+        return None
+    X, weights = compacted
+    known, whole_prior = beliefs, prior
+    if weights is not None:
+        beliefs = gathered(beliefs, weights)
+        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[weights])
     log, rows, keep = request.log, request.rows, request.keep
     n_known, n_events = len(codes), len(log)
     codes = dict(codes)
@@ -50,8 +94,7 @@ def replay_compiled(
         times = None if log.timestamp is None else log.timestamp[rows]
         window = np.empty(n_events, dtype=np.int64)
         window[rows] = windows_of(times, every)
-    if delayed is not None:  # further rows, outside the schedule
-        X = np.concatenate([X, delayed.X])
+    if delayed is not None:
         action = np.concatenate([action, code_labels(delayed.arms, codes)])
         reward = np.concatenate([reward, delayed.reward])
         window = np.concatenate([window, delayed.window])
@@ -65,8 +108,9 @@ def replay_compiled(
     delayed_rows = np.arange(n_events, len(X))
     greedy = request.deployment | (request.rule == "predict")
     accepted, n_seen = replay_rows(
-        EncodedLog(X, action, reward, sets, window, delayed_rows),
+        EncodedLog(X, action, reward, sets, window),
         Schedule(rows, keep, greedy, request.deployment),
+        delayed_rows,
         request.learn,
         len(rows) if request.max_accepted is None else request.max_accepted,
         alphas,
@@ -86,9 +130,14 @@ def replay_compiled(
             labels = label_array(codes)[action[candidates]]
             ones = np.ones(len(candidates))
             still_delayed = Events(
-                X[candidates], labels, reward[candidates], ones, window[candidates]
+                contexts[candidates], labels, reward[candidates], ones, window[candidates]
             )
-    return Replayed(accepted, n_seen, *_in_learned_order(codes, beliefs, n_known), still_delayed)
+    codes, beliefs = _in_learned_order(codes, beliefs, n_known)
+    if weights is not None:
+        whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        whole.mean[:, weights], whole.cov_factor[:, weights] = beliefs.mean, beliefs.cov_factor
+        beliefs = beliefs._replace(mean=whole.mean, cov_factor=whole.cov_factor)
+    return Replayed(accepted, n_seen, codes, beliefs, still_delayed)
 
 
 def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Codes, Beliefs]:

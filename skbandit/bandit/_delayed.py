@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from skbandit.logs import check_in_order
 
@@ -14,7 +17,7 @@ from skbandit.logs import check_in_order
 class Events:
     """Events for a policy to learn, in order."""
 
-    X: np.ndarray  # (n_events, n_features)
+    X: Any  # (n_events, n_features), array or CSR
     arms: np.ndarray  # (n_events,), labels
     reward: np.ndarray  # (n_events,)
     weight: np.ndarray  # (n_events,)
@@ -30,8 +33,19 @@ class Events:
 
 def join(parts: Sequence[Events]) -> Events:
     """Concatenate events."""
-    names = Events.__dataclass_fields__
-    return Events(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Events(
+        *(
+            (joined if name == "X" else np.concatenate)([getattr(part, name) for part in parts])
+            for name in Events.__dataclass_fields__
+        )
+    )
+
+
+def joined(parts: list[Any]) -> Any:
+    """Concatenate contexts; one sparse part makes all sparse."""
+    if any(issparse(part) for part in parts):
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
@@ -42,3 +56,53 @@ def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
         )
     check_in_order(timestamp, "update_every")
     return np.floor(timestamp / every).astype(np.int64)
+
+
+def check_time(
+    timestamp: np.ndarray, latest: float | None, *, every: float | None, forgetting: float
+) -> None:
+    """Check that time runs forward, within events and from those learned before.
+
+    Update windows and forgetting need it, so events out of order are an error. Otherwise they are
+    learned in the order given, with a warning.
+
+    Parameters
+    ----------
+    timestamp : ndarray of shape (n_events,)
+        Seconds.
+    latest : float or None
+        Time of the latest event of earlier calls.
+    every : float or None
+        Length of update windows in seconds; an event may be late within its window.
+    forgetting : float
+        Discount of earlier evidence; below 1, the order of events matters.
+    """
+    first = float(timestamp[0])
+    if every is None:
+        late = latest is not None and first < latest
+    else:
+        windows_of(timestamp, every)
+        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
+    needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
+    strict = every is not None or forgetting < 1
+    if late:
+        problem = (
+            f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
+            f"{latest:.15g} s"
+        )
+        if strict:
+            raise ValueError(f"{problem}: {needs} needs events in order of time.")
+    elif strict:
+        check_in_order(timestamp, needs)
+        return
+    else:
+        back = np.flatnonzero(np.diff(timestamp) < 0)
+        if not len(back):
+            return
+        problem = f"timestamp goes back on row {back[0] + 1}"
+    warnings.warn(
+        f"{problem}: events are learned in the given order, and another order leads to another "
+        "state. Sort the log by time.",
+        UserWarning,
+        stacklevel=7,
+    )

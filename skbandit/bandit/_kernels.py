@@ -1,12 +1,14 @@
 """Compiled passes over events: score, choose, learn, and replay.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
-t = -1.
+t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
+allocation in compiled code lengthens its compilation. The buffer `x` ends with the constant
+feature, if there is one. `proposing` and `draws` are those of `exploration.parts_of`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from skbandit.bandit.exploration import (
     score,
 )
 from skbandit.bandit.exploration._ties import uniform_score, wins_tie
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
 class EncodedLog(NamedTuple):
@@ -31,7 +33,18 @@ class EncodedLog(NamedTuple):
     reward: np.ndarray  # (n_rows,)
     sets: ArmSets  # available arms of each event
     window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
-    delayed: np.ndarray  # rows that await learning when the replay begins
+
+
+class Course(NamedTuple):
+    """Where a replay stands between two calls of `replay_rows`."""
+
+    accepted: np.ndarray  # (n_events,), positions in the schedule of accepted events
+    waiting: np.ndarray  # rows that await learning, in order, and those that did
+    last_best: np.ndarray  # (n_sets,), place of the last winner of each set of arms
+    counts: np.ndarray  # (5,): events learned before the replay, and the four counts below
+
+
+N_BEFORE, N_ACCEPTED, N_COUNTED, N_LEARNED, N_WAITING = range(5)
 
 
 class Schedule(NamedTuple):
@@ -44,58 +57,74 @@ class Schedule(NamedTuple):
 
 
 @compiled_exactly
-def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
-    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+def score_rows(
+    X: np.ndarray,
+    t: int,
+    alpha: float,
+    beliefs: Beliefs,
+    rule: Rule,
+    x: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
     mean, cov_factor, rng_key = beliefs.mean, beliefs.cov_factor, beliefs.rng_key
-    x = context(X, rule)
-    scores = np.empty((len(X), len(mean)))
     for row in range(len(X)):
-        x[: X.shape[1]] = X[row]
+        show(x, X, row)
         for k in range(len(mean)):
             m, v = moments(x, mean, cov_factor, k)
             scores[row, k] = score(m, v, alpha, t, rng_key[k], rule)
         t += t >= 0
-    return scores
 
 
 @compiled_exactly
 def choose_rows(
-    X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
-) -> np.ndarray:
-    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    X: np.ndarray,
+    sets: ArmSets,
+    t: int,
+    alpha: float,
+    beliefs: Beliefs,
+    rule: Rule,
+    proposing: bool | None,
+    x: np.ndarray,
+    chosen: np.ndarray,
+) -> None:
+    """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
     rng_key, tie_order = beliefs.rng_key, beliefs.tie_order
     of_event, start, arms = sets.of_event, sets.start, sets.arms
-    x = context(X, rule)
-    chosen = np.empty(len(X), dtype=np.int64)
     for row in range(len(X)):
-        x[: X.shape[1]] = X[row]
+        show(x, X, row)
         pool = of_event[row]
         chosen[row] = _choice(
             x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, rng_key,
-            tie_order, rule,
+            tie_order, rule, proposing,
         )  # fmt: skip
         t += t >= 0
-    return chosen
 
 
 @compiled_exactly
 def probability_rows(
-    X: np.ndarray, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
-) -> np.ndarray:
-    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    X: np.ndarray,
+    sets: ArmSets,
+    alpha: float,
+    beliefs: Beliefs,
+    rule: Rule,
+    proposing: bool | None,
+    draws: bool | None,
+    x: np.ndarray,
+    workspace: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill in the probabilities of available arms on each row; `workspace` is (3, n_arms)."""
     mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
     of_event, start, arms = sets.of_event, sets.start, sets.arms
-    x = context(X, rule)
-    out = np.zeros((len(X), len(mean)))
-    m, v = np.empty(len(mean)), np.empty(len(mean))
+    m, v, scores = workspace[0], workspace[1], workspace[2]
     for row in range(len(X)):
-        x[: X.shape[1]] = X[row]
+        show(x, X, row)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         for k in pool:
             m[k], v[k] = moments(x, mean, cov_factor, k)
-        probabilities(pool, m, v, alpha, n_events, rule, out[row])
-    return out
+        probabilities(pool, m, v, alpha, n_events, rule, scores, out[row], proposing, draws)
 
 
 @compiled_exactly
@@ -107,27 +136,34 @@ def learn_rows(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
+    x: np.ndarray,
+    workspace: np.ndarray,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0."""
-    x = context(X, rule)
-    workspace = np.empty((2, len(x)))
+    """Learn events in order, ignoring those of weight 0; `workspace` as in `learn`."""
     for row in range(len(X)):
         if weight[row] > 0.0:
-            x[: X.shape[1]] = X[row]
-            learn(x, action[row], reward[row], weight[row], rule.link, beliefs, prior, workspace)
+            show(x, X, row)
+            k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: one `learn` for all
+            learn(x, k, reward[row], weight[row], rule.link, beliefs, prior, workspace)
 
 
 @compiled_exactly
 def replay_rows(
     log: EncodedLog,
     schedule: Schedule,
+    first: int,
+    stop: int,
+    course: Course,
     learning: bool,
     max_accepted: int,
     alphas: np.ndarray,
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
-) -> tuple[np.ndarray, int]:
+    proposing: bool | None,
+    x: np.ndarray,
+    workspace: np.ndarray,
+) -> int:
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
     Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. An accepted event outside the
@@ -136,58 +172,55 @@ def replay_rows(
 
     Returns
     -------
-    tuple
-        Positions in the schedule of accepted events, and the number of events it took to accept
-        `max_accepted` for learning.
+    int
+        `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
     # arrays leave their tuples before the loop, as each access counts a reference
     mean, cov_factor = beliefs.mean, beliefs.cov_factor
     rng_key, tie_order, counters = beliefs.rng_key, beliefs.tie_order, beliefs.counters
-    X, action, reward, sets, window, delayed = log
+    X, action, reward, sets, window = log
     of_event, start, arms = sets.of_event, sets.start, sets.arms
     rows, keep, greedy, deployment = schedule
-    x = context(X, rule)
-    workspace = np.empty((2, len(x)))
-    accepted = np.empty(len(rows), dtype=np.int64)
-    waiting = np.empty(len(delayed) + (len(rows) if len(window) else 0), dtype=np.int64)
-    waiting[: len(delayed)] = delayed
-    n_before = counters[N_EVENTS]
-    n_accepted = n_counted = n_learned = 0
-    n_waiting = len(delayed)
-    last_best = start[:-1].copy()
-    for position in range(len(rows)):
+    accepted, waiting, last_best, counts = course
+    n_before, n_accepted, n_counted = counts[N_BEFORE], counts[N_ACCEPTED], counts[N_COUNTED]
+    n_learned, n_waiting = counts[N_LEARNED], counts[N_WAITING]
+    end = stop
+    for position in range(first, stop):
         if n_counted == max_accepted:
-            return accepted[:n_accepted], position
+            end = position
+            break
         if not keep[position]:
             continue
         row = rows[position]
         if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
             for j in range(n_learned, n_waiting):
-                x[: X.shape[1]] = X[waiting[j]]
+                show(x, X, waiting[j])
                 k = action[waiting[j]]
                 learn(x, k, reward[waiting[j]], 1.0, rule.link, beliefs, prior, workspace)
             n_learned = n_waiting
-        for i in range(X.shape[1]):
-            x[i] = X[row, i]
+        show(x, X, row)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
         k, pool = action[row], of_event[row]
-        if not proposes(t, rule):
+        proposed = False
+        if proposing is not None:
+            proposed = proposes(t, rule)
+            if proposed and compares_proposal(rule):
+                matches = k == _choice(
+                    x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
+                    cov_factor, rng_key, tie_order, rule, proposing,
+                )  # fmt: skip
+            elif proposed:
+                available = arms[start[pool] : start[pool + 1]]
+                matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
+        if not proposed:
             matches = _is_best(
                 x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, rng_key,
                 tie_order, rule,
             )  # fmt: skip
-        elif compares_proposal(rule):
-            matches = k == _choice(
-                x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
-                cov_factor, rng_key, tie_order, rule,
-            )  # fmt: skip
-        else:
-            available = arms[start[pool] : start[pool + 1]]
-            matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -202,7 +235,9 @@ def replay_rows(
             n_waiting += 1
         else:
             learn(x, k, reward[row], 1.0, rule.link, beliefs, prior, workspace)
-    return accepted[:n_accepted], len(rows)
+    counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
+    counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
+    return end
 
 
 @inlined_exactly
@@ -219,13 +254,15 @@ def _choice(
     rng_key: np.ndarray,
     tie_order: np.ndarray,
     rule: Rule,
+    proposing: bool | None,
 ) -> int:
     """Arm chosen in context x among ``arms[start:stop]``, after `n_events` learned events."""
     proposed = -1
-    if proposes(t, rule):
-        proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
-        if not compares_proposal(rule):
-            return proposed
+    if proposing is not None:
+        if proposes(t, rule):
+            proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
+            if not compares_proposal(rule):
+                return proposed
     best = -1
     best_score = -np.inf
     for j in range(start, stop):
@@ -241,15 +278,16 @@ def _choice(
             )
         ):
             best, best_score = k, its
-    if proposed >= 0 and proposed != best:
-        m, v = moments(x, mean, cov_factor, proposed)
-        its = score(m, v, alpha, t, rng_key[proposed], rule)
-        if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
-            best = proposed
+    if proposing is not None:
+        if proposed >= 0 and proposed != best:
+            m, v = moments(x, mean, cov_factor, proposed)
+            its = score(m, v, alpha, t, rng_key[proposed], rule)
+            if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
+                best = proposed
     return best
 
 
-@compiled_exactly
+@called_exactly
 def _drawn(pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
@@ -264,7 +302,7 @@ def _drawn(pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray,
     return drawn
 
 
-@compiled_exactly
+@called_exactly
 def _is_drawn(
     k: int, pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule
 ) -> bool:
@@ -322,7 +360,8 @@ def _is_best(
     return True
 
 
-@compiled_exactly
-def context(X: np.ndarray, rule: Rule) -> np.ndarray:
-    """Buffer for one row of features, followed by the constant feature."""
-    return np.ones(X.shape[1] + (1 if rule.intercept else 0))
+@inlined_exactly
+def show(x: np.ndarray, X: np.ndarray, row: int) -> None:
+    """Write a row of features into the buffer."""
+    for i in range(X.shape[1]):
+        x[i] = X[row, i]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._delayed import Events, join, windows_of
+from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -37,6 +38,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
+    warn_if_reordered,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class ArmLearner(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
         "available": True,
+        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
@@ -65,6 +68,7 @@ class ArmLearner(BaseEstimator):
     arms: Any
     covariance: str
     fit_intercept: bool
+    forgetting: float
     new_arms: str
     update_every: Any
     random_state: Any
@@ -75,6 +79,7 @@ class ArmLearner(BaseEstimator):
     _labels: np.ndarray
     _stream: ChoiceStream
     _waiting: list[Events]
+    _latest: float | None = None  # time of the latest event, in seconds
     _guard: Guard
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -96,10 +101,6 @@ class ArmLearner(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; parameters that its version did not have take their defaults."""
         state = dict(state)
-        if "_seed" in state:  # before streams were objects
-            counted = int(state["_beliefs"].counters[N_CHOICES])
-            seed = state.pop("_seed")
-            state["_stream"] = ChoiceStream.at(state["random_state"], seed, counted)
         for name, parameter in signature(type(self).__init__).parameters.items():
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)
@@ -136,6 +137,12 @@ class ArmLearner(BaseEstimator):
         return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
 
     @property
+    def last_timestamp_(self) -> float:
+        """Time of the latest event, in seconds; nan if no event had a timestamp."""
+        check_is_fitted(self)
+        return np.nan if self._latest is None else self._latest
+
+    @property
     def n_updates_(self) -> np.ndarray:
         """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
@@ -149,13 +156,14 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame, dict or structured array with columns action and reward, or array of actions
             Arms played and rewards observed. `update_every` requires a column `timestamp`
@@ -167,6 +175,9 @@ class ArmLearner(BaseEstimator):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -178,7 +189,7 @@ class ArmLearner(BaseEstimator):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -189,6 +200,7 @@ class ArmLearner(BaseEstimator):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
+        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -198,13 +210,15 @@ class ArmLearner(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_events, n_features)
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
             Contexts.
         y : DataFrame or structured array with columns action and reward, or array of actions
             As in `fit`. New arms are appended to `arms_`.
         reward : array-like of shape (n_events,), default=None
             As in `fit`.
         available : array-like, default=None
+            As in `fit`.
+        columns : dict, default=None
             As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
@@ -217,7 +231,7 @@ class ArmLearner(BaseEstimator):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
+            draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
@@ -289,13 +303,14 @@ class ArmLearner(BaseEstimator):
     def _begin(self, X: Any) -> None:
         """Start from the prior."""
         check_not_masked(X, "X")
-        n_features = validate_data(self, X, dtype=np.float64).shape[1]
+        n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
         names = getattr(self, "feature_names_in_", None)
         self._columns = None if names is None else pd.Index(names)
         self._stream = ChoiceStream(self.random_state)
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
+        self._latest = None
         self._beliefs = no_beliefs(n_features + bool(self.fit_intercept), self.covariance == "full")
         if self.arms is None:
             if self.new_arms == "error":
@@ -352,14 +367,20 @@ class ArmLearner(BaseEstimator):
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Check contexts; those that only need finite values skip the full validation."""
+    def _rows(self, X: Any) -> Any:
+        """Check contexts, an array or CSR.
+
+        Those that only need finite values skip the full validation.
+        """
         plain = self._plain_rows(X)
         if plain is not None and len(plain) and np.isfinite(np.vdot(plain, plain)):
             return plain
         check_not_masked(X, "X")
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)
         check_squares(X)  # else variances would overflow to nan
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         return X
 
     def _plain_rows(self, X: Any) -> np.ndarray | None:
@@ -379,11 +400,15 @@ class ArmLearner(BaseEstimator):
                 return None
         return np.ascontiguousarray(rows, dtype=np.float64)
 
-    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+    def _learn(
+        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
+    ) -> None:
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = self._rows(X)
+        n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
             y = as_actions(y)
             warnings.warn(
@@ -393,19 +418,18 @@ class ArmLearner(BaseEstimator):
                 stacklevel=4,
             )
             reward = np.ones(len(y))
-        log = read_log(y, len(X), reward=reward, available=available, arms=self._codes)
+        log = read_log(
+            y, n_rows, reward=reward, available=available, arms=self._codes, columns=columns
+        )
         check_rewards(self.link, log.reward)
-        weight = check_row_weights(sample_weight, len(X), "sample_weight")
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         every = read_interval(self.update_every)
         if every is None:
-            window = np.zeros(len(X), dtype=np.int64)
+            window = np.zeros(n_rows, dtype=np.int64)
         else:
             window = windows_of(log.timestamp, every)
-            if self._waiting and window[0] < self._waiting[0].window[0]:
-                raise ValueError(
-                    "timestamp of row 0 is earlier than events already learned: update_every "
-                    "requires events in order of time."
-                )
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
         if every is None:
             self._absorb(events)
@@ -415,6 +439,14 @@ class ArmLearner(BaseEstimator):
                 self._learn_waiting()
             self._absorb(events.take(passed))
             self._waiting = [*self._waiting, events.take(~passed)]
+        if log.timestamp is not None:
+            self._note_times(log.timestamp[weight > 0])
+
+    def _note_times(self, timestamp: np.ndarray) -> None:
+        """Remember the latest time of events."""
+        if len(timestamp):
+            latest = -np.inf if self._latest is None else self._latest
+            self._latest = max(latest, float(timestamp.max()))
 
     def _learn_waiting(self) -> None:
         """Learn all delayed events."""
@@ -423,18 +455,20 @@ class ArmLearner(BaseEstimator):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
-        from skbandit.bandit._kernels import learn_rows
+        from skbandit.bandit._contexts import learn_rows
 
         if len(events):
             action = self._number(events.arms)
             prior, rule = self._prior(), read_rule(self)
             self._alphas(len(events))  # raise errors now, not in the next choice
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
-            # than learning; delayed events always, as they would be learned twice.
-            own = self._waiting or len(events) >= len(self._codes)
-            if own:
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            copied = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
+            if copied:
                 self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
-            with nullcontext() if own else self._guard.writing():
+            with nullcontext() if copied else self._guard.writing():
                 learn_rows(
-                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule
-                )
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not copied,
+                )  # fmt: skip

@@ -38,13 +38,14 @@ def read_prior(policy: Any, n_features: int) -> Prior:
     variance = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (variance > 0).all():
         raise ValueError(f"prior_variance must be positive, got {variance[variance <= 0][0]:g}.")
+    adaptive = adaptive_mean or adaptive_variance
     return Prior(
         mean,
         variance,
-        adaptive_mean,
-        adaptive_variance,
+        adaptive_mean if adaptive else None,
+        adaptive_variance if adaptive else None,
         float(policy.noise_variance),
-        float(policy.forgetting),
+        float(policy.forgetting) if policy.forgetting < 1 else None,
     )
 
 

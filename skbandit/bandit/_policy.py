@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import join, windows_of
+from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
-from skbandit.logs import Codes, ReplayRequest, label_array, read_pools
+from skbandit.logs import Codes, ReplayRequest, code_labels, label_array, read_pools
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
@@ -106,6 +106,8 @@ class GLMUCBPolicy(ArmLearner):
         Posterior variances, or covariances, of the weights, the constant feature's last.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
+    last_timestamp_ : float
+        Time of the latest event, in seconds; nan if no event had a timestamp.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -122,6 +124,9 @@ class GLMUCBPolicy(ArmLearner):
     Learning is sequential: the same events in the same order lead to the same state to the bit,
     by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
     another state.
+
+    Sparse contexts give the same bits as dense ones. With a diagonal covariance and a fixed prior
+    without forgetting, their cost follows the number of nonzero entries.
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
@@ -239,6 +244,7 @@ class GLMUCBPolicy(ArmLearner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True
         return tags
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
@@ -246,7 +252,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
             Available arms, as in `select`.
@@ -266,11 +272,12 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
-        available : sequence of tuples of arm labels, or boolean array or DataFrame, default=None
-            Available arms: one tuple per row, or one column per arm, an array's in the order of
-            `arms_`. New arms have the prior. None makes all of `arms_` available.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
 
         Returns
         -------
@@ -284,7 +291,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -299,7 +306,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -316,7 +323,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
 
         Returns
@@ -334,7 +341,7 @@ class GLMUCBPolicy(ArmLearner):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Contexts.
         available : array-like, default=None
             Available arms, as in `select`.
@@ -346,11 +353,11 @@ class GLMUCBPolicy(ArmLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically, with an error of at most .002.
         """
-        from skbandit.bandit._kernels import probability_rows
+        from skbandit.bandit._contexts import probability_rows
 
         X = self._ready(X, available)
         now = self._now()
-        sets, codes = now._available(len(X), available)
+        sets, codes = now._available(X.shape[0], available)
 
         def compute() -> np.ndarray:
             beliefs = now._beliefs_about(codes)
@@ -358,7 +365,7 @@ class GLMUCBPolicy(ArmLearner):
 
         return self._guard.read(compute)[:, : len(now._codes)]
 
-    def _ready(self, X: Any, available: Any) -> np.ndarray:
+    def _ready(self, X: Any, available: Any) -> Any:
         """Check contexts, and start an unfitted policy that knows arms from its prior."""
         if not self.__sklearn_is_fitted__():
             if self.arms is None and available is None:
@@ -401,13 +408,13 @@ class GLMUCBPolicy(ArmLearner):
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
         """Labels of the chosen arms."""
-        from skbandit.bandit._kernels import choose_rows
+        from skbandit.bandit._contexts import choose_rows
 
         X = self._ready(X, available)
         now = self._now()
-        sets, codes = now._available(len(X), available)
+        sets, codes = now._available(X.shape[0], available)
         labels = now._labels if codes is now._codes else label_array(codes)
-        seed, t = now._stream.take(len(X), now.random_state) if exploring else (0, -1)
+        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
         def compute() -> np.ndarray:
@@ -417,7 +424,7 @@ class GLMUCBPolicy(ArmLearner):
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._kernels import score_rows
+        from skbandit.bandit._contexts import score_rows
 
         check_is_fitted(self)
         X, now = self._rows(X), self._now()
@@ -438,7 +445,14 @@ class GLMUCBPolicy(ArmLearner):
         log, rows = request.log, request.rows
         X = self._ready(request.X, log.arms)
         check_rewards(self.link, log.reward)
+        codes = dict(self._codes)
+        code_labels(log.arms, codes)
+        self._check_new_arms(codes)
         every = read_interval(self.update_every)
+        ordered = every is not None or self.forgetting < 1
+        if ordered and log.timestamp is not None and self._latest is not None:
+            if len(rows) and log.timestamp[rows[0]] < self._latest:
+                return None  # `partial_fit` raises the error
         delayed = None
         if self._waiting and every is None:
             self._learn_waiting()
@@ -446,8 +460,6 @@ class GLMUCBPolicy(ArmLearner):
             delayed = join(self._waiting)
             if log.timestamp is None or (delayed.weight != 1).any():
                 return None
-            if windows_of(log.timestamp[rows[:1]], every)[0] < delayed.window[0]:
-                return None  # `partial_fit` raises the error
         seed, n_choices = self._stream.take(0, self.random_state)
         beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
         beliefs.counters[N_CHOICES] = n_choices
@@ -462,8 +474,13 @@ class GLMUCBPolicy(ArmLearner):
             prior=self._prior(),
             rule=read_rule(self, seed),
         )
+        if replayed is None:
+            return None
         self._codes, self._beliefs = replayed.codes, replayed.beliefs
         self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         self._labels = label_array(self._codes)
         self._waiting = [] if replayed.delayed is None else [replayed.delayed]
+        if log.timestamp is not None and request.learn:
+            learned = replayed.accepted[~request.deployment[replayed.accepted]]
+            self._note_times(log.timestamp[rows[learned]])
         return replayed.accepted, replayed.n_seen

@@ -19,7 +19,7 @@ import numpy as np
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._state import N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit.links import linear, step
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
 @inlined_exactly
@@ -43,7 +43,7 @@ def moments(x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int) -> 
     return m, v
 
 
-@compiled_exactly
+@called_exactly
 def learn(
     x: np.ndarray,
     k: int,
@@ -56,29 +56,28 @@ def learn(
 ) -> None:
     """Learn reward r of arm k in context x, with the likelihood raised to the power `weight`.
 
-    `workspace` has shape (2, n_weights) and is overwritten.
+    `workspace` comes from `workspace_for`, and is overwritten.
     """
     mean, cov_factor = beliefs.mean, beliefs.cov_factor
     if beliefs.n_updates[k] == 0:
         beliefs.learned[beliefs.counters[N_LEARNED_ARMS]] = k
         if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
-            n_known = np.sum(beliefs.tie_order < len(beliefs.tie_order))
+            n_known = 0
+            for order in beliefs.tie_order:
+                n_known += order < len(beliefs.tie_order)
             beliefs.tie_order[k] = n_known
         beliefs.counters[N_LEARNED_ARMS] += 1
     beliefs.n_updates[k] += 1
     beliefs.counters[N_EVENTS] += 1
-    if prior.forgetting < 1.0:
-        _forget(k, beliefs, prior, workspace)
+    _forget(k, mean, cov_factor, prior, prior.forgetting, workspace)
     m, v = moments(x, mean, cov_factor, k)
     if v > 0.0:
         g, h = step(m, weight * v, r, link, prior.noise_variance)
         _absorb(x, k, weight * g, weight * h, mean, cov_factor, workspace)
-    adaptive = prior.adaptive_mean or prior.adaptive_variance
-    if adaptive and beliefs.counters[N_LEARNED_ARMS] < len(mean):
-        renew_prior(beliefs, prior)
+    _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
 
 
-@compiled_exactly
+@called_exactly
 def _absorb(
     x: np.ndarray,
     k: int,
@@ -117,67 +116,109 @@ def _absorb(
             cov_factor[k, i, j] -= c * sx[i] * a[j]
 
 
-@compiled_exactly
-def _forget(k: int, beliefs: Beliefs, prior: Prior, workspace: np.ndarray) -> None:
+@called_exactly
+def _forget(
+    k: int,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    prior: Prior,
+    gamma: float | None,
+    workspace: np.ndarray,
+) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
     (1 - γ)/variance.
     """
-    mean, cov_factor, gamma = beliefs.mean, beliefs.cov_factor, prior.forgetting
-    d = mean.shape[1]
-    cov_factor[k] /= gamma if cov_factor.ndim == 2 else math.sqrt(gamma)
-    unit = np.zeros(d)
-    for i in range(d):
-        unit[i] = 1.0
-        m, v = moments(unit, mean, cov_factor, k)
-        g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
-        _absorb(unit, k, g, h, mean, cov_factor, workspace)
-        unit[i] = 0.0
-
-
-@compiled_exactly
-def renew_prior(beliefs: Beliefs, prior: Prior) -> None:
-    """Reset arms without events to the prior: fixed, or adapted to the other arms (section 5.2).
-
-    The adaptive prior has the mean μ̄ of the posterior means μ_k of the n arms with events, and the
-    covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior variance as one arm so
-    that it cannot vanish. With fewer than two such arms the prior stays fixed.
-    """
-    mean, cov_factor = beliefs.mean, beliefs.cov_factor
-    n = beliefs.counters[N_LEARNED_ARMS]
-    d = mean.shape[1]
-    center = np.zeros(d)
-    for j in range(n):
+    if gamma is not None:  # else the compiler leaves the rest out
+        d = mean.shape[1]
+        unit = workspace[2]
         for i in range(d):
-            center[i] += mean[beliefs.learned[j], i]
-    center /= max(n, 1)
-    covariance = np.diag(prior.variance)
-    if prior.adaptive_variance and n >= 2:
-        for j in range(n):
-            for i in range(d):
-                away = mean[beliefs.learned[j], i] - center[i]
-                for l in range(d):  # noqa: E741
-                    covariance[i, l] += away * (mean[beliefs.learned[j], l] - center[l])
-        covariance /= n
-    if not prior.adaptive_mean or n < 2:
-        center = prior.mean
-    for k in range(len(mean)):
-        if beliefs.n_updates[k] == 0:
-            mean[k] = center
-    _reset_unlearned(cov_factor, beliefs.n_updates, covariance)
+            unit[i] = 0.0
+            if cov_factor.ndim == 2:
+                cov_factor[k, i] /= gamma
+            else:
+                for j in range(d):
+                    cov_factor[k, i, j] /= math.sqrt(gamma)
+        for i in range(d):
+            unit[i] = 1.0
+            m, v = moments(unit, mean, cov_factor, k)
+            g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
+            _absorb(unit, k, g, h, mean, cov_factor, workspace)
+            unit[i] = 0.0
+
+
+@called_exactly
+def _adapt(
+    cov_factor: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    adaptive_mean: bool | None,
+    workspace: np.ndarray,
+) -> None:
+    """Adapt arms without events to the others, if the prior is adaptive."""
+    if adaptive_mean is not None:
+        n = beliefs.counters[N_LEARNED_ARMS]
+        if n < len(cov_factor):
+            learned = beliefs.learned[:n]
+            renew_prior(beliefs.mean, cov_factor, beliefs.n_updates, learned, prior, workspace)
 
 
 @compiled_exactly
-def _reset_unlearned(cov_factor: np.ndarray, n_updates: np.ndarray, covariance: np.ndarray) -> None:
-    """Reset the covariance of arms without events."""
-    if cov_factor.ndim == 2:
-        factor = np.diag(covariance)
-    else:
-        factor = np.linalg.cholesky(covariance)
-    for k in range(len(n_updates)):
+def renew_prior(
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    n_updates: np.ndarray,
+    learned: np.ndarray,
+    prior: Prior,
+    workspace: np.ndarray,
+) -> None:
+    """Reset arms without events to the adaptive prior (section 5.2).
+
+    It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
+    by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
+    variance as one arm so that it cannot vanish. Before two arms have events, it is the prior
+    given. `workspace` as in `learn`.
+    """
+    n, d = len(learned), mean.shape[1]
+    center, variance = workspace[2], workspace[3]
+    adaptive_variance = prior.adaptive_variance and n >= 2
+    for i in range(d):
+        center[i] = 0.0
+        for j in range(n):
+            center[i] += mean[learned[j], i]
+        center[i] /= max(n, 1)
+        variance[i] = prior.variance[i]
+        if adaptive_variance:
+            for j in range(n):
+                away = mean[learned[j], i] - center[i]
+                variance[i] += away * away
+            variance[i] /= n
+    if cov_factor.ndim == 3:
+        factor = np.zeros((d, d))
+        for i in range(d):
+            factor[i, i] = variance[i]
+            for l in range(d):  # noqa: E741
+                if adaptive_variance and l != i:
+                    for j in range(n):
+                        away = mean[learned[j], i] - center[i]
+                        factor[i, l] += away * (mean[learned[j], l] - center[l])
+                    factor[i, l] /= n
+        root = np.linalg.cholesky(factor)
+    for k in range(len(mean)):
         if n_updates[k] == 0:
-            cov_factor[k] = factor
+            for i in range(d):
+                mean[k, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
+                if cov_factor.ndim == 2:
+                    cov_factor[k, i] = variance[i]
+                else:
+                    for j in range(d):
+                        cov_factor[k, i, j] = root[i, j]
+
+
+def workspace_for(n_weights: int) -> np.ndarray:
+    """Buffer of `learn` and `renew_prior`."""
+    return np.empty((4, n_weights))
 
 
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
@@ -194,5 +235,12 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     # keyed by label, as an arm's number depends on the order of events
     grown["rng_key"][n_old:] = new_keys(labels, beliefs.rng_key.tolist() if labels else [])
     larger = Beliefs(**grown)
-    renew_prior(larger, prior)
+    mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
+    if prior.adaptive_mean is None:
+        full = cov_factor.ndim == 3
+        mean[n_updates == 0] = prior.mean
+        cov_factor[n_updates == 0] = np.diag(np.sqrt(prior.variance)) if full else prior.variance
+    else:
+        learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
+        renew_prior(mean, cov_factor, n_updates, learned, prior, workspace_for(mean.shape[1]))
     return larger

@@ -12,7 +12,8 @@ from skbandit.utils._pipeline import behind_transformers
 def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     """Choose an arm per row, exploring, with a policy that may be the last step of a Pipeline.
 
-    `Pipeline.predict` returns the policy's greedy choice; a Pipeline has no `select`.
+    `Pipeline.predict` returns the policy's greedy choice; a Pipeline has no `select`, but
+    `PolicyPipeline` does.
 
     Parameters
     ----------
@@ -20,8 +21,9 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
         The policy, which may count its choices.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Contexts, as the first transformer takes them.
-    available : array-like of shape (n_samples,), default=None
-        One tuple of arm labels per row; None makes every arm that the policy knows available.
+    available : array-like, default=None
+        The labels of the arms available in each row, or as the policy takes them; None makes
+        every arm that the policy knows available.
 
     Returns
     -------

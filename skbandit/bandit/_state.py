@@ -35,14 +35,17 @@ class Beliefs(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Prior of a new arm, and the settings of learning."""
+    """Prior of a new arm, and the settings of learning.
+
+    None in place of False or 1 leaves what is not needed out of the compiled code.
+    """
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_weights,)
-    adaptive_mean: bool
-    adaptive_variance: bool
+    adaptive_mean: bool | None  # None if neither is adaptive
+    adaptive_variance: bool | None
     noise_variance: float
-    forgetting: float
+    forgetting: float | None  # None for 1
 
 
 class Rule(NamedTuple):

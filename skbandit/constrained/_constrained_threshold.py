@@ -136,8 +136,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
 
     With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
     at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and Pearson's
-    for a single rate, conservatively combined for expressions of several (for a difference
-    between two groups some 1.7 times as wide as necessary).
+    for a single rate, combined cautiously for expressions of several (for a difference between
+    two groups some 1.3 times as far as for a rule fixed in advance, as the choice costs
+    something).
 
     - With ``cv="prefit"``, independent rows that the model has not seen, and equal weights,
       the guarantee is exact, whatever the objective, for rates that are monotone in the
@@ -153,6 +154,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     `decision_function` is the response minus the threshold, signed for ``classes_[1]``, and
     agrees with `predict`. `predict_proba` is that of `estimator_`: it keeps its calibration,
     and is not 1/2 at the threshold.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding import (
     MET,
     Atom,
     BoundConstraints,
     ConfidenceLimit,
     Data,
-    count,
-    effective_rows,
-    interval,
+    interval_or_nan,
     margins,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
 )
 
 
@@ -55,8 +55,7 @@ def report_table(
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
     for k in np.flatnonzero(measured):
-        values[k] = count(goals.constraints[k].rate, data, positive)
-        effective[k] = effective_rows(goals.constraints[k].rate, data, positive)
+        values[k], effective[k] = value_and_rows(goals.constraints[k].rate, data, positive)
     slack = goals.slack(values)
     table = pd.DataFrame(
         {
@@ -67,10 +66,16 @@ def report_table(
             "bound": goals.bound,
             "value": values,
             "slack": slack,
-            "satisfied": pd.array(slack >= -MET, dtype="boolean"),
+            "satisfied": satisfied(slack, measured),
         }
     )
-    table["satisfied"] = table["satisfied"].where(measured)
+    # The classifier chooses how many rows these denominators hold.
+    chosen = [
+        k
+        for k, one in enumerate(goals.constraints)
+        if any(atom.kind.fractional for atom in one.rate.atoms)
+    ]
+    warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
     return table if multipliers is None else table.assign(multiplier=multipliers)
@@ -83,10 +88,7 @@ def add_intervals(
     ends = np.full((len(table), 2), np.nan)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
-            try:
-                ends[k] = interval(constraint.rate, data, positive, level)
-            except EmptyRateError:  # defined as a whole, but not rate by rate
-                continue
+            ends[k] = interval_or_nan(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
@@ -100,9 +102,7 @@ def add_margins(
     measured = goals.n_rows > 0
     margin = np.full(len(table), np.nan)
     margin[measured] = margins(limits, goals.subset(measured), positive)
-    enough = pd.array(table["slack"].to_numpy() >= margin - MET, dtype="boolean")
-    table = table.assign(satisfied=enough)
-    table["satisfied"] = table["satisfied"].where(measured)
+    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 

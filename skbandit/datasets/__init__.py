@@ -5,6 +5,7 @@ from skbandit.datasets._bandit_log import make_bandit_log
 from skbandit.datasets._open_bandit import fetch_open_bandit
 from skbandit.datasets._parquet import read_parquet_log
 from skbandit.datasets._set_selection import make_set_selection
+from skbandit.datasets._vw_dsjson import read_vw_dsjson
 from skbandit.datasets._yahoo import read_yahoo_r6
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "make_bandit_log",
     "make_set_selection",
     "read_parquet_log",
+    "read_vw_dsjson",
     "read_yahoo_r6",
 ]

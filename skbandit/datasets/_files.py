@@ -4,13 +4,18 @@ import gzip
 import hashlib
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from sklearn.datasets import fetch_file, get_data_home
 
 __all__ = ["DataFile", "load_bytes"]
+
+_PIECE = 2**20
+"""Bytes read at a time; more only takes more memory."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +114,29 @@ def _homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
 
 
 def _read_checked(path: Path, sha256: str) -> bytes:
-    """Read a file, decompress it if its name ends in .gz, and check its hash."""
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise OSError(f"{path} is damaged: {error}. Remove or replace it.") from error
-    found = hashlib.sha256(content).hexdigest()
+    """Read a file, decompress it if its name ends in .gz, and check its hash.
+
+    The hash comes first, in a pass that keeps one piece in memory: a small file may decompress to
+    more than fits.
+    """
+    digest = hashlib.sha256()
+    for piece in _pieces(path):
+        digest.update(piece)
+    found = digest.hexdigest()
     if found != sha256:
         raise OSError(
             f"{path} is not the published file: the sha256 of its uncompressed content is "
-            f"{found}, "
-            f"expected {sha256}. Remove or replace it."
+            f"{found}, expected {sha256}. Remove or replace it."
         )
-    return content
+    return b"".join(_pieces(path))
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file, decompressed if its name ends in .gz, piece by piece."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            while piece := file.read(_PIECE):
+                yield piece
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise OSError(f"{path} is damaged: {error}. Remove or replace it.") from error

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import warnings
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite, nan
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
+
+from skbandit.datasets._lines import check_line_options, existing_files, quoted, read_blocks
 
 __all__ = ["read_yahoo_r6"]
 
@@ -93,59 +91,11 @@ def read_yahoo_r6(
     0  id-560620       0  (id-552077, id-560620)
     1  id-552077       1  (id-552077, id-560620)
     """
-    if malformed not in ("raise", "skip"):
-        raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
-    if block_size < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}.")
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    files = [Path(path) for path in given]
-    if not files:
-        raise ValueError("paths contains no file name.")
-    for path in files:
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is not a file.")
-    return _read(files, block_size, malformed == "skip")
-
-
-def _read(files: list[Path], block_size: int, skip: bool) -> Iterator[Bunch]:
-    """Yield the blocks; a separate generator, so that arguments are checked at the call."""
-    block, n_events, n_skipped, first = _Block(), 0, 0, ""
-    for path in files:
-        for number, line in enumerate(_lines(path), start=1):
-            try:
-                block.add(line)
-            except ValueError as error:
-                problem = f"{path}, line {number}: {error}"
-                if not skip:
-                    raise ValueError(f"{problem} Pass malformed='skip' to skip it.") from error
-                n_skipped += 1
-                first = first or problem
-            if len(block) == block_size:
-                yield block.bunch(n_skipped)
-                n_events += block_size
-                block = _Block(block.binary)
-    if len(block):
-        yield block.bunch(n_skipped)
-    elif not n_events:
-        raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
-    if n_skipped:
-        warnings.warn(f"{n_skipped} malformed lines were skipped, the first: {first}", stacklevel=2)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, each cut to the longest length of this format."""
-    number = 0
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        try:
-            while line := file.readline(_LONGEST):
-                rest = line
-                while len(rest) == _LONGEST and not rest.endswith(b"\n"):
-                    rest = file.readline(_LONGEST)
-                number += 1
-                yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise OSError(f"{path} is damaged after line {number}: {error}") from error
+    check_line_options(block_size, malformed)
+    files = existing_files(paths)
+    return read_blocks(
+        files, _Block(), longest=_LONGEST, block_size=block_size, skip=malformed == "skip"
+    )
 
 
 @dataclass
@@ -172,11 +122,15 @@ class _Block:
     def __len__(self) -> int:
         return len(self.timestamp)
 
+    def next(self) -> _Block:
+        """An empty block of the same format."""
+        return _Block(self.binary)
+
     def add(self, line: bytes) -> None:
         """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
         if len(line) == _LONGEST:
             raise ValueError(
-                f"the line has more than {_LONGEST:,} bytes; it begins {_quoted(line)}."
+                f"the line has more than {_LONGEST:,} bytes; it begins {quoted(line)}."
             )
         head, _, rest = line.partition(b"|user")
         user, bar, text = rest.partition(b"|")
@@ -184,17 +138,17 @@ class _Block:
         if not bar or len(fields) != 3:
             raise ValueError(
                 f"expected 'time shown click |user features |article ... |article ...', got "
-                f"{_quoted(line)}."
+                f"{quoted(line)}."
             )
         time, name, click = fields
         if not time.isdigit():
-            raise ValueError(f"the time must be a whole number of seconds, got {_quoted(time)}.")
+            raise ValueError(f"the time must be a whole number of seconds, got {quoted(time)}.")
         if click not in (b"0", b"1"):
-            raise ValueError(f"the click must be 0 or 1, got {_quoted(click)}.")
+            raise ValueError(f"the click must be 0 or 1, got {quoted(click)}.")
         if text != self.pool_text:
             self._read_pool(text)
         if name not in self.pool_labels:
-            raise ValueError(f"the article shown, {_quoted(name)}, is not in the pool.")
+            raise ValueError(f"the article shown, {quoted(name)}, is not in the pool.")
         binary = b":" not in user
         if self.binary not in (None, binary):
             raise ValueError(f"a line of R6{'AB'[binary]} after lines of R6{'BA'[binary]}.")
@@ -221,7 +175,7 @@ class _Block:
         """Name and label of an article; its features are stored."""
         name, _, described = text.strip().partition(b" ")
         if not name or not name.isascii():
-            raise ValueError(f"the pool has an article without a name: {_quoted(text)}.")
+            raise ValueError(f"the pool has an article without a name: {quoted(text)}.")
         label = int(name) if name.isdigit() else name.decode()
         features = _read_values(described, f"article {label}") if described.strip() else None
         self.articles[label] = features
@@ -268,7 +222,7 @@ def _read_values(text: bytes, whose: str) -> list[float]:
         values = [nan]
     if len(tokens) != 2 * len(_R6A) or not isfinite(sum(values)):
         raise ValueError(
-            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {_quoted(text)}."
+            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quoted(text)}."
         )
     return values
 
@@ -280,16 +234,10 @@ def _read_indices(text: bytes) -> list[int]:
     except KeyError as error:
         raise ValueError(
             f"the user's features must be indices from 1 to {len(_R6B)}, got "
-            f"{_quoted(error.args[0])}."
+            f"{quoted(error.args[0])}."
         ) from error
 
 
 def _names(of: str, indices: dict[bytes, int]) -> list[str]:
     """Column names."""
     return [f"{of}_{j + 1}" for j in indices.values()]
-
-
-def _quoted(text: bytes) -> str:
-    """The start of a text, quoted for a message."""
-    words = text[:100].decode("ascii", errors="backslashreplace").strip()
-    return repr(words if len(words) <= 60 else words[:57] + "...")

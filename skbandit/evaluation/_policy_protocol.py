@@ -12,6 +12,8 @@ A policy is any object with `select`, `predict` or both; the other members are o
   timestamp if the log has one.
 - ``advance(timestamp)``: called before each choice if the log has timestamps, in seconds.
 - ``arms_``, or ``arms`` before fitting: labels of the known arms.
+- ``last_timestamp_``: time of the latest learned event, in seconds; replay warns if it is later
+  than the log's first.
 - ``random_state``: set on copies, so that runs differ and can be repeated.
 - ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
   what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,12 +18,13 @@ from skbandit.rates._binding import (
     AbsoluteRate,
     Data,
     as_rate,
-    bind_constraints,
+    count,
     expand,
     flatten_constraints,
     on_given_rows,
     read_objective,
     read_predictions,
+    rows_behind,
     smallest_value,
 )
 
@@ -37,7 +38,8 @@ MAX_VIOLATION = 1e15
 class RateScorer(BaseEstimator):
     """Score any classifier by a rate, subject to constraints on rates.
 
-    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate` and the like. Higher
+    A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate`,
+    ``TunedThresholdClassifierCV(..., scoring=...)`` and the like. Higher
     is better: if every constraint holds on the given rows, the score is the value of the
     objective, negated if the objective is minimised. Otherwise the score is lower than any
     such value and decreases with the violation::
@@ -67,6 +69,7 @@ class RateScorer(BaseEstimator):
     Predictions are those of ``estimator.predict``. Columns that rates refer to are looked up
     in `attributes`, then in the X passed to the scorer, if it is a DataFrame. For a Pipeline
     that is the X before its steps, so a step may drop a column that a rate refers to.
+    `TunedThresholdClassifierCV` passes no X, so there the columns must be in `attributes`.
 
     `attributes` and `sample_weight` are requested: with
     ``sklearn.set_config(enable_metadata_routing=True)`` they reach the scorer when passed to
@@ -81,6 +84,8 @@ class RateScorer(BaseEstimator):
 
     A search averages scores over folds: a candidate is penalised for each fold on which it
     violates a bound, but may still rank above one that barely meets it on all folds.
+
+    Threads may share a scorer: scoring changes neither it nor the classifier.
 
     Examples
     --------
@@ -145,6 +150,26 @@ class RateScorer(BaseEstimator):
         float
             Higher is better.
         """
+        return self._score_predictions(
+            y,
+            _predictions(estimator, X),
+            attributes=attributes,
+            sample_weight=sample_weight,
+            pos_label=self.pos_label,
+            X=X,
+        )
+
+    def _score_predictions(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        attributes: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        X: Any = None,
+    ) -> float:
+        """Score predicted labels."""
         objective = _compared_with_zero(read_objective(self.objective))
         worst = min(_smallest_slack(side) for side in objective.one_sided())
         if not np.isfinite(worst):
@@ -154,9 +179,7 @@ class RateScorer(BaseEstimator):
                 "of their ratio."
             )
         constraints = flatten_constraints(self.constraints)
-        data, positive = read_predictions(
-            y, _predictions(estimator, X), attributes, sample_weight, self.pos_label, X
-        )
+        data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, X)
         values, undefined = _measure([objective], data, positive)
         if not len(values):
             raise ValueError(
@@ -171,7 +194,7 @@ class RateScorer(BaseEstimator):
                 f"{objective.label} is undefined, as no prediction falls in its denominator: it "
                 "is scored by its worst value.",
                 UndefinedMetricWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return float(values.min())
 
@@ -185,6 +208,20 @@ class RateScorer(BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         return self.score(estimator, X, y, attributes=attributes, sample_weight=sample_weight)
+
+    # TunedThresholdClassifierCV scores labels at many thresholds with these parts of a scorer.
+
+    @property
+    def _score_func(self) -> Callable[..., float]:
+        return self._score_predictions
+
+    @property
+    def _sign(self) -> int:
+        return 1
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        return {} if self.pos_label is None else {"pos_label": self.pos_label}
 
     def _accept_sample_weight(self) -> bool:
         # scikit-learn calls this on every scorer of a dict if routing is disabled.
@@ -216,12 +253,15 @@ def _measure(
         replace(one, lhs=on_given_rows(one.lhs), rhs=on_given_rows(one.rhs)) for one in constraints
     ]
     sides = expand(here, data)
-    bound = bind_constraints(sides, data)
-    slack = bound.slack(bound.values(positive))
-    undefined = np.isnan(slack) & (bound.n_rows > 0)
+    measured = rows_behind(sides, data) > 0
+    slack = np.full(len(sides), np.nan)
+    for k in np.flatnonzero(measured):
+        value = count(sides[k].rate, data, positive)
+        slack[k] = sides[k].bound - value if sides[k].sense == "<=" else value - sides[k].bound
+    undefined = np.isnan(slack) & measured
     for k in np.flatnonzero(undefined):
         slack[k] = max(_smallest_slack(sides[k]), -MAX_VIOLATION)
-    return slack[bound.n_rows > 0], bool(undefined.any())
+    return slack[measured], bool(undefined.any())
 
 
 def _predictions(estimator: Any, X: Any) -> np.ndarray:

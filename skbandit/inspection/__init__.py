@@ -2,12 +2,14 @@
 
 from skbandit.inspection._arm_shares_display import ArmSharesDisplay
 from skbandit.inspection._constraint_report_display import ConstraintReportDisplay
+from skbandit.inspection._rate_report_display import RateReportDisplay
 from skbandit.inspection._replay_display import ReplayDisplay
 from skbandit.inspection._tradeoff_display import TradeoffDisplay
 
 __all__ = [
     "ArmSharesDisplay",
     "ConstraintReportDisplay",
+    "RateReportDisplay",
     "ReplayDisplay",
     "TradeoffDisplay",
 ]

@@ -19,10 +19,12 @@ from skbandit.logs._blocks import as_blocks as as_blocks
 from skbandit.logs._blocks import check_block_arms as check_block_arms
 from skbandit.logs._blocks import in_block as in_block
 from skbandit.logs._blocks import read_block as read_block
+from skbandit.logs._columns import LOG_COLUMNS as LOG_COLUMNS
+from skbandit.logs._columns import column_names as column_names
+from skbandit.logs._columns import columns_of as columns_of
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
-from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from skbandit.logs._log import Log, column_names
+from skbandit.logs._columns import columns_of
+from skbandit.logs._log import Log
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
@@ -22,7 +23,9 @@ def as_blocks(blocks: Any) -> Iterable[Any]:
     return blocks
 
 
-def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
+def read_block(
+    block: Any, features: Sequence[str] | None, columns: Mapping[str, Any] | None = None
+) -> tuple[Any, Any]:
     """Split a block into contexts and log.
 
     Parameters
@@ -32,6 +35,8 @@ def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
         all others are the log.
     features : sequence of str or None
         Column names.
+    columns : dict, default=None
+        Names of the log's columns that differ.
 
     Returns
     -------
@@ -52,7 +57,7 @@ def read_block(block: Any, features: Sequence[str] | None) -> tuple[Any, Any]:
             "a block must be a table, a pair (X, y), or an object with X and y, got "
             f"{type(block).__name__}."
         )
-    _require_propensity(y)
+    _require_propensity(y, columns)
     return X, y
 
 
@@ -77,9 +82,9 @@ def _require_in_memory(block: Any) -> None:
             )
 
 
-def _require_propensity(y: Any) -> None:
+def _require_propensity(y: Any, columns: Mapping[str, Any] | None) -> None:
     """Require a column propensity: one block does not show the log's number of arms."""
-    if "propensity" not in (column_names(y) or ()):
+    if "propensity" not in (columns_of(y, columns) or ()):
         raise ValueError(
             "y needs a column 'propensity' when a log is read in blocks, as a block does not show "
             "how many arms the log has: for uniform actions, add 1 / (number of arms)."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pandas as pd
 
 from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
 from skbandit.logs._availability import Pools, read_pools
-from skbandit.utils._validation import check_not_masked, check_squares
-
-_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
+from skbandit.logs._columns import columns_of
+from skbandit.utils._validation import check_not_masked, check_squares, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ def read_log(
     available: Any = None,
     timestamp: Any = None,
     arms: Iterable[Any] = (),
-    columns: Sequence[Any] | None = None,
+    table_arms: Sequence[Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> Log:
     """Validate a log and number its arms.
 
@@ -94,9 +93,11 @@ def read_log(
         Values that are not columns of `y`.
     arms : iterable of labels, default=()
         Arms known so far; they get the first numbers.
-    columns : sequence of labels, default=None
+    table_arms : sequence of labels, default=None
         Arms of the columns of an unnamed boolean `available`; None is all known arms and the
         log's other actions, in order of appearance.
+    columns : dict, default=None
+        Names of the columns of `y`, if different: ``{"action": "arm_id"}``.
 
     Returns
     -------
@@ -107,7 +108,9 @@ def read_log(
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
     }  # fmt: skip
-    read = _columns_of(y)
+    warn_if_reordered({"y": y} | {name: values for name, values in given.items()})
+    names = columns_of(y, columns)
+    read = {"action": as_actions(y)} if names is None else {k: y[v] for k, v in names.items()}
     for name, values in given.items():
         if values is None:
             continue
@@ -117,7 +120,8 @@ def read_log(
     if "reward" not in read:
         raise ValueError(
             "the log has no rewards: y must be a DataFrame (or structured array) with columns "
-            "'action' and 'reward', or an array of actions with reward=."
+            "'action' and 'reward', or an array of actions with reward=; columns= maps other "
+            "names, as in columns={'reward': 'clicked'}."
         )
     codes: Codes = {label: k for k, label in enumerate(_distinct(arms))}
     action = code_labels(read["action"], codes)
@@ -133,7 +137,7 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        pools = read_pools(pools, n, codes, columns, per_row=available is None)
+        pools = read_pools(pools, n, codes, table_arms, per_row=available is None)
         _check_contains(pools, action, list(codes))
     times = read.get("timestamp")
     if times is not None:
@@ -166,16 +170,6 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     return numbers
 
 
-def column_names(y: Any) -> list[Any] | None:
-    """Column names of a table, dict or structured array; None if it has no named columns."""
-    if isinstance(y, Mapping):
-        return list(y)
-    names = getattr(y, "columns", None)
-    if names is None:
-        names = getattr(getattr(y, "dtype", None), "names", None)
-    return None if names is None else list(names)
-
-
 def as_actions(y: Any) -> Any:
     """A log without column names as a 1D array of actions."""
     if y is None:
@@ -202,22 +196,6 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
             f"timestamp goes back on row {row}, from {timestamp[row - 1]:.15g} s to "
             f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log."
         )
-
-
-def _columns_of(y: Any) -> dict[str, Any]:
-    """The columns of y that describe events, by name."""
-    check_not_masked(y, "y")
-    names = column_names(y)
-    if names is None:
-        return {"action": as_actions(y)}
-    if "action" not in names:
-        raise ValueError(f"y has no column 'action'; its columns are {names}.")
-    for name in names:
-        # an overlooked propensity would invalidate every estimate
-        similar = get_close_matches(str(name).lower(), _COLUMNS, n=1, cutoff=0.75)
-        if name not in _COLUMNS and similar and similar[0] not in names:
-            raise ValueError(f"y has a column {name!r}: rename it to {similar[0]!r}, or drop it.")
-    return {name: y[name] for name in _COLUMNS if name in names}
 
 
 def _same(one: Any, other: Any) -> bool:

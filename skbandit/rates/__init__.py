@@ -6,7 +6,7 @@ and pickling, and print as the Python code that creates them. Every rate is also
 `Rate.value`.
 
 `where` selects rows: None for all; the name of a boolean column of `attributes` (or of X, if
-it is a DataFrame); a pandas query such as ``"sex == 'Female' and age > 30"``, which excludes
+it is a DataFrame); a condition such as ``"sex == 'Female' and age > 30"``, which excludes
 rows where its result is missing, for example because age is (but in pandas a missing string
 differs from every string, so ``sex != 'Female'`` is true); ``{column: value}`` or ``{column:
 [values]}``; or a function from the DataFrame of attributes to a boolean mask. `on` selects the

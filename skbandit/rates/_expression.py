@@ -570,6 +570,10 @@ ROUNDING = 1e-9
 """Distance, in units of the rate, by which a bound may exceed the range: it may be computed."""
 
 
+SMALLEST_PERCENTAGE = 0.05
+"""Smallest share for which a bound of 100 times as much is taken for a percentage."""
+
+
 def _check_possible(side: Constraint, text: str) -> None:
     """Raise an error if no data and no classifier meet a one-sided constraint."""
     low, high = value_range(side.rate)
@@ -588,11 +592,10 @@ def _check_possible(side: Constraint, text: str) -> None:
         )
     else:
         why = f"{shown_rate} lies between {low + shift:.6g} and {high + shift:.6g}"
-    percent = (side.bound + shift) / 100
-    possible = smallest_value(side.rate) <= percent - shift <= high and percent > 0
-    raise ValueError(
-        f"{text} can never hold: {why}.{f' Did you mean {percent:g}?' if possible else ''}"
-    )
+    share = (side.bound + shift) / 100
+    possible = smallest_value(side.rate) <= share - shift <= high
+    hint = f" Did you mean {share:g}?" if possible and share >= SMALLEST_PERCENTAGE else ""
+    raise ValueError(f"{text} can never hold: {why}.{hint}")
 
 
 def value_range(rate: Rate) -> tuple[float, float]:

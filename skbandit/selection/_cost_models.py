@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -12,7 +13,8 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
@@ -118,6 +120,36 @@ def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
         and get_tags(estimator).target_tags.multi_output
         and bool((costs.n_observed() == n_rows).all())
     )
+
+
+def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> None:
+    """Warn if only costs missing from y keep a joint learner from learning all ads at once.
+
+    Parameters
+    ----------
+    estimator : regressor, classifier or None
+        The learner; linear ones, and None, lose nothing by separate fits.
+    costs : CostMatrix
+        Costs, those of unavailable ads not observed.
+    allowed : ndarray or sparse array of bool, shape (n_samples, n_ads), or None
+        Which ads were available; None means all.
+    """
+    n_rows, n_ads = costs.shape
+    n_needed = n_rows * n_ads if allowed is None else int(allowed.sum())
+    n_missing = n_needed - int(costs.n_observed().sum())
+    complete = CostMatrix(np.zeros((1, n_ads)), None, costs.ads)
+    separate = estimator is None or isinstance(
+        estimator, MultiOutputRegressor | LinearRegression | Ridge
+    )
+    if n_missing and not separate and learns_all_at_once(estimator, complete):
+        warnings.warn(
+            f"{type(estimator).__name__} could learn the costs of all ads in one fit, but "
+            f"{n_missing:,} of {n_needed:,} costs were not observed, so it is fitted as {n_ads} "
+            "models, one per ad. For a single fit, drop the incomplete rows, or fill in these "
+            "costs; for ads that could not be chosen, pass available=.",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def fit_multi_output(

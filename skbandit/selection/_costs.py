@@ -149,8 +149,13 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
         )
 
 
-def check_n_select(n_select: int, n_ads: int) -> None:
-    """Raise unless 1 <= n_select <= n_ads."""
+def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> None:
+    """Raise unless n_select is from 1 to n_ads and to n_rounds, the number of rounds trained."""
+    if n_rounds is not None and n_rounds < n_select <= n_ads:
+        raise ValueError(
+            f"n_select={n_select} is more than {n_rounds}, the number of ads that this selector "
+            f"was trained to choose of {n_ads}: fit it with a larger n_select or n_rounds."
+        )
     if not 1 <= n_select <= n_ads:
         raise ValueError(
             f"n_select={n_select} must be at least 1 and at most {n_ads}, the number of ads."

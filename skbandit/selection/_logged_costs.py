@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from skbandit.logs import (
 )
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_not_masked
+from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -160,6 +161,12 @@ def logged_costs(
         If shapes differ, a propensity is not in (0, 1] or so small that estimates overflow, a
         cost is missing, or an ad occurs twice in a row, was not available or is not in `ads`.
 
+    Warns
+    -----
+    UserWarning
+        If the weights 1 / p of an ad do not have the mean 1 that they should have, up to chance,
+        over the rows where it was available.
+
     See Also
     --------
     skbandit.selection.SetSelectClassifier : Chooses sets by cost-sensitive classifiers.
@@ -205,7 +212,17 @@ def logged_costs(
     0 -1.5  0.0  0.0
     1 -1.5  0.0 -4.5
     """
+    warn_if_reordered(
+        {
+            "action": action,
+            "cost": cost,
+            "propensity": propensity,
+            "available": available,
+            "X": X,
+        }
+    )
     slates, labels = _read_slates(action, cost, propensity, ads, available)
+    _check_weights(slates, labels)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips(slates)
@@ -220,6 +237,35 @@ def logged_costs(
     if slates.available is not None:
         costs[~slates.available] = np.nan
     return pd.DataFrame(costs, columns=labels, index=index)
+
+
+def _check_weights(slates: LoggedSlates, labels: np.ndarray) -> None:
+    """Warn if the mean weight of an ad, over the rows where it was available, is far from 1.
+
+    By Bernstein's inequality, for weights of finite variance, chance does this with probability
+    below 1e-5 per ad.
+    """
+    n = np.maximum(slates.n_available, 1)
+    weight = 1 / slates.propensity
+    total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
+    square = np.bincount(slates.ad, weight**2, minlength=slates.n_ads)
+    largest = np.zeros(slates.n_ads)
+    np.maximum.at(largest, slates.ad, weight)
+    mean = total / n
+    gap = np.abs(mean - 1)
+    far = (total > 0) & (gap**2 > 25 * (square / n - mean**2 + gap * largest / 3) / n)
+    if far.any():
+        ad = int(np.flatnonzero(far)[np.argmax(gap[far])])
+        cause = "was not available in every row (pass available=)"
+        if slates.available is not None or mean[ad] > 1:
+            cause = "was available in other rows than available says"
+        warnings.warn(
+            f"the weights 1/propensity of ad {labels.tolist()[ad]!r} have the mean {mean[ad]:.3g} "
+            f"over {n[ad]:,} rows, where 1 is expected: the ad {cause}, or the propensities are "
+            "wrong. Its estimated costs are biased.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _predict_costs(

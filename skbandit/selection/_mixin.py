@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import read_mask
@@ -16,9 +17,11 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import ArrayLike
 
 
@@ -63,6 +66,27 @@ class SetSelectorMixin:
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this selector, or of its estimator as ``estimator__<name>``.
+
+        Parameters
+        ----------
+        **params : object
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        nested = [name for name in params if name.startswith("estimator__")]
+        if nested and params.get("estimator", getattr(self, "estimator", self)) is None:
+            default = self._learner() if hasattr(self, "_learner") else Ridge()
+            raise ValueError(
+                f"{nested[0]} cannot be set, as estimator=None has no parameters: pass the "
+                f"estimator itself, as in {type(self).__name__}(estimator={default!r})."
+            )
+        return super().set_params(**params)  # type: ignore[misc]
 
     def _with_ads(self, ad_features: Any) -> SetSelectorMixin:
         """A selector that chooses from the described ads; this one if None."""
@@ -192,6 +216,7 @@ class SetSelectorMixin:
             If the cost of a chosen ad was not observed.
         """
         check_is_fitted(self)
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
         costs = read_costs(y)
@@ -211,7 +236,8 @@ class SetSelectorMixin:
                 f"The set chosen for row {row}, {selector.ads_[chosen[row]].tolist()}, contains an "
                 "ad whose cost was not observed (nan in y), so the cost of the set is unknown. "
                 "Pass available= if the ad could not be chosen, or estimate costs from a log by "
-                "skbandit.selection.logged_costs."
+                "skbandit.selection.logged_costs. In a search or cross-validation, available= "
+                "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
         return -float(np.average(total, weights=weight))
 
@@ -220,7 +246,7 @@ class SetSelectorMixin:
     ) -> np.ndarray:
         """Check the input and choose: positions in `ads_`."""
         m = self.n_select if n_select is None else n_select
-        check_n_select(m, self._largest_set)
+        check_n_select(m, len(self.ads_), self._largest_set)
         allowed = read_mask(available, self.ads_, count_rows(X), self.unknown_ads)
         if not allow_short:
             check_enough_available(allowed, m)

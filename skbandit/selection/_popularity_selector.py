@@ -21,7 +21,7 @@ from skbandit.selection._costs import (
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, count_rows, fit_context
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -65,6 +65,11 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     See Also
     --------
     skbandit.RegressionSetSelector : Chooses by costs predicted from X.
+
+    Notes
+    -----
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
 
     Examples
     --------
@@ -125,6 +130,7 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         -------
         self : PopularitySetSelector
         """
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         with atomic_fit(self) as draft:
             X = draft._read_X(X, reset=True)
             costs = read_costs(y, available, draft.unknown_ads)

@@ -12,9 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
+from skbandit.logs import read_mask
 from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear
-from skbandit.selection._cost_models import learn_costs, ridge_of
+from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,
@@ -33,7 +34,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_row_weights, check_squares
+from skbandit.utils._validation import check_row_weights, check_squares, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -105,6 +106,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
+
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
 
     References
     ----------
@@ -196,12 +200,17 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         ridge = ridge_of(self.estimator)
         self._needs_numbers = ridge is not None
         X = self._read_X(X, reset=True)
-        costs = read_costs(y, available, self.unknown_ads)
+        costs = read_costs(y)
+        allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
+        costs = costs.where_available(allowed)
+        if ad_features is None:
+            warn_of_separate_fits(self.estimator, costs, allowed)
         if count_rows(X) != costs.shape[0]:
             raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
         check_n_select(self.n_select, costs.shape[1])

@@ -104,7 +104,7 @@ def settle_rounds(
     return RoundSettings(
         scheme=_scheme(masked, dedup),
         n_rounds=max(1, n_ads - n_select) if leaves_out else max_select,
-        max_select=max_select,
+        max_select=n_ads if trained_once else max_select,
         holes=leaves_out,
         include_chosen=sees_chosen,
         mask_features_from=int(all_available) if sees_chosen else None,

@@ -197,14 +197,15 @@ def run_rounds(
 
 
 def replace_at_random(
-    picks: np.ndarray, available: np.ndarray, n_select: int, rng: np.random.RandomState
+    picks: np.ndarray, available: np.ndarray, n_select: int, uniform: np.ndarray
 ) -> np.ndarray:
     """The distinct picks in order, then randomly drawn other available ads.
 
-    The result has shape (n, n_select), with NO_AD where no more ads are available.
+    `uniform` (n, K) holds random numbers in [0, 1); the ads with the lowest are drawn. The result
+    has shape (n, n_select), with NO_AD where no more ads are available.
     """
     n_rounds = picks.shape[1]
-    priority = np.where(available, n_rounds + rng.random_sample(available.shape), np.inf)
+    priority = np.where(available, n_rounds + uniform, np.inf)
     rows = np.arange(len(picks))
     for k in reversed(range(n_rounds)):
         picked = picks[:, k] != NO_AD

@@ -18,6 +18,7 @@ from skbandit.selection._rounds import (
     run_rounds,
     train_rounds,
 )
+from skbandit.selection._row_random import uniform_by_row
 from skbandit.selection.reductions._mixin import Examples, ReductionMixin
 from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
@@ -69,11 +70,13 @@ default="filter_tree"
         Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
         m > n_ads / 2 and all ads were available in `fit`.
     n_rounds : int, default=None
-        Number of rounds to train, and the largest `n_select` of `predict`; None means `n_select`.
+        Number of rounds to train, and the largest `n_select` of `predict`, unless one fit serves
+        all rounds (see Notes) and ranks all ads; None means `n_select`.
         With more rounds, fewer duplicates need random replacement.
     random_state : int, RandomState or None, default=None
-        Assigns rows to folds, and draws the replacements of ``dedup="random"``, the same in each
-        call of `predict`.
+        Assigns rows to folds, and draws the replacements of ``dedup="random"``. They depend on the
+        content of the row, so that a batch is chosen as its rows one by one; equal rows get equal
+        replacements.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -125,6 +128,9 @@ default="filter_tree"
     Compare with `PopularitySetSelector`, which is hard to beat for m = 1 and for m close to n_ads.
     For such m also try ``holes=False`` if costs are noisy: the bound favours leaving ads out, but
     the data do not always.
+
+    Threads may predict with one fitted selector, which that does not change, while none fits
+    it.
 
     References
     ----------
@@ -340,6 +346,6 @@ default="filter_tree"
             rules, X, available, scheme, mask_features_from=self._settings.mask_features_from
         )
         if scheme.repeats:
-            random = np.random.RandomState(self._seed)
-            return replace_at_random(picks, available, n_picks, random)
+            uniform = uniform_by_row(X, len(self.ads_), self._seed)
+            return replace_at_random(picks, available, n_picks, uniform)
         return picks

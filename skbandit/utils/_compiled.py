@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import update_wrapper
+from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+from skbandit.utils._code_folder import FOLDER, KEY, is_mixed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+SLICE_SECONDS = 0.1
+"""Aim, in seconds, for one call of compiled code that can be split: Python handles Ctrl-C between
+calls only. Longer passes are split."""
+
+FIRST_SLICE = 256
+"""Rows of the first call of a split pass; smaller passes are not split."""
 
 
 def compiled(function: Function) -> Function:
@@ -23,13 +40,117 @@ def compiled_exactly(function: Function) -> Function:
     return _compile(function, error_model="numpy")
 
 
+def called_exactly(function: Function) -> Function:
+    """Compile as `compiled_exactly` does, for compiled callers: Python's way in compiles later."""
+    return _compile(function, error_model="numpy", no_cpython_wrapper=True)
+
+
 def inlined_exactly(function: Function) -> Function:
-    """Compile as `compiled_exactly` does, and inline into callers where a call costs too much."""
-    return _compile(function, error_model="numpy", forceinline=True)
+    """Compile as `called_exactly` does, and inline into callers where a call costs too much."""
+    return _compile(function, error_model="numpy", no_cpython_wrapper=True, forceinline=True)
+
+
+def slices(n_rows: int) -> Iterator[slice]:
+    """Split a pass over rows so that each part takes about `SLICE_SECONDS`.
+
+    Between the parts Python handles signals, so Ctrl-C is noticed within a fraction of a second.
+    """
+    if n_rows <= FIRST_SLICE:
+        if n_rows:
+            yield slice(0, n_rows)
+        return
+    start, size = 0, FIRST_SLICE
+    while start < n_rows:
+        stop = min(start + size, n_rows)
+        begin = perf_counter()
+        yield slice(start, stop)
+        seconds = perf_counter() - begin
+        # the first call may compile, which tells nothing of the speed: change by small factors
+        if seconds < SLICE_SECONDS / 2:
+            size *= 2
+        elif seconds > SLICE_SECONDS:
+            size = max(size // 2, 1)
+        start = stop
+
+
+class _Compiled:
+    """A compiled function, callable from Python and, through `_numba_type_`, in compiled code."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        options |= {"nogil": True, "no_cfunc_wrapper": True}
+        dispatcher: Any = njit(**options)(function)
+        self._dispatcher = dispatcher
+        if FOLDER is not None:
+            dispatcher._cache = _Cache(function)
+        self._call = None if options.get("no_cpython_wrapper") else dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self._dispatcher._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        if self._call is None:
+            inner = self._dispatcher
+            self._call = njit(nogil=True)(lambda *args: inner(*args))
+        try:
+            return self._call(*args)
+        except SystemError as error:
+            # Ctrl-C while the result was being converted for Python: CPython reports a result
+            # together with an exception
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    try:
-        return njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # neither the file's folder nor the user's cache is writable
-        return njit(nogil=True, **options)(function)
+    return _Compiled(function, options)  # type: ignore[return-value]
+
+
+class _Place:
+    """Place of the machine code of one function, in the interface of numba's cache locators."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_file = inspect.getfile(function)
+        self._line = function.__code__.co_firstlineno
+        assert FOLDER is not None
+        self._path = FOLDER / function.__module__
+
+    def ensure_cache_path(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def get_source_stamp(self) -> str | None:
+        return KEY
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _CacheImpl(CompileResultCacheImpl):
+    """Finds machine code by the key of all sources, and nowhere else."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Place(function)
+        name = f"{Path(self._locator._py_file).stem}.{function.__qualname__}"
+        self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
+
+
+class _Cache(FunctionCache):
+    """Machine code on disk; code that cannot be read or written is compiled in memory."""
+
+    _impl_class = _CacheImpl
+
+    def load_overload(self, *args: Any) -> Any:
+        try:
+            return super().load_overload(*args)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+
+    def save_overload(self, *args: Any) -> None:
+        with suppress(OSError):
+            if not is_mixed():
+                super().save_overload(*args)

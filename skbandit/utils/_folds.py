@@ -61,7 +61,7 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
     if isinstance(cv, int | np.integer):
         cv = KFold(int(cv), shuffle=True, random_state=random_state)
     rows = np.arange(n_rows)
-    splits = [(rows[train], rows[test]) for train, test in check_cv(cv).split(X)]
+    splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X)]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
     if (times != 1).any():
         row = int(np.flatnonzero(times != 1)[0])
@@ -74,3 +74,18 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
         if len(both):
             raise ValueError(f"cv trains on row {both[0]} in the fold that tests it.")
     return splits
+
+
+def _split(cv: Any, X: Any) -> Splits:
+    """The splits of a generator; one that asks for groups or labels is told how to get them."""
+    try:
+        return list(cv.split(X))
+    except (TypeError, ValueError) as error:
+        name = type(cv).__name__
+        if "groups" in str(error):
+            cure = f"cv=list({name}(...).split(X, groups=groups))"
+        elif name.startswith(("Stratified", "RepeatedStratified")):
+            cure = f"cv=list({name}(...).split(X, labels)), with the labels to stratify by"
+        else:
+            raise
+        raise ValueError(f"{name} needs more than X to split ({error}): pass {cure}.") from error

@@ -17,7 +17,9 @@ from sklearn.utils import check_array
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
     entries = X.data if issparse(X) else X
-    if not np.isfinite(np.linalg.norm(entries)):
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(entries)
+    if not np.isfinite(norm):
         raise ValueError(
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."

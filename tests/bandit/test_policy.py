@@ -170,7 +170,7 @@ def test_learning_waits_for_the_window_to_end():
     assert policy.n_updates_.tolist() == [4, 0]
     waiting = pickle.loads(pickle.dumps(policy))
     assert waiting.advance().n_updates_.tolist() == [5, 0]
-    with pytest.raises(ValueError, match="earlier than events"):
+    with pytest.raises(ValueError, match="earlier than that of an event learned before"):
         policy.partial_fit(x, event(301))
 
 

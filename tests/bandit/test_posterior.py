@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._posterior import learn, moments, with_arms
+from skbandit.bandit._posterior import learn, moments, with_arms, workspace_for
 from skbandit.bandit._state import LINKS, Prior, no_beliefs
 from skbandit.bandit.links import logistic
 from tests.tiers import first
@@ -24,7 +24,7 @@ def arm(full, prior):
 
 
 def learn_all(X, r, link, beliefs, prior):
-    workspace = np.empty((2, D))
+    workspace = workspace_for(D)
     for x, one in zip(X, r, strict=True):
         learn(x, 0, one, 1.0, LINKS.index(link), beliefs, prior, workspace)
 
@@ -81,7 +81,7 @@ def test_a_weight_is_a_power_of_the_likelihood(events):
     twice, weighted = arm(True, given), arm(True, given)
     learn_all(np.repeat(X, 2, axis=0), np.repeat(r, 2), "linear", twice, given)
     for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 2.0, LINKS.index("linear"), weighted, given, np.empty((2, D)))
+        learn(x, 0, one, 2.0, LINKS.index("linear"), weighted, given, workspace_for(D))
     np.testing.assert_allclose(weighted.mean, twice.mean, atol=1e-13)
     np.testing.assert_allclose(covariance(weighted), covariance(twice), atol=1e-14)
 

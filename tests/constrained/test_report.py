@@ -10,6 +10,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained._extra_rows import read_rows
+from skbandit.constrained._report import add_margins, missed, report_table
 from skbandit.rates import (
     churn,
     difference,
@@ -22,6 +24,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
+from skbandit.rates._binding import Data, bind_constraints, confidence_limits, expand
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "slack", "satisfied",
@@ -310,3 +313,21 @@ def test_wrong_input_is_explained(fitted, change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         fitted.constraint_report(**(given | change))
+
+
+@pytest.mark.parametrize("constraint", [recall() >= 0.8, false_positive_rate() <= 0.5], ids=repr)
+def test_messages_name_the_bound_that_the_margin_leaves(constraint):
+    """A lower bound rises by the margin and an upper one falls: the rule must do better."""
+    data = Data(read_rows(X, Y.astype(np.int8), None, None), None, 1, [0, 1])
+    goals = bind_constraints(expand([constraint], data), data)
+    is_lower = constraint.sense == ">="
+    chosen = np.flatnonzero(Y == int(is_lower))
+    at_bound = np.zeros(len(Y))  # a rule at the bound, which the margin rules out
+    at_bound[chosen[: round(len(chosen) * constraint.bound)]] = 1
+    limits = confidence_limits(goals, data, 0.1)
+    table = add_margins(report_table(goals, data, at_bound), goals, limits, at_bound)
+    margin = table["margin"].iloc[0]
+    assert 0.05 < margin < 0.2
+    needed = constraint.bound + margin if is_lower else constraint.bound - margin
+    told = f"the bound {constraint.bound:.4g} becomes {needed:.4g}"
+    assert told in missed(table, goals)

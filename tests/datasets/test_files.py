@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import tracemalloc
 
 import pytest
 
@@ -123,3 +124,15 @@ def test_failed_download(monkeypatch):
         load_bytes(TOY)
     assert "SKBANDIT_DATA" in str(caught.value)
     assert isinstance(caught.value.__cause__, TimeoutError)
+
+
+def test_a_compressed_file_is_hashed_before_it_is_unpacked_whole(tmp_path, server):
+    path = tmp_path / TOY.folder / f"{TOY.name}.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(bytes(2**26)))  # 64 MiB of zeros in 64 KiB
+    tracemalloc.start()
+    with pytest.raises(OSError, match="is not the published file"):
+        load_bytes(TOY, data_home=tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**23

@@ -13,7 +13,13 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, recall_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -438,3 +444,55 @@ def test_group_lost_in_a_fold(data):
         cross_val_score(
             model, X, y, scoring=RateScorer(None, CONSTRAINTS), cv=FOLDS, error_score="raise"
         )
+
+
+# --- thresholds ----------------------------------------------------------------------------
+
+
+def noisy(n=600):
+    rng = np.random.default_rng(8)
+    y = (rng.random(n) < 0.4).astype(int)
+    return rng.normal(size=(n, 2)) + 0.9 * y[:, None], y, rng.choice(["F", "M"], n)
+
+
+@pytest.mark.parametrize("cv", [3, "prefit"])
+def test_tuned_thresholds_maximise_the_score(cv):
+    X, y, _ = noisy()
+    model = LogisticRegression().fit(X, y)
+    scorer = RateScorer(false_positive_rate(), recall() >= 0.9)
+    tuned = TunedThresholdClassifierCV(
+        model, scoring=scorer, cv=cv, refit=cv != "prefit", thresholds=50, store_cv_results=True
+    ).fit(X, y)
+    if cv == "prefit":
+        cuts = tuned.cv_results_["thresholds"]
+        probability = model.predict_proba(X)[:, 1]
+        by_hand = [score(scorer, (probability >= cut).astype(int), y) for cut in cuts]
+        np.testing.assert_allclose(tuned.cv_results_["scores"], by_hand)
+        assert tuned.best_score_ == max(by_hand)
+        assert recall_score(y, tuned.predict(X)) >= 0.9
+    assert recall_score(y, model.predict(X)) < 0.85 < recall_score(y, tuned.predict(X))
+
+
+def test_tuned_thresholds_of_named_classes_with_routed_attributes():
+    X, y, sex = noisy()
+    names = np.where(y == 1, "yes", "no")
+    scorer = RateScorer(error_rate(), recall({"sex": "F"}) >= 0.95, pos_label="yes")
+    with sklearn.config_context(enable_metadata_routing=True):
+        tuned = TunedThresholdClassifierCV(
+            LogisticRegression(),
+            scoring=scorer,
+            cv=3,
+            thresholds=50,
+            response_method="predict_proba",
+        ).fit(X, names, attributes=pd.DataFrame({"sex": sex}))
+    women = recall({"sex": "F"}).value(names, tuned.predict(X), {"sex": sex}, pos_label="yes")
+    assert women >= 0.9 and tuned.best_threshold_ < 0.4
+
+
+def test_gaps_of_precision_are_scored():
+    y, answers = np.array([1, 0, 1, 1, 0, 0]), np.array([1, 1, 1, 1, 1, 0])
+    groups = {"g": list("aabbbb")}
+    gap = difference(precision, by="g")
+    assert score(RateScorer(gap), answers, y, attributes=groups) == pytest.approx(-1 / 6)
+    bounded = RateScorer(accuracy(), gap <= 0.1)
+    assert score(bounded, answers, y, attributes=groups) < 0

@@ -8,7 +8,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 
 
 @pytest.fixture(autouse=True)
-def figures(monkeypatch):
+def figures():
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
@@ -25,12 +25,14 @@ class Without:
 
 
 @pytest.fixture
-def uninstalled(monkeypatch):
-    """Called, it makes matplotlib go missing until the test ends."""
+def uninstalled():
+    """A function that makes matplotlib go missing until the test ends."""
+    # Not the monkeypatch fixture: that is undone after figures, which needs matplotlib again.
+    with pytest.MonkeyPatch.context() as patch:
 
-    def uninstall():
-        for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
+        def uninstall():
+            for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+                patch.delitem(sys.modules, name)
+            patch.setattr(sys, "meta_path", [Without(), *sys.meta_path])
 
-    return uninstall
+        yield uninstall

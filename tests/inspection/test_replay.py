@@ -117,6 +117,7 @@ def test_a_second_policy_on_the_same_axes_has_another_colour(result):
     assert second.lines_["second", "learning"].get_color() == PALETTE[1]
 
 
+@pytest.mark.filterwarnings("ignore:the policy has learned an event")
 def test_pipelines_and_searches_are_named_by_their_policy():
     pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy()).fit(LOG.X, LOG.y)
     search = GridSearchCV(

@@ -6,6 +6,7 @@ import pytest
 from skbandit.inspection import (
     ArmSharesDisplay,
     ConstraintReportDisplay,
+    RateReportDisplay,
     ReplayDisplay,
     TradeoffDisplay,
 )
@@ -19,10 +20,14 @@ CURVES = pd.DataFrame(
     {"policy": ["p"], "bucket": ["learning"], "horizon": [9], "mean_reward": [0.5], "low": [0.4],
      "high": [0.6], "logged_mean": [0.3]}
 )  # fmt: skip
+RATES = pd.DataFrame(
+    {"goal": ["recall()"], "n_rows": [9], "effective_n": [9.0], "value": [0.6], "ci_low": [0.3],
+     "ci_high": [0.8]}
+)  # fmt: skip
 SHARES = pd.DataFrame({"a": [1.0]}, index=pd.IntervalIndex.from_breaks([1, 9], closed="left"))
 DISPLAYS = [
     ArmSharesDisplay(SHARES), ConstraintReportDisplay(REPORT), ReplayDisplay(CURVES),
-    TradeoffDisplay(PATH),
+    TradeoffDisplay(PATH), RateReportDisplay(RATES),
 ]  # fmt: skip
 
 

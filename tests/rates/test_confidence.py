@@ -26,9 +26,15 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, bind_rate, interval
+from skbandit.rates._binding import Columns, Data, Rows, bind_rate, count, interval
 from skbandit.rates._binding._bind import fill
-from skbandit.rates._binding._proportions import clopper_pearson
+from skbandit.rates._binding._proportions import (
+    clopper_pearson,
+    difference_interval,
+    ratio_interval,
+)
+from skbandit.rates._kinds import Member
+from tests.tiers import first
 
 A, B = {"g": "a"}, {"g": "b"}
 theorem = settings(derandomize=True, deadline=None, max_examples=100)
@@ -100,7 +106,7 @@ def draw(rng, n=60):
 def truth(rate):
     """The rate of the population, from half a million rows."""
     label, group, positive, deployed = draw(np.random.default_rng(99), 500_000)
-    return point(rate, data_of(label, group, deployed=deployed), positive)
+    return count(rate, data_of(label, group, deployed=deployed), positive)
 
 
 def coverage(rate, level, repeats, weigh=None, n=60):
@@ -197,25 +203,93 @@ def test_single_rates_by_hand():
     assert interval(f1(), data, positive, 0.9) == pytest.approx(tuple(2 * q / (1 + q)))
 
 
-def test_several_rates_share_the_level():
+def shares(positive, group):
+    counts = [(positive[group == one].sum(), (group == one).sum()) for one in "ab"]
+    return [float(part) for x, n in counts for part in (x / n, n)]
+
+
+def test_two_rates_on_different_rows_have_score_intervals():
+    """Whatever the scale, the shift and the order."""
+    label, group, positive, _ = draw(np.random.default_rng(1))
+    data, figures = data_of(label, group), shares(positive, group)
+    a, b = positive_rate(A), positive_rate(B)
+    low, high = difference_interval(*figures, 0.05)
+    assert interval(a - b, data, positive, 0.9) == pytest.approx((low, high))
+    assert interval(b - a, data, positive, 0.9) == pytest.approx((-high, -low))
+    assert interval(3 - 2 * a + 2 * b, data, positive, 0.9) == pytest.approx(
+        (3 - 2 * high, 3 - 2 * low)
+    )
+    low, high = ratio_interval(*figures, 0.05)
+    assert interval(a / b, data, positive, 0.9) == pytest.approx((low, high))
+    assert interval(b / a, data, positive, 0.9) == pytest.approx((1 / high, 1 / low))
+    assert interval(2 * (a / b) - 1, data, positive, 0.9) == pytest.approx(
+        (2 * low - 1, 2 * high - 1)
+    )
+    low, high = interval(1 - 4 * (a / (2 * b)), data, positive, 0.9)
+    assert (1 - high) / 2 == pytest.approx(ratio_interval(*figures, 0.05)[0])
+
+
+def test_a_rate_against_itself_is_certain():
     label, group, positive, _ = draw(np.random.default_rng(1))
     data = data_of(label, group)
-    a, b = (interval(positive_rate(g), data, positive, 0.95) for g in (A, B))
-    gap = interval(positive_rate(A) - positive_rate(B), data, positive, 0.9)
-    assert gap == pytest.approx((a[0] - b[1], a[1] - b[0]))
-    quotient = interval(positive_rate(A) / positive_rate(B), data, positive, 0.9)
-    assert quotient == pytest.approx((a[0] / b[1], a[1] / b[0]))
+    assert interval(recall() - recall(), data, positive, 0.9) == (0, 0)
+    assert interval(recall() / recall(), data, positive, 0.9) == pytest.approx((1, 1))
+    twice = interval(recall() + recall(), data, positive, 0.9)
+    once = np.array(interval(recall(), data, positive, 0.9))
+    assert twice == pytest.approx(tuple(2 * once))
+
+
+def test_a_group_against_the_whole_is_correlated_with_it():
+    """Narrower than against a part of the same size on other rows."""
+    label, group, positive, _ = draw(np.random.default_rng(3), 400)
+    data = data_of(label, group)
+    low, high = interval(positive_rate(A) - positive_rate(), data, positive, 0.9)
+    # the gap to the whole is the share of b, about a half, of the gap between a and b
+    share_of_b = (group == "b").mean()
+    between = np.array(interval(positive_rate(A) - positive_rate(B), data, positive, 0.9))
+    assert (low, high) == pytest.approx(tuple(share_of_b * between), abs=0.01)
 
 
 def test_filled_groups_are_as_good_as_named_ones():
     label, group, positive, _ = draw(np.random.default_rng(2))
     data = data_of(label, group)
+    pair = tuple(Member(("g",), (value,)) for value in "ab")
     for grouped, named in [
         (difference(positive_rate, by="g"), positive_rate(A) - positive_rate(B)),
         (ratio(positive_rate, by="g"), positive_rate(A) / positive_rate(B)),
+        (difference(precision, by="g"), precision(A) - precision(B)),
     ]:
-        filled = interval(fill(grouped, ("a", "b")), data, positive, 0.9)
+        filled = interval(fill(grouped, pair), data, positive, 0.9)
         assert filled == pytest.approx(interval(named, data, positive, 0.9))
+
+
+COMBINED = {
+    "group and whole": positive_rate(A) - positive_rate(),
+    "ratio to the whole": positive_rate(A) / positive_rate(),
+    "four fifths": positive_rate(A) - 0.8 * positive_rate(B),
+    "youden": recall() - false_positive_rate(),
+    "sum on the same rows": error_rate() + positive_rate(),
+    "gap of precision": precision(A) - precision(B),
+    "ratio of precision": precision(A) / precision(B),
+    "gap of f1": f1(A) - f1(B),
+    "precision and recall": precision() - recall(),
+    "ratio of sums": (recall() + 0.5) / (1 + error_rate()),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    first(1, [(name, n) for n in (100, 400, 2000) for name in COMBINED]),
+)
+def test_combined_rates_are_covered_at_their_level_and_no_more(name, n):
+    """n rows, about half of them in a group: from .93 to .97 at .95, give or take the noise.
+
+    3.3 standard errors of 400 samples: one test in 1,000 would raise a false alarm at a coverage
+    of exactly .93 or .97.
+    """
+    found = coverage(COMBINED[name], 0.95, 400, n=n)
+    assert 0.93 - 3.3 * np.sqrt(0.93 * 0.07 / 400) <= found
+    assert found <= 0.97 + 3.3 * np.sqrt(0.97 * 0.03 / 400)
 
 
 def test_divisors_that_may_be_zero_leave_one_end_open():

@@ -25,10 +25,12 @@ from skbandit.rates._binding import (
     Columns,
     Data,
     Rows,
+    as_rate,
     bind_constraints,
     expand,
     flatten_constraints,
 )
+from skbandit.rates._expression import compare
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)
@@ -270,3 +272,23 @@ def test_lists_flatten():
 def test_what_is_no_constraint(found, message):
     with pytest.raises(TypeError, match=message):
         flatten_constraints(found)
+
+
+@pytest.mark.parametrize(
+    ("written", "same"),
+    [
+        (lambda: compare(as_rate(0.8, ""), "<=", women / men), lambda: women / men >= 0.8),
+        (lambda: compare(as_rate(0.8, ""), ">=", women / men), lambda: women / men <= 0.8),
+        (lambda: compare(as_rate(0.5, ""), "<=", precision()), lambda: precision() >= 0.5),
+        (lambda: compare(as_rate(0.5, ""), ">=", precision()), lambda: precision() <= 0.5),
+    ],
+)
+def test_a_number_on_the_left_of_a_ratio_turns_the_sense(written, same):
+    """Python never calls it so for a plain number; rates built from numbers alone do."""
+    made, expected = written(), same()
+    assert (made.sense, made.bound, made.text) == (expected.sense, expected.bound, expected.text)
+    bound, reference = (bind_constraints([one], DATA) for one in (made, expected))
+    np.testing.assert_array_equal(bound.sign, reference.sign)
+    np.testing.assert_array_equal(
+        bound.slack(bound.values(PI)), reference.slack(reference.values(PI))
+    )

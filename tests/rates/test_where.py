@@ -129,7 +129,7 @@ def test_array_X_names_nothing():
     [
         (
             "sx == 'F'",
-            "here: .* names the unknown column 'sx'; known columns are 'sex', 'age', 'old'",
+            "here: name 'sx' is not defined; known columns are 'sex', 'age', 'old'",
         ),
         ({"sx": "F"}, "here: unknown column 'sx'; known columns are 'sex', 'age', 'old'"),
         (

@@ -1,24 +1,30 @@
 """An interrupt at any moment of a fit leaves the estimator as it was, fitted or not."""
 
 import copy
+import inspect
 import pickle
+import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 import skbandit
 from skbandit import GLMUCBPolicy
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import ReplayScorer, ReplaySplit, replay
 from tests.reliability.fitted import FITS, NAMED_LOG, ROWS
 from tests.reliability.public_calls import X
 from tests.tiers import first
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OURS = str(Path(skbandit.__file__).parent)
-COMPILED = ("_kernels.py", "_posterior.py", "_scan.py", "_scores.py", "_draws.py")
+COMPILED = ("_kernels.py", "_posterior.py", "_m_lowest_kernel.py", "_random.py", "_compiled.py")
 
 
 class Interrupt:
@@ -36,7 +42,7 @@ class Interrupt:
         sys.setprofile(self.before)
 
     def __call__(self, frame, event, arg):
-        if event != "call" or frame.f_code.co_name == "<genexpr>":
+        if event != "call" or frame.f_code.co_flags & inspect.CO_GENERATOR:
             return  # Python swallows what is raised as a generator is closed
         file = frame.f_code.co_filename
         # no signal is noticed inside compiled code
@@ -55,20 +61,21 @@ def n_calls(work):
 
 
 def state(estimator):
-    return pickle.dumps(copy.deepcopy(vars(estimator)))
+    return pickle.dumps(copy.deepcopy(estimator.__getstate__()))
 
 
-def interrupt_all_along(estimator, work, n):
+def interrupt_all_along(estimator, work, n, done=None):
     """Interrupt some work at many of its n calls, until one comes too late to stop it.
 
-    Each of the others must leave the estimator as it was.
+    Each of the others must leave the estimator as it was; `done` is the state after all of it.
     """
     before = state(estimator)
     for k in sorted({1, 2, 3, *np.linspace(4, n - 3, 12).astype(int).tolist(), n - 2, n - 1}):
         with suppress(KeyboardInterrupt), Interrupt(k):
             work(estimator)
         if state(estimator) != before:
-            assert k >= n - 2, f"changed, though interrupted at call {k} of {n}"
+            late = k >= n - 2 or state(estimator) == done
+            assert late, f"changed, though interrupted at call {k} of {n}"
             return
     work(estimator)
 
@@ -105,8 +112,9 @@ def test_partial_fit(events, update_every, covariance):
     policy.fit(ROWS, NAMED_LOG.assign(timestamp=np.arange(60)))
     log = EVENTS[events].assign(timestamp=np.arange(60, 120))
     straight = copy.deepcopy(policy).partial_fit(ROWS, log)
-    n = n_calls(lambda: copy.deepcopy(policy).partial_fit(ROWS, log))
-    interrupt_all_along(policy, lambda one: one.partial_fit(ROWS, log), n)
+    again = copy.deepcopy(policy)
+    n = n_calls(lambda: again.partial_fit(ROWS, log))
+    interrupt_all_along(policy, lambda one: one.partial_fit(ROWS, log), n, state(straight))
     assert state(policy) == state(straight)
 
 
@@ -151,3 +159,88 @@ def test_an_error_after_new_arms_were_read(monkeypatch):
     assert state(policy) == before
     policy.partial_fit(ROWS, EVENTS["new arms"])
     assert len(policy.arms_) == len(policy.coef_) == 6
+
+
+class Alarm:
+    """Ctrl-C, by the operating system, at some moment in seconds from now."""
+
+    def __init__(self, seconds):
+        self.seconds, self.rang = seconds, False
+
+    def __call__(self, *_):
+        self.rang = True
+        raise KeyboardInterrupt
+
+    def __enter__(self):
+        self.before = signal.signal(signal.SIGALRM, self)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        return self
+
+    def __exit__(self, *error):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+BIG = make_bandit_log(8000, n_arms=10, n_features=10, random_state=0)
+BIG_X, BIG_Y = BIG.X.to_numpy(), BIG.y
+
+
+def searched(policy):
+    search = GridSearchCV(
+        policy, {"alpha": [0.5, 1.0]}, scoring=ReplayScorer(start="cold"), cv=ReplaySplit(1)
+    )
+    return search.fit(BIG_X, BIG_Y)
+
+
+REAL = {
+    "partial_fit": lambda policy: policy.partial_fit(BIG_X, BIG_Y),
+    "select_proba": lambda policy: policy.select_proba(BIG_X),
+    "replay": lambda policy: replay(policy, BIG_X, BIG_Y, random_state=0),
+    "grid search": searched,
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer")
+@pytest.mark.parametrize("n", first(1, [8, 40]))
+@pytest.mark.parametrize("work", REAL)
+def test_signals_of_the_operating_system(work, n):
+    """At a random moment of a call, compiled code included, Ctrl-C is KeyboardInterrupt at once.
+
+    A search turns other exceptions into a score of nan.
+    """
+    rng = np.random.default_rng(0)
+    policy = GLMUCBPolicy(covariance="full", random_state=0).fit(BIG_X[:200], BIG_Y[:200])
+    REAL[work](copy.deepcopy(policy))  # compiles
+    begin = time.perf_counter()
+    REAL[work](copy.deepcopy(policy))
+    seconds = time.perf_counter() - begin
+    before, n_rang = state(policy), 0
+    for moment in rng.uniform(0.02, 0.6, n) * seconds:
+        interrupted = False
+        alarm = Alarm(moment)
+        try:
+            with alarm:
+                REAL[work](policy)
+        except KeyboardInterrupt:
+            interrupted = True
+        assert interrupted == alarm.rang
+        n_rang += alarm.rang
+        if alarm.rang:
+            assert state(policy) == before
+        else:  # faster than before
+            policy = clone(policy).fit(BIG_X[:200], BIG_Y[:200])
+    assert n_rang > 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer")
+def test_a_long_replay_notices_an_interrupt_within_a_second():
+    """Learning 60 features jointly, it takes several seconds."""
+    log = make_bandit_log(100_000, n_arms=10, n_features=60, random_state=0)
+    policy = GLMUCBPolicy(covariance="full", random_state=0)
+    replay(policy, log.X[:200], log.y[:200], random_state=0)
+    X = log.X.to_numpy()
+    with pytest.raises(KeyboardInterrupt), Alarm(0.3):
+        begin = time.perf_counter()
+        while True:
+            replay(policy, X, log.y, random_state=0)
+    assert time.perf_counter() - begin < 2.0

@@ -44,6 +44,9 @@ def test_integer_ads_in_tuples_are_not_booleans():
     selector = PopularitySetSelector(n_select=2).fit(X, [[0.0, 1.0, -1.0]] * N)
     assert selector.predict(X[:4], available=[(0, 1)] * 4).tolist() == [[0, 1]] * 4
     assert selector.predict(X[:1], available=[(2, 1)]).tolist() == [[2, 1]]
+    # two ads: as booleans, only 1 would be available
+    two = PopularitySetSelector().fit(X, [[-1.0, 0.0]] * N)
+    assert two.predict(X[:4], available=[(0, 1)] * 4).tolist() == [[0]] * 4
 
 
 def test_what_one_selector_chose_is_available_to_another():

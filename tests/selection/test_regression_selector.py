@@ -90,6 +90,10 @@ def test_multi_output_regressors_are_fitted_once(estimator):
     assert not hasattr(selector, "coef_")
 
 
+one_model_per_ad = pytest.mark.filterwarnings("ignore:.*could learn the costs of all ads in one")
+
+
+@one_model_per_ad
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -111,6 +115,7 @@ def test_each_ad_learns_from_its_own_rows(estimator):
         np.testing.assert_allclose(selector.predict_costs(X)[:, j], one.predict(X).ravel())
 
 
+@one_model_per_ad
 def test_ads_are_fitted_at_the_same_time():
     tree = DecisionTreeRegressor(random_state=0)
     with joblib.parallel_config(backend="threading"):

@@ -190,14 +190,18 @@ def test_no_ad_is_picked_when_all_are_chosen(scheme):
 def test_distinct_picks_come_first_in_their_order():
     picks = np.array([[2, 2, 0], [1, NO_AD, NO_AD], [3, 1, 0]])
     available = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
-    found = replace_at_random(picks, available, 3, np.random.RandomState(0))
+    found = replace_at_random(
+        picks, available, 3, np.random.RandomState(0).random_sample(available.shape)
+    )
     assert found.tolist() == [[2, 0, 3], [1, 2, NO_AD], [3, 1, 0]]
 
 
 def test_replacements_are_drawn_evenly():
     n = 12_000
     picks = np.tile([4, 4, 4], (n, 1))
-    found = replace_at_random(picks, np.ones((n, 5), bool), 4, np.random.RandomState(0))
+    found = replace_at_random(
+        picks, np.ones((n, 5), bool), 4, np.random.RandomState(0).random_sample((n, 5))
+    )
     assert (found[:, 0] == 4).all()
     orders, count = np.unique(found[:, 1:], axis=0, return_counts=True)
     assert len(orders) == len(list(permutations(range(4), 3)))

@@ -53,7 +53,8 @@ def test_snips_divides_by_the_rows_where_an_ad_was_available():
     # without noise in the costs, the self-normalised mean is exact
     assert found.mean().tolist() == pytest.approx([-1.0, -0.5])
     # over all rows, the weights of b have the mean .2, and its costs came out five times too low
-    blind = logged_costs(action, np.where(shows_b, -0.5, -1.0), p, method="snips")
+    with pytest.warns(UserWarning, match=r"ad 'b' have the mean 0\.2.* \(pass available=\)"):
+        blind = logged_costs(action, np.where(shows_b, -0.5, -1.0), p, method="snips")
     assert blind["b"][there].mean() == pytest.approx(-2.5, rel=0.02)
 
 
@@ -77,9 +78,10 @@ def test_forms_of_available():
     for available in (labels, pd.DataFrame(mask[:, ::-1], columns=ADS[::-1])):
         found = logged_costs(action, cost, p, method="snips", available=available)
         pd.testing.assert_frame_equal(found, expected)
-    pd.testing.assert_frame_equal(
-        logged_costs(action, cost, p, available=ADS), logged_costs(action, cost, p)
-    )
+    action = np.random.default_rng(0).choice(ADS, size=300)
+    everywhere = logged_costs(action, cost, np.full(300, 1 / 3))
+    found = logged_costs(action, cost, np.full(300, 1 / 3), available=ADS)
+    pd.testing.assert_frame_equal(found, everywhere)
 
 
 def test_ads_that_were_never_shown():
@@ -104,6 +106,14 @@ def test_refused(change, message):
     given = {"action": ["a", "b"], "cost": [-1.0, -1.0], "propensity": [0.5, 0.5], **change}
     with pytest.raises(ValueError, match=message):
         logged_costs(**given)
+
+
+def test_wrong_propensities_are_told():
+    rng = np.random.default_rng(0)
+    action = rng.integers(2, size=500)
+    logged_costs(action, -1.0 * action, np.full(500, 0.5))  # right, and nothing to say
+    with pytest.warns(UserWarning, match=r"have the mean 1\.[678].* or the propensities are wrong"):
+        logged_costs(action, -1.0 * action, np.full(500, 0.3), available=[0, 1])
 
 
 def test_masked_costs_are_refused():

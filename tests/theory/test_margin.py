@@ -158,9 +158,15 @@ def test_rates_that_turn_with_the_threshold(name):
 
 
 @pytest.mark.parametrize("name", first(1, SEVERAL))
-def test_several_rates_are_combined_on_the_safe_side(name):
-    found, violated = violations(name, DELTA, 1000, 200)
-    assert found >= 190 and violated <= at_most(DELTA, 200)
+@pytest.mark.parametrize("n", [200, 1000])
+def test_several_rates_are_combined_on_the_safe_side(name, n):
+    """Limits that add the squares of distances, and share the tail out."""
+    found, violated = violations(name, DELTA, n, 400, seed=5)
+    assert found >= 380 and violated <= at_most(DELTA, 400)
+
+
+@pytest.mark.parametrize("name", first(1, SEVERAL))
+def test_several_rates_without_limits_are_violated(name):
     assert violations(name, None, 1000, 200)[1] >= at_least(0.4, 200)
 
 

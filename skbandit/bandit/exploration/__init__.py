@@ -5,7 +5,8 @@ A choice plays the arm of the largest score. A rule defines
 - `score`: the number it compares, from the mean m and the variance v of the arm's linear predictor;
   rules that do not define one compare mean rewards, as greedy choices do;
 - possibly a proposal: an arm drawn uniformly, played in place of the best one;
-- `probabilities`: the probability that `select` chooses each arm.
+- `probabilities`: the probability that `select` chooses each arm, unless it plays the best one; all
+  but Thompson's are made of the shares of the best arms, which `probabilities` here computes.
 
 Choices are numbered by t, the address of their random numbers (`skbandit.bandit._random`). Greedy
 choices draw none and pass t = -1.
@@ -18,17 +19,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbandit.bandit._random import NO_ARM
 from skbandit.bandit._state import EXPLORATIONS, Rule
 from skbandit.bandit.exploration import _epsilon_greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.exploration import _ucb as ucb
+from skbandit.bandit.exploration._ties import share_best
 from skbandit.bandit.links import mean_index
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 __all__: list[str] = []
 
 UCB, EPSILON_GREEDY, THOMPSON, SQUARECB = range(len(EXPLORATIONS))
+
+
+def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
+    """Whether a rule proposes arms, and whether its scores are random draws.
+
+    None, not False: code behind ``is not None`` is then left out of what is compiled.
+    """
+    proposing = rule.exploration in (EPSILON_GREEDY, SQUARECB)
+    return proposing or None, rule.exploration == THOMPSON or None
 
 
 @inlined_exactly
@@ -41,7 +53,7 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> flo
     return result
 
 
-@compiled_exactly
+@called_exactly
 def _other_score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
     """Scores of greedy choices and of rules other than UCB."""
     if t >= 0 and rule.exploration == THOMPSON:
@@ -49,7 +61,7 @@ def _other_score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
     return mean_index(m, v, rule)
 
 
-@compiled_exactly
+@called_exactly
 def proposes(t: int, rule: Rule) -> bool:
     """Whether choice t considers an arm drawn uniformly, whatever its score."""
     if t < 0:
@@ -65,7 +77,7 @@ def compares_proposal(rule: Rule) -> bool:
     return rule.exploration == SQUARECB
 
 
-@compiled_exactly
+@called_exactly
 def accepts_proposal(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
 ) -> bool:
@@ -73,7 +85,7 @@ def accepts_proposal(
     return squarecb.accepts(best, proposed, n_arms, n_events, alpha, t, rule)
 
 
-@compiled_exactly
+@called_exactly
 def probabilities(
     pool: np.ndarray,
     m: np.ndarray,
@@ -81,18 +93,25 @@ def probabilities(
     alpha: float,
     n_events: int,
     rule: Rule,
+    scores: np.ndarray,
     out: np.ndarray,
+    proposing: bool | None,
+    draws: bool | None,
 ) -> None:
     """Write into `out` the probability of each available arm; ties share theirs.
 
-    `pool` holds the available arms, which `m`, `v` and `out` are indexed by; `n_events` is the
-    number of events learned.
+    `pool` holds the available arms, which `m`, `v`, `out` and the buffer `scores` are indexed by;
+    `n_events` is the number of events learned; the last two are those of
+    `parts_of`.
     """
-    if rule.exploration == UCB:
-        ucb.probabilities(pool, m, v, alpha, rule, out)
-    elif rule.exploration == EPSILON_GREEDY:
-        epsilon_greedy.probabilities(pool, m, v, rule, out)
-    elif rule.exploration == THOMPSON:
-        thompson.probabilities(pool, m, v, out)
-    else:
-        squarecb.probabilities(pool, m, v, alpha, n_events, rule, out)
+    if draws is not None:
+        thompson.probabilities(pool, m, v, scores, out)
+        return
+    for k in pool:
+        scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
+    share_best(pool, scores, out)
+    if proposing is not None:
+        if rule.exploration == EPSILON_GREEDY:
+            epsilon_greedy.probabilities(pool, rule, out)
+        else:
+            squarecb.probabilities(pool, scores, alpha, n_events, rule, out)

@@ -18,14 +18,13 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._random import COIN, uniform
+from skbandit.bandit._random import COIN, NO_ARM, uniform
 from skbandit.bandit._state import Rule
-from skbandit.bandit.exploration._ties import share_best
-from skbandit.bandit.links import mean_index, mean_reward
-from skbandit.utils._compiled import compiled_exactly
+from skbandit.bandit.links import mean_reward
+from skbandit.utils._compiled import called_exactly
 
 
-@compiled_exactly
+@called_exactly
 def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
     """K / (K + γ gap) with γ = √(K n) / α; 0 for α = 0 or an infinite gap."""
     if gap < 0.0:  # by rounding
@@ -36,32 +35,28 @@ def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
     return width / total if 0.0 < total < math.inf else 0.0
 
 
-@compiled_exactly
+@called_exactly
 def accepts(
     best: float, proposed: float, n_arms: int, n_events: int, alpha: float, t: int, rule: Rule
 ) -> bool:
     """Whether choice t plays the proposed arm rather than the best, given their mean indices."""
     gap = mean_reward(best, rule) - mean_reward(proposed, rule)
-    return uniform(rule.seed, t, 0, COIN) < acceptance(gap, n_arms, n_events, alpha)
+    return uniform(rule.seed, t, NO_ARM, COIN) < acceptance(gap, n_arms, n_events, alpha)
 
 
-@compiled_exactly
+@called_exactly
 def probabilities(
     pool: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
+    scores: np.ndarray,
     alpha: float,
     n_events: int,
     rule: Rule,
     out: np.ndarray,
 ) -> None:
-    """p_a for all arms but the best; the best takes the rest, shared equally by ties."""
-    scores = np.empty(len(m))
+    """p_a for all arms but the best; the best takes the rest, in the shares that `out` has."""
     best = -math.inf
     for k in pool:
-        scores[k] = mean_index(m[k], v[k], rule)
         best = max(best, scores[k])
-    share_best(pool, scores, out)
     rest = 1.0
     for k in pool:
         if scores[k] < best:

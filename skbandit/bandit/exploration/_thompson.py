@@ -9,23 +9,27 @@ from scipy.special import ndtri
 
 from skbandit.bandit._random import standard_normal
 from skbandit.bandit._state import Rule
-from skbandit.utils._compiled import compiled_exactly
+from skbandit.utils._compiled import called_exactly
 
 # Nodes of the integral over a draw from N(0, 1): q quantiles, at (i + ½)/q. The integrand is
 # monotone, so the error is at most 1/(2q) = .002.
 QUANTILES = ndtri((np.arange(250) + 0.5) / 250)
 
 
-@compiled_exactly
+@called_exactly
 def score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
     """Draw from N(m, v)."""
     return m + math.sqrt(v) * standard_normal(rule.seed, t, key)
 
 
-@compiled_exactly
-def probabilities(pool: np.ndarray, m: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-    """E Π_j Φ((θ_k - m_j)/√v_j), θ_k ~ N(m_k, v_k): that arm k has the largest draw."""
-    s = np.empty(len(m))
+@called_exactly
+def probabilities(
+    pool: np.ndarray, m: np.ndarray, v: np.ndarray, s: np.ndarray, out: np.ndarray
+) -> None:
+    """E Π_j Φ((θ_k - m_j)/√v_j), θ_k ~ N(m_k, v_k): that arm k has the largest draw.
+
+    Fills the buffer `s` with standard deviations. `out` is 0 before.
+    """
     for k in pool:
         s[k] = math.sqrt(v[k])
     total = 0.0

@@ -6,10 +6,10 @@ import numpy as np
 
 from skbandit.bandit._random import EXPLORE, TIE, uniform
 from skbandit.bandit._state import Rule
-from skbandit.utils._compiled import compiled_exactly
+from skbandit.utils._compiled import called_exactly
 
 
-@compiled_exactly
+@called_exactly
 def wins_tie(t: int, key: int, other_key: int, order: int, other_order: int, rule: Rule) -> bool:
     """Whether an arm precedes another of equal score: by a draw if exploring, else by order."""
     if t >= 0:
@@ -19,13 +19,13 @@ def wins_tie(t: int, key: int, other_key: int, order: int, other_order: int, rul
     return order < other_order
 
 
-@compiled_exactly
+@called_exactly
 def uniform_score(t: int, key: int, rule: Rule) -> float:
     """Score whose maximum over arms is a uniform draw among them."""
     return uniform(rule.seed, t, key, EXPLORE)
 
 
-@compiled_exactly
+@called_exactly
 def share_best(pool: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
     """Write probability 1 for the best arm of the pool, shared equally by ties."""
     best = scores[pool[0]]

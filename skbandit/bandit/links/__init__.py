@@ -24,7 +24,7 @@ from skbandit.bandit._state import LINKS, Rule
 from skbandit.bandit.links import _linear as linear
 from skbandit.bandit.links import _logistic as logistic
 from skbandit.bandit.links import _probit as probit
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 __all__: list[str] = []
 
@@ -43,7 +43,7 @@ def step(m: float, v: float, r: float, link: int, noise_variance: float) -> tupl
     return g, h
 
 
-@compiled_exactly
+@called_exactly
 def mean_index(m: float, v: float, rule: Rule) -> float:
     """Increasing function of the posterior mean reward where θ ~ N(m, v)."""
     if rule.link == LINEAR:
@@ -65,7 +65,7 @@ def upper_index(m: float, v: float, alpha: float, rule: Rule) -> float:
     return upper
 
 
-@compiled_exactly
+@called_exactly
 def mean_reward(index: float, rule: Rule) -> float:
     """Mean reward of an arm with this `mean_index`."""
     if rule.link == LINEAR:

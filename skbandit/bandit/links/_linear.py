@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 REWARD_RANGE = (-math.inf, math.inf)
 
 
-@compiled_exactly
+@called_exactly
 def step(m: float, v: float, r: float, noise_variance: float) -> tuple[float, float]:
     """(g, h) of the Gaussian posterior."""
     total = v + noise_variance

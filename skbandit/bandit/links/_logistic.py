@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from skbandit.bandit._state import MEANS, UCBS
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 REWARD_RANGE = (0.0, 1.0)
 
@@ -20,13 +20,13 @@ U0, U1, U2, U3 = range(len(UCBS))
 M0, M1, M2, M3 = range(len(MEANS))
 
 
-@compiled_exactly
+@called_exactly
 def sigmoid(z: float) -> float:
     """σ(z) without overflow."""
     return _sigmoids(z)[1]
 
 
-@compiled_exactly
+@called_exactly
 def _sigmoids(z: float) -> tuple[float, float]:
     """σ(-z) and σ(z)."""
     e = math.exp(-abs(z))
@@ -34,13 +34,13 @@ def _sigmoids(z: float) -> tuple[float, float]:
     return (small, large) if z >= 0 else (large, small)
 
 
-@compiled_exactly
+@called_exactly
 def log_sigmoid(z: float) -> float:
     """Logarithm of σ(z), accurate even where σ(z) rounds to 0 or 1."""
     return min(z, 0.0) - math.log1p(math.exp(-abs(z)))
 
 
-@compiled_exactly
+@called_exactly
 def step(m: float, v: float, r: float) -> tuple[float, float]:
     """(g, h) of the Laplace approximation; a fraction r is r successes and 1 - r failures.
 
@@ -73,14 +73,20 @@ def step(m: float, v: float, r: float) -> tuple[float, float]:
     return sign * (r * up - (1.0 - r) * down), curvature / (1.0 + v * curvature)
 
 
-@compiled_exactly
+@called_exactly
 def index(m: float, v: float, mean: int) -> float:
     """Linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
     if mean == M0:
         return m
     if mean == M1:
-        return m / math.sqrt(1.0 + math.pi * v / 8.0)
+        return _shrunk(m, v)
     return m + 0.5 * v
+
+
+@called_exactly
+def _shrunk(m: float, v: float) -> float:
+    """Linear predictor of M1, MacKay's approximation of the mean of σ(θ)."""
+    return m / math.sqrt(1.0 + math.pi * v / 8.0)
 
 
 @inlined_exactly
@@ -93,7 +99,7 @@ def upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
     return bound
 
 
-@compiled_exactly
+@called_exactly
 def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float:
     """Upper bounds other than U0."""
     if ucb == U1:
@@ -110,14 +116,14 @@ def _other_upper(m: float, v: float, alpha: float, ucb: int, mean: int) -> float
     return sigmoid(m) + alpha * math.sqrt(v)
 
 
-@compiled_exactly
+@called_exactly
 def _variance(m: float, v: float) -> float:
     """Var σ(θ) as U1 approximates it, accurate to ±.004 only: it may be negative for small v."""
     z = (math.pi * m / math.sqrt(8.0) - 1.0) / math.sqrt(math.pi - 1.0 + math.pi**2 * v / 8.0)
-    return 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(index(m, v, M1)) ** 2
+    return 0.5 * math.erfc(-z / math.sqrt(2.0)) - sigmoid(_shrunk(m, v)) ** 2
 
 
-@compiled_exactly
+@called_exactly
 def mean_reward(index: float, mean: int) -> float:
     """Mean reward of an index; M3 may exceed 1."""
     return math.exp(index) if mean == M3 else sigmoid(index)

@@ -11,12 +11,12 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from skbandit.utils._compiled import compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 REWARD_RANGE = (0.0, 1.0)
 
 
-@compiled_exactly
+@called_exactly
 def step(m: float, v: float, r: float) -> tuple[float, float]:
     """(g, h) that match the posterior moments; a fraction r is r successes and 1 - r failures."""
     total = 1.0 + v
@@ -27,7 +27,7 @@ def step(m: float, v: float, r: float) -> tuple[float, float]:
     return g, (r * up_bend + (1.0 - r) * down_bend) / total
 
 
-@compiled_exactly
+@called_exactly
 def index(m: float, v: float) -> float:
     """Linear predictor whose Φ is the mean reward."""
     return m / math.sqrt(1.0 + v)
@@ -39,7 +39,7 @@ def upper(m: float, v: float, alpha: float) -> float:
     return m + alpha * math.sqrt(v)
 
 
-@compiled_exactly
+@called_exactly
 def mean_reward(index: float) -> float:
     """Mean reward of an index."""
     return 0.5 * math.erfc(-index / math.sqrt(2.0))
@@ -50,7 +50,7 @@ def mean_rewards(index: np.ndarray) -> np.ndarray:
     return ndtr(index)
 
 
-@compiled_exactly
+@called_exactly
 def _hazard(z: float) -> tuple[float, float]:
     """ρ = φ(z)/Φ(z), and ρ (ρ + z), which lies in [0, 1], accurately for any z."""
     if z > -5.0:

@@ -39,6 +39,7 @@ def off_policy_blocks(
     arms: Sequence[Any] | None = None,
     reward_model: Any = None,
     rule: str = "select",
+    columns: Mapping[str, Any] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
     """Estimate a fixed policy's mean reward from a log larger than memory, in one pass.
 
@@ -69,6 +70,8 @@ def off_policy_blocks(
         The estimate is unbiased whatever the model predicts. None omits `doubly_robust`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
+    columns : dict, default=None
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
 
     Returns
     -------
@@ -121,7 +124,7 @@ def off_policy_blocks(
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    task = _Task(policy, features, arms, reward_model, rule)
+    task = _Task(policy, features, arms, reward_model, rule, columns)
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
     totals: _Sums = reduce(_merged, run(task, blocks), {})
     if not totals:
@@ -141,11 +144,12 @@ class _Task:
     arms: list[Any] | None
     reward_model: Any
     rule: str
+    columns: Mapping[str, Any] | None
 
     def __call__(self, number: int, block: Any) -> _Sums:
         """Sums over the events of a block; empty if it has none."""
         with in_block(number):
-            X, y = read_block(block, self.features)
+            X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else {}
 
     def _sums(self, X: Any, y: Any) -> _Sums:
@@ -160,7 +164,16 @@ class _Task:
             require_probabilities(y[given], given)
             given = y[given]
         evaluated = read_evaluated(
-            given, X, y, None, None, None, self.rule, arms=self.arms or (), probabilities=named
+            given,
+            X,
+            y,
+            None,
+            None,
+            None,
+            self.rule,
+            arms=self.arms or (),
+            probabilities=named,
+            columns=self.columns,
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)

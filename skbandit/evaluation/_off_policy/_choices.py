@@ -34,8 +34,15 @@ def are_labels(values: pd.Series | np.ndarray, arms: Collection[Any]) -> bool:
     Raises
     ------
     ValueError
-        If the floats could be either: each is an arm of the log, and all lie in [0, 1].
+        If the floats could be either: each is an arm of the log, and all lie in [0, 1]; or if
+        the array is structured.
     """
+    names = getattr(values.dtype, "names", None)
+    if names is not None:
+        raise ValueError(
+            f"probabilities is a structured array with fields {first_few(names)}: pass "
+            "pandas.DataFrame(probabilities), with one column per arm."
+        )
     series = pd.Series(values)
     if not _has_floats(series):
         return True

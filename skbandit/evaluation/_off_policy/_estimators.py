@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,7 @@ def ips(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by inverse propensity scores.
@@ -135,6 +137,9 @@ def ips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
         the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
@@ -183,7 +188,9 @@ def ips(
     >>> ips(wanted, None, log)
     <ips: mean reward 0.2528 ± 0.018, 1.34 x the log's; 1,000 events count as 731>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     return _estimate("ips", evaluated.events())
 
 
@@ -195,6 +202,7 @@ def snips(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by self-normalised inverse propensity scores.
@@ -217,6 +225,9 @@ def snips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
 
@@ -251,7 +262,9 @@ def snips(
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
     <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     return _estimate("snips", evaluated.events())
 
 
@@ -263,6 +276,7 @@ def doubly_robust(
     available: Any = None,
     reward: Any = None,
     propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
     rule: str = "select",
     reward_model: Any = None,
     cv: Any = 5,
@@ -289,6 +303,9 @@ def doubly_robust(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward_model : regressor or classifier with predict_proba, default=None
@@ -333,7 +350,9 @@ def doubly_robust(
     >>> doubly_robust(always_1, X, log, random_state=0)
     <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
     """
-    evaluated = read_evaluated(policy_or_probabilities, X, y, available, reward, propensity, rule)
+    evaluated = read_evaluated(
+        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
+    )
     log, of_arms = evaluated.log, evaluated.of_arms
     if X is None:
         raise ValueError("X is None: the reward model needs contexts.")

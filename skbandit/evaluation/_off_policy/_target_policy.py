@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from skbandit.evaluation._replay._warnings import check_uniform
 from skbandit.logs import Codes, Log, code_labels, label_array, read_log, read_numbers
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import warn_if_reordered
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
@@ -82,6 +83,7 @@ def read_evaluated(
     rule: str,
     arms: Iterable[Any] = (),
     probabilities: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> EvaluatedLog:
     """Read a log, and the choice probabilities of the evaluated policy on its events.
 
@@ -90,7 +92,7 @@ def read_evaluated(
     given : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
         logged actions; or labels of the chosen arms.
-    X, y, available, reward, propensity : array-like
+    X, y, available, reward, propensity, columns : object
         As in `skbandit.evaluation.ips`.
     rule : {"select", "predict"}
         The evaluated choice of a policy.
@@ -107,10 +109,14 @@ def read_evaluated(
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)
+    named = {"policy_or_probabilities": given} if policy is None else {}
+    warn_if_reordered({"X": X, **named, "y": y})
     if policy is not None and X is None:
         raise ValueError("X is None: a policy needs contexts.")
     table = _as_table(given) if policy is None else None
-    columns = known_arms(policy) if table is None else _arms_of_columns(table, y, reward)
+    table_arms = (
+        known_arms(policy) if table is None else _arms_of_columns(table, y, reward, columns)
+    )
     log = read_log(
         y,
         None if X is None else count_rows(X),
@@ -118,6 +124,7 @@ def read_evaluated(
         propensity=propensity,
         available=available,
         arms=arms,
+        table_arms=table_arms,
         columns=columns,
     )
     if log.propensity is None:
@@ -131,7 +138,7 @@ def read_evaluated(
     elif table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
-        of_arms = _of_table(table, columns or [], len(log), codes)
+        of_arms = _of_table(table, table_arms or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
     return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
@@ -170,13 +177,15 @@ def _flat(values: list[Any] | tuple[Any, ...]) -> bool:
     return not any(isinstance(value, list | tuple | np.ndarray) for value in values)
 
 
-def _arms_of_columns(table: Any, y: Any, reward: Any) -> list[Any] | None:
+def _arms_of_columns(
+    table: Any, y: Any, reward: Any, columns: Mapping[str, Any] | None
+) -> list[Any] | None:
     """Arms of the columns of probabilities; None for probabilities of logged actions."""
     if table.ndim == 1:
         return None
     if isinstance(table, pd.DataFrame):
         return table.columns.tolist()
-    arms = read_log(y, reward=reward).arms.tolist()
+    arms = read_log(y, reward=reward, columns=columns).arms.tolist()
     try:
         return sorted(arms)
     except TypeError as error:

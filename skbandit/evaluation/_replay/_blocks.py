@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.evaluation._replay._schedule import Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept
+from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_past
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,
@@ -52,6 +52,7 @@ def replay_blocks(
     rule: Literal["select", "predict"] = "select",
     deployment_share: float = 0.0,
     max_accepted: int | None = None,
+    columns: Mapping[str, Any] | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> ReplayResult:
     """Replay a log larger than memory, from blocks of events in order of time.
@@ -84,6 +85,8 @@ def replay_blocks(
     max_accepted : int, default=None
         Stop when this many events have been kept in the learning bucket; no further block is
         read.
+    columns : dict, default=None
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
     random_state : int, RandomState instance or None, default=None
         As in `replay`.
 
@@ -145,17 +148,20 @@ def replay_blocks(
     (seed,) = seeds_of_runs(random_state, 1)
     streams = Streams.of(seed)
     kept = _KeptSoFar()
-    replayed = None
+    replayed, latest = None, -np.inf
     for number, block in enumerate(as_blocks(blocks)):
         with in_block(number):
-            X, y = read_block(block, features)
+            X, y = read_block(block, features, columns)
             if not len(y):
                 continue
             last, X = behind_transformers(policy, X)
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
-            X, log = _read(replayed, X, y, arms)
+            X, log = _read(replayed, X, y, arms, columns)
+            latest = _check_later(log, latest)
+            if not kept.parts:
+                check_past(last, log)
             schedule = draw_schedule(
                 log.probability, acceptance, streams, deployment_share=deployment_share
             )
@@ -168,13 +174,31 @@ def replay_blocks(
     return _checked(kept, options, float(acceptance), options.learns(replayed))
 
 
-def _read(policy: Any, X: Any, y: Any, arms: Sequence[Any] | None) -> tuple[Any, Log]:
+def _read(
+    policy: Any,
+    X: Any,
+    y: Any,
+    arms: Sequence[Any] | None,
+    columns: Mapping[str, Any] | None,
+) -> tuple[Any, Log]:
     """Indexable contexts and the log of a block, its arms sorted."""
     if X is None:
         raise ValueError("a policy needs contexts: name their columns, features=[...].")
-    X, log = read_replayed(policy, X, y, arms=() if arms is None else arms)
+    X, log = read_replayed(policy, X, y, arms=() if arms is None else arms, columns=columns)
     check_block_arms(log, arms)
     return X, log
+
+
+def _check_later(log: Log, latest: float) -> float:
+    """Require that a block begins no earlier than the one before ended; return its last time."""
+    if log.timestamp is None:
+        return latest
+    if log.timestamp[0] < latest:
+        raise ValueError(
+            f"timestamp of row 0, {log.timestamp[0]:.15g} s, is earlier than the end of the block "
+            f"before, {latest:.15g} s: replay_blocks needs blocks in order of time."
+        )
+    return float(log.timestamp[-1])
 
 
 @dataclass

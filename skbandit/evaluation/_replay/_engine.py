@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
@@ -25,13 +25,19 @@ from skbandit.evaluation._replay._result import (
     too_few,
 )
 from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_uniform
+from skbandit.evaluation._replay._warnings import (
+    check_clipped,
+    check_kept,
+    check_past,
+    check_uniform,
+)
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, ReplayRequest, read_log
+from skbandit.logs import Log, ReplayRequest, check_in_order, read_log
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import warn_if_reordered
 
 
 def replay(
@@ -46,6 +52,7 @@ def replay(
     reward: Any = None,
     propensity: Any = None,
     timestamp: Any = None,
+    columns: Mapping[str, Any] | None = None,
     acceptance: float | None = None,
     max_accepted: int | None = None,
     n_repeats: int = 1,
@@ -81,11 +88,14 @@ def replay(
         is learned (the deployment bucket, Li et al., section 5.1): the reward of deploying what
         was learned so far. Its figures are in `ReplayResult.deployment`.
     available : array-like, default=None
-        Arms available to each event: one tuple of labels per row, or a boolean array with one
-        column per arm. None is all arms of the log, for every event.
+        Arms available to each event: one tuple of labels per row, one list of labels for all
+        rows, or a boolean table with one column per arm. None is all arms of the log.
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions are taken as chosen uniformly among the available arms.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``.
     acceptance : float, default=None
         c: an event whose action the policy chooses, logged with probability p, is kept with
         probability min(1, c/p). None is the smallest p of the log: then every event is kept
@@ -123,7 +133,8 @@ def replay(
         is far from c n_events, its expectation for any policy: then the propensities are wrong,
         the log was not uniform, or the policy chooses unavailable arms.
     UserWarning
-        If there are no propensities and the logged actions are not uniform; if `acceptance` is
+        If the policy has learned events later than the first of the log; if there are no
+        propensities and the logged actions are not uniform; if `acceptance` is
         larger than some propensity; if the policy chooses unavailable arms; if all runs are
         identical.
 
@@ -196,7 +207,14 @@ def replay(
     policy, X = behind_transformers(policy, X)
     options.check_policy(policy)
     X, log = read_replayed(
-        policy, X, y, available=available, reward=reward, propensity=propensity, timestamp=timestamp
+        policy,
+        X,
+        y,
+        available=available,
+        reward=reward,
+        propensity=propensity,
+        timestamp=timestamp,
+        columns=columns,
     )
     result = replay_runs(policy, X, log, options, random_state)
     if result.n_accepted < FEW * n_repeats:
@@ -204,10 +222,13 @@ def replay(
     return result
 
 
-def read_replayed(policy: Any, X: Any, y: Any, **columns: Any) -> tuple[Any, Log]:
+def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
-    log = read_log(y, count_rows(X), columns=known_arms(policy), **columns)
+    warn_if_reordered({"X": X, "y": y})
+    log = read_log(y, count_rows(X), table_arms=known_arms(policy), **options)
+    if log.timestamp is not None:
+        check_in_order(log.timestamp, "replay")
     return X, _with_sorted_arms(log)
 
 
@@ -235,6 +256,7 @@ def replay_runs(
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
+    check_past(policy, log)
     probability = log.probability
     c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
     clipped = float(np.mean(probability < c))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -49,6 +50,9 @@ class ReplayScorer(BaseEstimator):
         random order.
     subsample : float in (0, 1], default=None
         Share of the fold's events that each run replays.
+    columns : dict, default=None
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``. The
+        policy's `fit` needs them, too: ``search.fit(X, y, columns=...)``.
     min_accepted : int, default=10
         If runs keep fewer events on average, the score is nan, with a warning; searches rank
         such candidates last.
@@ -73,6 +77,9 @@ class ReplayScorer(BaseEstimator):
     The score estimates the mean reward over the policy's first T events, where T is about c times
     the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
     that explore little: prefer few long folds.
+
+    Threads may share a scorer: scoring changes neither it nor the policy, of which it replays
+    a copy.
 
     Examples
     --------
@@ -110,6 +117,7 @@ class ReplayScorer(BaseEstimator):
         acceptance: float | None = None,
         n_repeats: int = 1,
         subsample: float | None = None,
+        columns: Mapping[str, Any] | None = None,
         min_accepted: int = FEW,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -120,6 +128,7 @@ class ReplayScorer(BaseEstimator):
         self.acceptance = acceptance
         self.n_repeats = n_repeats
         self.subsample = subsample
+        self.columns = columns
         self.min_accepted = min_accepted
         self.random_state = random_state
 
@@ -178,6 +187,7 @@ class ReplayScorer(BaseEstimator):
             propensity=propensity,
             available=available,
             timestamp=timestamp,
+            columns=self.columns,
         )
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -33,6 +33,9 @@ class ReplaySplit(BaseCrossValidator):
         Share or number of events before the first test event.
     subsample : float in (0, 1], default=None
         Share of the events in each split.
+    columns : dict, default=None
+        Name of the log's column timestamp, if different: ``columns={"timestamp": "ts"}``; other
+        entries are ignored.
     random_state : int, RandomState instance or None, default=None
         Draws the subsamples.
 
@@ -69,12 +72,19 @@ class ReplaySplit(BaseCrossValidator):
         *,
         warmup: float = 0.2,
         subsample: float | None = None,
+        columns: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_splits = n_splits
         self.warmup = warmup
         self.subsample = subsample
+        self.columns = columns
         self.random_state = random_state
+
+    @property
+    def shuffle(self) -> bool:
+        """Whether splits are drawn at random, as successive halving asks."""
+        return self.subsample is not None
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
@@ -100,7 +110,7 @@ class ReplaySplit(BaseCrossValidator):
         X, y = indexable(X, y)
         n_events = np.shape(X)[0]
         n_warmup = self._check(n_events)
-        _check_in_order(y)
+        _check_in_order(y, self.columns)
         if self.subsample is None:
             edges = np.linspace(n_warmup, n_events, self.n_splits + 1).round().astype(int)
             for start, stop in pairwise(edges):
@@ -156,7 +166,11 @@ def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarra
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
 
 
-def _check_in_order(y: Any) -> None:
+def _check_in_order(y: Any, columns: Mapping[str, Any] | None) -> None:
     """Require nondecreasing timestamps, if the log has any."""
-    if "timestamp" in (column_names(y) or ()):
-        check_in_order(read_times(y["timestamp"], len(y)), "a split in time")
+    names = column_names(y) or ()
+    name = (columns or {}).get("timestamp", "timestamp")
+    if name not in names and "timestamp" in (columns or {}):
+        raise ValueError(f"columns maps 'timestamp' to {name!r}, which is not a column of y.")
+    if name in names:
+        check_in_order(read_times(y[name], len(y)), "a split in time")

@@ -47,6 +47,21 @@ def check_uniform(log: Log) -> None:
         )
 
 
+def check_past(policy: Any, log: Log) -> None:
+    """Warn if the policy has learned events later than the first of the log."""
+    latest = getattr(policy, "last_timestamp_", None)
+    if log.timestamp is None or latest is None:
+        return
+    if latest > log.timestamp[0]:
+        warnings.warn(
+            f"the policy has learned an event at {latest:.15g} s, later than the log's first, at "
+            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is judged on. Use "
+            "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_clipped(c: float, share: float, smallest: float) -> None:
     """Warn if c exceeds the propensity of some events, so that they are kept too rarely."""
     if share:
@@ -69,8 +84,10 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             warnings.warn(
                 f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
                 f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
-                "any policy: the propensities are wrong, the log was not uniform, or the policy "
-                "chooses arms that were not available. The estimate is biased.",
+                "any policy. Either the propensities are wrong (or missing, and the log was not "
+                "uniform), the policy chooses arms that were not available, or it draws the same "
+                "random numbers as the policy that wrote the log: give it a seed of its own. The "
+                "estimate is biased.",
                 ReplayCoverageWarning,
                 stacklevel=4,
             )

@@ -5,23 +5,33 @@ Other rooms import the private side of the language from here, never from the mo
 Reading the language
     `AbsoluteRate`, `Atom`: the expressions that `skbandit.rates` does not export.
     `read_objective`, `flatten_constraints`: validate the parameters of an estimator.
-    `as_rate`: a number as a constant expression; `smallest_value`: the lower end of a range.
+    `as_rate`: a number as a constant expression; `smallest_value`, `value_range`: its range.
 Describing data
     `Columns`, `Rows`, `Data`: attributes, labels and weights, of X and of X_extra.
     `encode`, `MISSING`: labels as 1, 0 and -1.
 Binding
     `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
+    `find_rows`, `rows_behind`: numbers of rows; `fill`: a group form on given groups.
 Forms
     `LinearFractionalForms`, `BoundConstraints`: all that a solver sees; `MET`: their tolerance.
     `weight_rows`, `nonnegative_rows`: constraints as rows of Problem 1 of Goh et al. (2016).
 Predictions
     `read_predictions`, `on_given_rows`, `measure`, `count`: rates as metrics.
+Figures
+    `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
     `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits, for training.
 """
 
-from skbandit.rates._binding._bind import bind_constraints, bind_rate, expand
+from skbandit.rates._binding._bind import (
+    bind_constraints,
+    bind_rate,
+    expand,
+    fill,
+    find_rows,
+    rows_behind,
+)
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._confidence import (
     ConfidenceLimit,
@@ -31,6 +41,12 @@ from skbandit.rates._binding._confidence import (
     margins,
 )
 from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._figures import (
+    interval_or_nan,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
+)
 from skbandit.rates._binding._forms import (
     MET,
     BoundConstraints,
@@ -40,7 +56,7 @@ from skbandit.rates._binding._forms import (
 )
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
-from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value
+from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value, value_range
 from skbandit.rates._kinds import Atom
 from skbandit.rates._parameters import flatten_constraints, read_objective
 
@@ -63,14 +79,22 @@ __all__ = [
     "effective_rows",
     "encode",
     "expand",
+    "fill",
+    "find_rows",
     "flatten_constraints",
     "interval",
+    "interval_or_nan",
     "margins",
     "measure",
     "nonnegative_rows",
     "on_given_rows",
     "read_objective",
     "read_predictions",
+    "rows_behind",
+    "satisfied",
     "smallest_value",
+    "value_and_rows",
+    "value_range",
+    "warn_of_few",
     "weight_rows",
 ]

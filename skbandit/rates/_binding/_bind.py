@@ -227,7 +227,9 @@ def bind_constraints(
     empty = zero, zero, np.zeros(0, dtype=bool)
     bound = [
         empty if found is None else found
-        for found in _measurable(constraints, data, bind_rate, allow_empty=allow_empty)
+        for found in _measurable(
+            [(one.label, one.rate, data, allow_empty) for one in constraints], bind_rate
+        )
     ]
     return BoundConstraints(
         constraints,
@@ -238,11 +240,17 @@ def bind_constraints(
     )
 
 
-def rows_behind(
-    constraints: Iterable[Constraint], data: Data, *, allow_empty: bool = False
-) -> np.ndarray:
+def rows_behind(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
     """Rows that each expanded constraint depends on; 0 if skipped, as in `bind_constraints`."""
-    found = _measurable(constraints, data, _rows_of_rate, allow_empty=allow_empty)
+    return find_rows([(one.label, one.rate, data, False) for one in constraints])
+
+
+def find_rows(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
+    """Rows that labelled rates depend on, each on its data; 0, and one warning, without rows.
+
+    The last part of an entry says whether `where` may select no rows.
+    """
+    found = _measurable(measured, _rows_of_rate)
     return np.array([0 if behind is None else behind.sum() for behind in found], dtype=int)
 
 
@@ -255,22 +263,18 @@ T = TypeVar("T")
 
 
 def _measurable(
-    constraints: Iterable[Constraint],
-    data: Data,
-    bind: Callable[[Rate, Data], T],
-    *,
-    allow_empty: bool,
+    measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
 ) -> list[T | None]:
-    """Bind the rate of each constraint; None, and one warning in total, without rows."""
+    """Bind labelled rates; None, and one warning in total, for those without rows."""
     found: list[T | None] = []
     skipped = []
-    for constraint in constraints:
+    for label, rate, data, allow_empty in measured:
         try:
-            found.append(bind(constraint.rate, data))
+            found.append(bind(rate, data))
         except EmptyRateError as error:
             if not allow_empty:  # raises again unless only the group is empty
-                bind(constraint.rate.map_atoms(_whole), data)
-            skipped.append(f"{constraint.label} is not measured: {error}")
+                bind(rate.map_atoms(_whole), data)
+            skipped.append(f"{label} is not measured: {error}")
             found.append(None)
     if skipped:
         warnings.warn(_listed(skipped, len(found)), UndefinedMetricWarning, stacklevel=3)

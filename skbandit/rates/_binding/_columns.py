@@ -111,10 +111,7 @@ class Columns:
             raise ValueError(f"{context}: {error}.") from error
         unknown = [name for name in query.columns if name not in self.frame.columns]
         if unknown:
-            raise ValueError(
-                f"{context}: the query {text!r} names the unknown column {unknown[0]!r}; "
-                f"{self._known()}."
-            )
+            raise ValueError(f"{context}: name {unknown[0]!r} is not defined; {self._known()}.")
         named = self.several(query.columns, context)
         try:
             # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.

@@ -265,11 +265,11 @@ def ratio_limits(
     N, a, D = numerator, down, divisor
     c = (N - a) * (N + a)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # t >= 0: the smaller root of (D^2 - b^2) t^2 - 2 (ND + abr) t + c
+        # t >= 0: the smaller root of (D^2 - b^2) t^2 - 2 (N D + abr) t + c
         half = N * D + crossed[1]
         lead = (D - divisor_up) * (D + divisor_up)
         positive = c / (half + np.sqrt(np.maximum(half**2 - lead * c, 0.0)))
-        # t < 0, s = -t: the larger root of (D^2 - b^2) s^2 + 2 (ND - abr) s + c
+        # t < 0, s = -t: the larger root of (D^2 - b^2) s^2 + 2 (N D - abr) s + c
         half = N * D - crossed[0]
         lead = (D - divisor_down) * (D + divisor_down)
         negative = (half - np.sqrt(np.maximum(half**2 - lead * c, 0.0))) / lead

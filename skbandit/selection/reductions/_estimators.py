@@ -151,6 +151,9 @@ class FilterTreeClassifier(CostSensitiveClassifier):
     like that expected at prediction: ads that rarely got far in training are poorly judged once
     the better ones are missing.
 
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
+
     References
     ----------
     .. [1] A. Beygelzimer, J. Langford & P. Ravikumar, "Error-correcting tournaments", 2009.
@@ -206,6 +209,9 @@ class WeightedAllPairsClassifier(CostSensitiveClassifier):
     The weights are plain differences of costs. So the best classifiers order *all* ads by their
     expected costs, as is needed to choose several ads or to choose among fewer ads. The paper
     first transforms costs, for a bound on the error of the best ad only.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     References
     ----------
@@ -264,6 +270,9 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
     Predicted costs are only as good as the calibration of the probabilities. They lie between the
     lowest and the highest observed cost of the ad; a single outlier stretches that range.
 
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
+
     Examples
     --------
     >>> import numpy as np
@@ -311,6 +320,11 @@ class RegressionCostClassifier(CostSensitiveClassifier):
     See Also
     --------
     skbandit.RegressionSetSelector : Chooses several ads in this way, including new ones.
+
+    Notes
+    -----
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
 
     Examples
     --------

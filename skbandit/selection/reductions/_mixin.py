@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.logs import read_mask
+from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import (
     check_every_ad_observed,
     dense_rows,
@@ -22,7 +23,7 @@ from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._mixin import SetSelectorMixin
 from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
 
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
         """Check the training data and set `ads_`."""
+        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
         n_rows = costs.shape[0]
@@ -111,6 +113,8 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
         allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
         costs = costs.where_available(allowed)
+        if self._reduction == "regression":
+            warn_of_separate_fits(self.estimator, costs, allowed)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         used = np.flatnonzero(weight)  # rows of weight 0 count as absent
         costs = costs.of_rows(used)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from skbandit.evaluation import doubly_robust, ips, off_policy_blocks, snips
+
+pl = pytest.importorskip("polars", reason="polars is not installed")
 
 N = 20_000
 

@@ -145,7 +145,7 @@ def test_forms_of_one_policy(estimator):
     table = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
     forms = [
         table,
-        table.set_index(np.arange(400)[::-1]),
+        table.set_index(np.arange(400) + 7),
         table[["b", "a", "c"]],
         table.assign(never=0.0),
         pl.DataFrame(table.to_dict("list")),
@@ -155,7 +155,7 @@ def test_forms_of_one_policy(estimator):
     if estimator is not doubly_robust:
         column = table.columns.get_indexer(y["action"])
         of_logged = table.to_numpy()[np.arange(400), column]
-        forms += [of_logged, list(of_logged), pd.Series(of_logged, index=np.arange(400)[::-1])]
+        forms += [of_logged, list(of_logged), pd.Series(of_logged, index=np.arange(400) + 7)]
     if estimator is not doubly_robust:
         assert all(estimator(form, None, y) == estimate for form in forms)
     options = {"random_state": 0} if estimator is doubly_robust else {}

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from skbandit.datasets import fetch_open_bandit
 from skbandit.evaluation import doubly_robust, ips, snips
@@ -221,3 +222,18 @@ def test_a_reward_so_large_that_squares_overflow():
     y.loc[3, ["reward", "propensity"]] = [1e150, 1e-9]
     with pytest.raises(ValueError, match=r"weighted reward of row 3, .* rescale the rewards"):
         ips(np.full(400, 0.5), X, y)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (GroupKFold(3), r"GroupKFold needs .*cv=list\(GroupKFold\(\.\.\.\)\.split\(X, groups="),
+        (StratifiedKFold(3), r"StratifiedKFold needs .* the labels to stratify by"),
+    ],
+)
+def test_folds_that_need_more_than_contexts(cv, message):
+    X, y = logged()
+    with pytest.raises(ValueError, match=message):
+        doubly_robust(Softmax(["c", "a", "b"]), X, y, cv=cv)
+    given = {"groups": np.arange(400) % 7} if isinstance(cv, GroupKFold) else {"y": y["action"]}
+    doubly_robust(Softmax(["c", "a", "b"]), X, y, cv=list(cv.split(X, **given)))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, check_cv, cross_val_score
 
-from skbandit import ReplayScorer
+from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplaySplit
 from tests.policies import EpsilonGreedy
 
@@ -99,7 +100,10 @@ def test_log_that_is_not_in_order(unit):
 
 def test_as_scikit_learn_has_splitters():
     splitter = ReplaySplit(3, warmup=0.3, subsample=0.5, random_state=1)
-    assert repr(splitter) == "ReplaySplit(n_splits=3, random_state=1, subsample=0.5, warmup=0.3)"
+    shown = " ".join(repr(splitter).split())
+    assert shown == (
+        "ReplaySplit(columns=None, n_splits=3, random_state=1, subsample=0.5, warmup=0.3)"
+    )
     assert check_cv(splitter) is splitter
     assert repr(clone(splitter, safe=False)) == repr(splitter)
     rng = np.random.default_rng(0)
@@ -110,3 +114,26 @@ def test_as_scikit_learn_has_splitters():
     assert scores.shape == (3,) and np.isfinite(scores).all()
     search = GridSearchCV(EpsilonGreedy(), {"epsilon": [0.1]}, cv=splitter, scoring=scorer)
     assert search.fit(X, y).best_score_ == pytest.approx(scores.mean())
+
+
+@pytest.mark.parametrize("subsample", [None, 0.5])
+def test_successive_halving(subsample):
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingGridSearchCV
+
+    log = make_bandit_log(600, n_arms=2, base_rate=0.4, random_state=0)
+    y = log.y.drop(columns="timestamp")  # halving takes rows in random order
+    search = HalvingGridSearchCV(
+        GLMUCBPolicy(random_state=0),
+        {"alpha": [0.1, 1.0]},
+        scoring=ReplayScorer(random_state=0),
+        cv=ReplaySplit(2, subsample=subsample),
+        random_state=0,
+        min_resources=300,
+        refit=False,
+    )
+    if subsample is None:  # the splits are the same each time
+        assert len(search.fit(log.X, y).cv_results_["params"]) == 2
+        return
+    with pytest.raises(ValueError, match="cv parameter must yield consistent folds"):
+        search.fit(log.X, y)

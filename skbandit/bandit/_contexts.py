@@ -1,0 +1,150 @@
+"""Compiled passes over contexts that may be sparse.
+
+Zeros change neither θ = wᵀx nor, with a diagonal covariance, the weights of their features. So the
+weights of the features that are present in a few rows are gathered, the dense pass sees only these,
+and what it learned is put back: the same sums in the same order, at a cost that follows the number
+of nonzero entries. Where every weight counts, rows become dense, a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skbandit.bandit import _passes as dense
+from skbandit.bandit._state import ArmSets, Beliefs, Prior, Rule
+
+# Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
+# the features of more other rows.
+_NONZEROS = 256
+
+# Entries of rows that become dense at once: 8 MB. Beyond, memory is wasted without gain.
+_ENTRIES = 2**20
+
+
+class Part(NamedTuple):
+    """Consecutive rows of contexts as a dense array."""
+
+    rows: slice
+    X: np.ndarray
+    weights: np.ndarray | None  # numbers of the weights that the columns belong to; None is all
+
+
+def score_rows(X: Any, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
+    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+    if not issparse(X):
+        return dense.score_rows(X, t, alpha, beliefs, rule)
+    scores = np.empty((X.shape[0], len(beliefs.mean)))
+    for rows, x, weights in _parts(X, beliefs, rule):
+        own = gathered(beliefs, weights)
+        scores[rows] = dense.score_rows(x, _later(t, rows), alpha, own, rule)
+    return scores
+
+
+def choose_rows(
+    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+) -> np.ndarray:
+    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    if not issparse(X):
+        return dense.choose_rows(X, sets, t, alpha, beliefs, rule)
+    chosen = np.empty(X.shape[0], dtype=np.int64)
+    for rows, x, weights in _parts(X, beliefs, rule):
+        of_rows = sets._replace(of_event=sets.of_event[rows])
+        own = gathered(beliefs, weights)
+        chosen[rows] = dense.choose_rows(x, of_rows, _later(t, rows), alpha, own, rule)
+    return chosen
+
+
+def probability_rows(
+    X: Any, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
+) -> np.ndarray:
+    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    if not issparse(X):
+        return dense.probability_rows(X, sets, alpha, beliefs, rule)
+    probability = np.empty((X.shape[0], len(beliefs.mean)))
+    for rows, x, weights in _parts(X, beliefs, rule):
+        of_rows = sets._replace(of_event=sets.of_event[rows])
+        own = gathered(beliefs, weights)
+        probability[rows] = dense.probability_rows(x, of_rows, alpha, own, rule)
+    return probability
+
+
+def learn_rows(
+    X: Any,
+    action: np.ndarray,
+    reward: np.ndarray,
+    weight: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    rule: Rule,
+    *,
+    at_once: bool,
+) -> None:
+    """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
+    if not issparse(X):
+        dense.learn_rows(X, action, reward, weight, beliefs, prior, rule, at_once=at_once)
+        return
+    for rows, x, weights in _parts(X, beliefs, rule, prior):
+        own, arms = beliefs, np.unique(action[rows])
+        if weights is not None:
+            at = np.ix_(arms, weights)
+            own = _empty(beliefs, len(weights))
+            own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
+        dense.learn_rows(
+            x, action[rows], reward[rows], weight[rows], own, prior, rule, at_once=at_once
+        )
+        if weights is not None:
+            beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+
+
+def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> Iterator[Part]:
+    """Split CSR rows into dense parts; with a prior, for learning."""
+    n_rows, n_features = X.shape
+    full = beliefs.cov_factor.ndim == 3
+    if full or (prior is not None and every_weight_changes(prior)):
+        step = max(1, _ENTRIES // n_features)
+        for first in range(0, n_rows, step):
+            rows = slice(first, min(first + step, n_rows))
+            yield Part(rows, X[rows].toarray(), None)
+        return
+    constant = [n_features] if rule.intercept else []
+    first = 0
+    while first < n_rows:
+        full = np.searchsorted(X.indptr, X.indptr[first] + _NONZEROS, side="right") - 1
+        rows = slice(first, min(max(int(full), first + 1), n_rows))
+        start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+        features, place = np.unique(X.indices[start:stop], return_inverse=True)
+        x = np.zeros((rows.stop - rows.start, len(features)))
+        lengths = np.diff(X.indptr[rows.start : rows.stop + 1])
+        x[np.repeat(np.arange(len(x)), lengths), place] = X.data[start:stop]
+        yield Part(rows, x, np.concatenate([features, constant]).astype(np.int64))
+        first = rows.stop
+
+
+def every_weight_changes(prior: Prior) -> bool:
+    """Whether learning changes weights of features that are 0, too."""
+    return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
+
+
+def gathered(beliefs: Beliefs, weights: np.ndarray | None) -> Beliefs:
+    """Beliefs about some of the weights."""
+    if weights is None:
+        return beliefs
+    mean, cov_factor = beliefs.mean[:, weights], beliefs.cov_factor[:, weights]
+    return beliefs._replace(
+        mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
+    )
+
+
+def _empty(beliefs: Beliefs, n_weights: int) -> Beliefs:
+    """Beliefs with room for the weights of each arm, not filled in."""
+    shape = len(beliefs.mean), n_weights
+    return beliefs._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
+
+
+def _later(t: int, rows: slice) -> int:
+    """Number of the choice on the first of some rows; -1 for greedy ones."""
+    return t + rows.start if t >= 0 else t

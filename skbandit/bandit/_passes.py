@@ -1,0 +1,123 @@
+"""Compiled passes over rows, split so that Ctrl-C is noticed, and the arrays that they fill."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbandit.bandit import _kernels as kernels
+from skbandit.bandit._kernels import Course, EncodedLog, Schedule
+from skbandit.bandit._posterior import workspace_for
+from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit.exploration import parts_of
+from skbandit.utils._compiled import slices
+
+
+def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
+    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+    x, scores = _context(beliefs), np.empty((len(X), len(beliefs.mean)))
+    for rows in slices(len(X)):
+        kernels.score_rows(X[rows], _later(t, rows), alpha, beliefs, rule, x, scores[rows])
+    return scores
+
+
+def choose_rows(
+    X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+) -> np.ndarray:
+    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    x, chosen = _context(beliefs), np.empty(len(X), dtype=np.int64)
+    proposing, _ = parts_of(rule)
+    for rows in slices(len(X)):
+        t_first, sets_of_rows = _later(t, rows), _sets_of(sets, rows)
+        kernels.choose_rows(
+            X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, x, chosen[rows]
+        )
+    return chosen
+
+
+def probability_rows(
+    X: np.ndarray, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
+) -> np.ndarray:
+    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    x, n_arms = _context(beliefs), len(beliefs.mean)
+    workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
+    proposing, draws = parts_of(rule)
+    for rows in slices(len(X)):
+        sets_of_rows = _sets_of(sets, rows)
+        kernels.probability_rows(
+            X[rows], sets_of_rows, alpha, beliefs, rule, proposing, draws, x, workspace, out[rows]
+        )
+    return out
+
+
+def learn_rows(
+    X: np.ndarray,
+    action: np.ndarray,
+    reward: np.ndarray,
+    weight: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    rule: Rule,
+    *,
+    at_once: bool,
+) -> None:
+    """Learn events in order, ignoring those of weight 0; `at_once` cannot be interrupted."""
+    x, workspace = _context(beliefs), workspace_for(beliefs.mean.shape[1])
+    for rows in [slice(None)] if at_once else slices(len(X)):
+        kernels.learn_rows(
+            X[rows], action[rows], reward[rows], weight[rows], beliefs, prior, rule, x, workspace
+        )
+
+
+def replay_rows(
+    log: EncodedLog,
+    schedule: Schedule,
+    delayed: np.ndarray,
+    learning: bool,
+    max_accepted: int,
+    alphas: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    rule: Rule,
+) -> tuple[np.ndarray, int]:
+    """Replay a log; see `kernels.replay_rows`. `delayed` are rows that await learning.
+
+    Returns
+    -------
+    tuple
+        Positions in the schedule of accepted events, and the number of events it took to accept
+        `max_accepted` for learning.
+    """
+    n_events = len(schedule.rows)
+    waiting = np.empty(len(delayed) + (n_events if len(log.window) else 0), dtype=np.int64)
+    waiting[: len(delayed)] = delayed
+    counts = np.zeros(5, dtype=np.int64)
+    counts[kernels.N_BEFORE] = beliefs.counters[N_EVENTS]
+    counts[kernels.N_WAITING] = len(delayed)
+    accepted = np.empty(n_events, dtype=np.int64)
+    course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
+    x, workspace = _context(beliefs), workspace_for(beliefs.mean.shape[1])
+    proposing, _ = parts_of(rule)
+    n_seen = n_events
+    for part in slices(n_events):
+        n_seen = kernels.replay_rows(
+            log, schedule, part.start, part.stop, course, learning, max_accepted, alphas, beliefs,
+            prior, rule, proposing, x, workspace,
+        )  # fmt: skip
+        if n_seen < part.stop:
+            break
+    return accepted[: counts[kernels.N_ACCEPTED]], n_seen
+
+
+def _context(beliefs: Beliefs) -> np.ndarray:
+    """Buffer for one row of features, followed by the constant feature if there is one."""
+    return np.ones(beliefs.mean.shape[1])
+
+
+def _later(t: int, rows: slice) -> int:
+    """Number of the choice on the first of some rows; -1 for greedy ones."""
+    return t + rows.start if t >= 0 else t
+
+
+def _sets_of(sets: ArmSets, rows: slice) -> ArmSets:
+    """Sets of available arms of some rows."""
+    return ArmSets(sets.of_event[rows], sets.start, sets.arms)

@@ -1,0 +1,391 @@
+"""Read the decision logs of Vowpal Wabbit in its dsjson format, as blocks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import Bunch
+
+from skbandit.datasets._lines import check_line_options, existing_files, quoted, read_blocks
+from skbandit.utils._messages import first_few
+from skbandit.utils._validation import as_labels
+
+__all__ = ["read_vw_dsjson"]
+
+# Bytes; a longer line is malformed. Hundreds of actions with texts take a tenth of it.
+_LONGEST = 2**24
+
+# Probabilities are logged in single precision.
+_TOLERANCE = 1e-4
+
+
+def read_vw_dsjson(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    features: Iterable[str] | None = None,
+    action_id: str | None = None,
+    action_features: bool = False,
+    block_size: int = 100_000,
+    malformed: Literal["raise", "skip"] = "raise",
+) -> Iterator[Bunch]:
+    """Read decisions logged by Vowpal Wabbit (dsjson lines), one block of events at a time.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        Files with one JSON object per line, plain or compressed with gzip (named ``*.gz``), in
+        order of time.
+    features : iterable of str, default=None
+        Columns of X, by the names explained below. None means all that occur in the first block;
+        another one in a later block is then an error.
+    action_id : str, default=None
+        Feature of the actions that holds their label, such as ``"Article.id"``. None means
+        ``_tag`` or else ``i.id``, if the actions of the first event have it; otherwise their
+        number in the list of actions, from 1.
+    action_features : bool, default=False
+        Whether to return the features of the actions.
+    block_size : int, default=100_000
+        Number of events per block; the last block may have fewer. Memory is needed for one block
+        only.
+    malformed : {"raise", "skip"}, default="raise"
+        Whether an unreadable line is an error, or is skipped; each block, and a warning at the
+        end, report the number of skipped lines.
+
+    Yields
+    ------
+    Bunch
+        With, one row per event,
+
+        - ``X``: DataFrame of the shared context. Nested objects are flattened:
+          ``{"User": {"age": 3}}`` is column ``User.age``, and entry 0 of an array of values gets
+          the suffix ``.0``. Names that begin with an underscore, other than ``_text``, are not
+          features. A feature that an event lacks is missing.
+        - ``y``: DataFrame with ``action``, ``reward`` (minus the cost), ``propensity``,
+          ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC).
+        - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1.
+        - ``action_features``: DataFrame, one row per event and action, with both as its index;
+          None unless asked for.
+        - ``n_not_learned``: number of events so far that are marked ``_skipLearn``, which are left
+          out.
+        - ``n_skipped``: number of malformed lines skipped so far.
+
+    Raises
+    ------
+    ValueError
+        If a line cannot be read, contradicts itself, has no cost or probability, or is not the
+        decision for a single action, with its number and the reason.
+    OSError
+        If a file is missing or damaged.
+
+    See Also
+    --------
+    skbandit.evaluation.replay_blocks : Evaluates policies that learn.
+    skbandit.evaluation.off_policy_blocks : Evaluates policies that do not learn.
+
+    Notes
+    -----
+    ``_label_Action`` counts actions from 1, ``_labelIndex`` from 0; ``p`` holds the probabilities
+    of the actions in ``a``. Where several of these are present they must agree.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skbandit.datasets import read_vw_dsjson
+    >>> line = '''{"_label_cost": -1, "_label_probability": 0.75, "_label_Action": 2,
+    ... "_labelIndex": 1, "Timestamp": "2021-02-04T16:31:29.2460000Z", "a": [2, 1],
+    ... "p": [0.75, 0.25], "c": {"User": {"age": 33}, "_multi": [{"_tag": "tea"},
+    ... {"_tag": "coffee"}]}}'''
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "decisions.json")
+    ...     _ = path.write_text(" ".join(line.split()))
+    ...     (log,) = read_vw_dsjson(path)
+    >>> log.X
+       User.age
+    0        33
+    >>> log.y[["action", "reward", "propensity", "available"]]
+       action  reward  propensity      available
+    0  coffee     1.0        0.75  (tea, coffee)
+    """
+    check_line_options(block_size, malformed)
+    names = None if features is None else as_labels(features, "features")
+    if not (action_id is None or isinstance(action_id, str)):
+        raise TypeError(f"action_id must be the name of a feature, got {action_id!r}.")
+    return read_blocks(
+        existing_files(paths),
+        _Block(names, action_id, action_features),
+        longest=_LONGEST,
+        block_size=block_size,
+        skip=malformed == "skip",
+    )
+
+
+@dataclass
+class _Block:
+    """The events read so far."""
+
+    features: list[str] | None  # columns of X; None: those of this block, which is the first
+    action_id: str | None  # "" if actions have numbers; None: decided by the first event
+    describes_actions: bool
+    fixed: bool = False  # whether the columns are those of the first block, not the user's choice
+    timed: bool | None = None  # whether events have timestamps; None: no event yet
+    n_not_learned: int = 0
+    contexts: list[dict[str, Any]] = field(default_factory=list)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    times: list[datetime] = field(default_factory=list)
+    weight: list[float] = field(default_factory=list)
+    actions: list[dict[str, Any]] = field(default_factory=list)
+    index: list[tuple[int, Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def next(self) -> _Block:
+        """An empty block with the same columns and labels."""
+        fixed = self.fixed or self.features is None
+        return _Block(
+            self._names(),
+            self.action_id,
+            self.describes_actions,
+            fixed=fixed,
+            timed=self.timed,
+            n_not_learned=self.n_not_learned,
+        )
+
+    def add(self, line: bytes) -> None:
+        """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
+        if len(line) == _LONGEST:
+            raise ValueError(f"the line has more than {_LONGEST:,} bytes: {quoted(line)}.")
+        if not line.strip():
+            return
+        event = _parsed(line)
+        if event.get("_skipLearn"):
+            self.n_not_learned += 1
+            return
+        context = _member(event, "c", dict)
+        for name in ("_slots", "_outcomes", "slots"):
+            if name in event or name in context:
+                raise ValueError(
+                    f"the event has {name!r}: decisions for several slots cannot be read."
+                )
+        multi = _member(context, "_multi", list, "c.")
+        if not multi or not all(isinstance(action, dict) for action in multi):
+            raise ValueError("c._multi must be a list of actions, each an object.")
+        action_id = _id_of(multi[0]) if self.action_id is None else self.action_id
+        labels = _labels(multi, action_id)
+        chosen = _chosen(event, len(multi))
+        propensity = _propensity(event, chosen)
+        cost = _number(event, "_label_cost")
+        dropped = _number(event, "pdrop") if "pdrop" in event else 0.0
+        if not 0 <= dropped < 1:
+            raise ValueError(f"pdrop must be in [0, 1), got {dropped:g}.")
+        time = _time(event)
+        if self.timed not in (None, time is not None):
+            raise ValueError(
+                "Timestamp is missing, unlike in earlier events."
+                if self.timed
+                else "there is a Timestamp, unlike in earlier events."
+            )
+        flat = _flattened({k: v for k, v in context.items() if k != "_multi"})
+        described = [_flattened(action) for action in multi] if self.describes_actions else []
+        # nothing can fail from here on
+        self.action_id, self.timed = action_id, time is not None
+        if time is not None:
+            self.times.append(time)
+        row = len(self)
+        self.contexts.append(flat)
+        for name, value in (
+            ("action", labels[chosen]),
+            ("reward", 0.0 - cost),
+            ("propensity", propensity),
+            ("available", labels),
+        ):
+            self.columns.setdefault(name, []).append(value)
+        self.weight.append(1 / (1 - dropped))
+        self.actions += described
+        self.index += [(row, label) for label in labels] if described else []
+
+    def bunch(self, n_skipped: int) -> Bunch:
+        """The block as yielded to the caller."""
+        names = self._names()
+        known = set(names)
+        for flat in self.contexts if self.fixed else []:
+            new = [name for name in flat if name not in known]
+            if new:
+                raise ValueError(
+                    f"the feature {new[0]!r} does not occur in the first block: choose the columns "
+                    "by features=[...], or read a larger first block, block_size=."
+                )
+        available: Any = np.empty(len(self), dtype=object)
+        available[:] = self.columns["available"]
+        y = pd.DataFrame({**self.columns, "available": available})
+        if self.timed:
+            y["timestamp"] = pd.to_datetime(pd.Series(self.times), utc=True)
+        described = None
+        if self.describes_actions:
+            described = pd.DataFrame(self.actions)
+            described.index = pd.MultiIndex.from_tuples(self.index, names=["event", "action"])
+        X = {name: [flat.get(name) for flat in self.contexts] for name in names}
+        return Bunch(
+            X=pd.DataFrame({name: pd.Series(v) for name, v in X.items()}, range(len(self)), names),
+            y=y,
+            sample_weight=np.array(self.weight),
+            action_features=described,
+            n_not_learned=self.n_not_learned,
+            n_skipped=n_skipped,
+        )
+
+    def _names(self) -> list[str]:
+        """Columns of X."""
+        if self.features is not None:
+            return self.features
+        return list(dict.fromkeys(name for flat in self.contexts for name in flat))
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a JSON number")
+
+    try:
+        event = json.loads(line, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON object, {error}: {quoted(line)}.") from error
+    if not isinstance(event, dict):
+        raise ValueError(f"expected a JSON object, got {quoted(line)}.")
+    return event
+
+
+def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
+    """A required member of a JSON object."""
+    if name not in of:
+        raise ValueError(
+            f"there is no {where}{name}, among {first_few(of)}: is it a decision with feedback?"
+        )
+    if not isinstance(of[name], kind):
+        raise ValueError(f"{where}{name} must be a {kind.__name__}, got {of[name]!r:.60}.")
+    return of[name]
+
+
+def _number(event: dict[str, Any], name: str) -> float:
+    """A required finite number."""
+    value = _member(event, name, object)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} must be a number, got {value!r:.60}.")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be finite, got an integer too large.") from error
+    if not isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}.")
+    return number
+
+
+def _chosen(event: dict[str, Any], n_actions: int) -> int:
+    """Position of the chosen action, from 0."""
+    found = {}
+    for name, start in (("_label_Action", 1), ("_labelIndex", 0)):
+        if name in event:
+            number = _number(event, name)
+            if number != int(number) or not start <= number < n_actions + start:
+                raise ValueError(
+                    f"{name} must be an integer from {start} to {n_actions + start - 1}, got "
+                    f"{number:g}."
+                )
+            found[name] = int(number) - start
+    if not found:
+        raise ValueError("there is neither _label_Action nor _labelIndex.")
+    if len(set(found.values())) > 1:
+        raise ValueError(
+            f"_label_Action, {event['_label_Action']}, counts from 1 and _labelIndex, "
+            f"{event['_labelIndex']}, from 0, but they name different actions."
+        )
+    return next(iter(found.values()))
+
+
+def _propensity(event: dict[str, Any], chosen: int) -> float:
+    """Probability of the chosen action, compared with the logged distribution."""
+    logged = _number(event, "_label_probability")
+    if not 0 < logged <= 1 + _TOLERANCE:
+        raise ValueError(f"_label_probability must be in (0, 1], got {logged:g}.")
+    order, chances = event.get("a"), event.get("p")
+    if isinstance(order, list) and isinstance(chances, list):
+        if len(order) != len(chances):
+            raise ValueError(f"a names {len(order)} actions, but p {len(chances)} probabilities.")
+        of_action = dict(zip(map(repr, order), chances, strict=True))
+        chance = of_action.get(repr(chosen + 1))
+        if chance is None:
+            raise ValueError(f"the chosen action {chosen + 1} is not among those in a, {order}.")
+        close = isinstance(chance, int | float) and abs(chance - logged) <= _TOLERANCE
+        if not close:
+            raise ValueError(
+                f"_label_probability is {logged:g}, but p gives action {chosen + 1} {chance!r:.20}."
+            )
+    return min(logged, 1.0)
+
+
+def _time(event: dict[str, Any]) -> datetime | None:
+    """The time of the event, if logged."""
+    if "Timestamp" not in event:
+        return None
+    try:
+        return datetime.fromisoformat(event["Timestamp"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Timestamp must be like 2021-07-29T10:00:00.999Z, got {event['Timestamp']!r:.60}."
+        ) from error
+
+
+def _id_of(action: dict[str, Any]) -> str:
+    """The feature that holds the label of an action; "" if there is none."""
+    if "_tag" in action:
+        return "_tag"
+    inner = action.get("i")
+    return "i.id" if isinstance(inner, dict) and "id" in inner else ""
+
+
+def _labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
+    """Distinct labels of the actions of an event."""
+    if not action_id:
+        return tuple(range(1, len(multi) + 1))
+    labels = []
+    for k, action in enumerate(multi, start=1):
+        label = action.get("_tag") if action_id == "_tag" else _flattened(action).get(action_id)
+        if label is None:
+            raise ValueError(f"action {k} has no {action_id}, which is the label of actions.")
+        if label in labels:
+            raise ValueError(f"two actions have the label {label!r}.")
+        labels.append(label)
+    return tuple(labels)
+
+
+def _flattened(of: dict[str, Any]) -> dict[str, Any]:
+    """Features by dotted names."""
+    flat: dict[str, Any] = {}
+    _flatten(of, "", flat)
+    return flat
+
+
+def _flatten(value: Any, name: str, flat: dict[str, Any]) -> None:
+    """Add the features of a JSON value."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not key.startswith("_") or key == "_text":
+                _flatten(inner, f"{name}.{key}" if name else key, flat)
+    elif isinstance(value, list):
+        for k, inner in enumerate(value):
+            # objects in an array are parts of one namespace
+            _flatten(inner, name if isinstance(inner, dict) else f"{name}.{k}", flat)
+    elif value is not None:
+        if name in flat:
+            raise ValueError(f"the feature {name!r} occurs twice.")
+        flat[name] = value

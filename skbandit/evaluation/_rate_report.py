@@ -1,0 +1,366 @@
+"""Reports of rates and constraints for given predictions, by group, and as model cards."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    AbsoluteRate,
+    Data,
+    Rows,
+    expand,
+    fill,
+    find_rows,
+    interval_or_nan,
+    on_given_rows,
+    read_predictions,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
+)
+from skbandit.utils._validation import check_level
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Goal = Rate | AbsoluteRate | Constraint
+
+
+def rate_report(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    goals: Goal | Iterable[Any] | Mapping[str, Goal],
+    *,
+    by: str | Sequence[str] | None = None,
+    attributes: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+) -> pd.DataFrame:
+    """Report rates and constraints of given predictions, overall and by group.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        True labels. Rows whose label is None or missing are unlabelled; rates that need
+        labels ignore them.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels of any classifier.
+    goals : rate, constraint, list of these, or dict of str to rate or constraint
+        What to measure; the keys of a dict name the goals.
+    by : str or list of str, default=None
+        Attribute columns whose values, or combinations of values that occur, are the groups.
+    attributes : DataFrame or dict of arrays, default=None
+        Columns that `by` and the goals refer to.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+    pos_label : label, default=None
+        The positive class; optional for labels {0, 1}, {-1, 1} and bool.
+    confidence_level : float, default=0.95
+        Nominal coverage of each interval, on its own.
+
+    Returns
+    -------
+    DataFrame
+        One row per goal and group, all rows of data together first: there the columns of `by`
+        are missing. A goal with groups of its own (`each`, `ratio`, `difference`) has a row
+        for each of them.
+
+        - `goal`: its name or text.
+        - the columns of `by`.
+        - `n_rows`: rows that the value depends on, 0 if there are none (a warning says why).
+        - `effective_n`: rows in the denominator at these predictions, such as the positive
+          predictions for precision; Kish's effective number for unequal weights, and the
+          smallest number if there are several denominators. A warning names those below 20.
+        - `value`, nan if undefined, and its interval from `ci_low` to `ci_high`.
+        - if any goal is a constraint, `bound`, `slack` (negative if missed) and `satisfied`,
+          which are missing for rates.
+
+    See Also
+    --------
+    skbandit.ConstrainedRampClassifier.constraint_report : The same for a constrained classifier.
+    to_model_card : The report as text.
+    skbandit.inspection.RateReportDisplay : The report as a figure.
+
+    Notes
+    -----
+    The interval of one rate is Clopper and Pearson's; of the difference or ratio of two rates
+    on different rows Miettinen and Nurminen's; of anything else, MOVER's (see the user guide).
+    ``on=`` is ignored, as all predictions are one dataset.
+
+    Examples
+    --------
+    >>> from skbandit.evaluation import rate_report
+    >>> from skbandit.rates import positive_rate, recall
+    >>> y_true = [1, 1, 0, 0] * 25
+    >>> y_pred = [1, 0, 0, 0] * 15 + [1, 1, 1, 0] * 10
+    >>> sex = {"sex": ["F"] * 60 + ["M"] * 40}
+    >>> goals = {"hired": positive_rate(), "found": recall() >= 0.7}
+    >>> report = rate_report(y_true, y_pred, goals, by="sex", attributes=sex)
+    >>> report[["goal", "sex", "n_rows", "value", "satisfied"]]
+        goal  sex  n_rows  value  satisfied
+    0  hired  NaN     100   0.45       <NA>
+    1  hired    F      60   0.25       <NA>
+    2  hired    M      40   0.75       <NA>
+    3  found  NaN      50   0.70       True
+    4  found    F      30   0.50      False
+    5  found    M      20   1.00       True
+    """
+    check_level(confidence_level)
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
+    columns = _columns(by)
+    named = list(_named(goals))
+    parts: list[tuple[tuple[Any, ...], Data]] = [((None,) * len(columns), data)]
+    if columns:
+        for group in data.groups(columns, {"train"}, f"by={by!r}"):
+            inside = data.train.columns.member(group, f"by={by!r}")
+            parts.append((group.values, _restricted(data, inside)))
+    lines = [
+        replace(line, group=group, data=part)
+        for name, goal in named
+        for group, part in parts
+        for line in _lines(name, goal, data)
+    ]
+    overall = (None,) * len(columns)
+    n_rows = find_rows([(x.text, x.rate, x.data, x.group != overall) for x in lines])
+    figures = [
+        line.figures(positive, confidence_level) if rows else (np.nan, 0.0, np.nan, np.nan)
+        for line, rows in zip(lines, n_rows, strict=True)
+    ]
+    value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
+    warn_of_few([line.text for line in lines], effective, stacklevel=3)
+    table = {"goal": [line.name for line in lines]}
+    table |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
+    report = pd.DataFrame(table).assign(
+        n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
+    )
+    if not any(isinstance(goal, Constraint) for _, goal in named):
+        return report
+    bound = np.array([line.bound for line in lines], dtype=float)
+    slack = np.array([line.sign for line in lines]) * (bound - value)
+    measured = (n_rows > 0) & np.isfinite(bound)
+    return report.assign(bound=bound, slack=slack, satisfied=satisfied(slack, measured))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One rate on one part of the data: a row of the report."""
+
+    name: str
+    rate: Rate
+    absolute: bool
+    bound: float
+    sign: float
+    group: tuple[Any, ...]
+    data: Data
+
+    @property
+    def text(self) -> str:
+        """The goal with its group, for warnings."""
+        inside = ", ".join(str(value) for value in self.group if value is not None)
+        return f"{self.name} in {inside}" if inside else self.name
+
+    def figures(self, positive: np.ndarray, level: float) -> tuple[float, float, float, float]:
+        """Value, effective number of rows, and the ends of the interval."""
+        value, rows = value_and_rows(self.rate, self.data, positive)
+        low, high = (
+            (np.nan, np.nan)
+            if np.isnan(value)
+            else interval_or_nan(self.rate, self.data, positive, level)
+        )
+        if self.absolute:
+            value = abs(value)
+            ends = abs(low), abs(high)
+            low, high = (0.0 if low <= 0 <= high else min(ends)), max(ends)
+        return value, rows, low, high
+
+
+def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
+    """Rows of a goal, one per group of its own, on all data."""
+    if isinstance(goal, Constraint):
+        here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
+        for one in expand([here.named(name)], data):
+            sign = 1.0 if one.sense == "<=" else -1.0
+            yield _Line(one.label, one.rate, False, one.bound, sign, (), data)
+        return
+    absolute = isinstance(goal, AbsoluteRate)
+    rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
+    if rate.grouped_by is None:
+        yield _Line(name, rate, absolute, np.nan, 1.0, (), data)
+        return
+    columns, size = rate.grouped_by
+    groups = data.groups(columns, {"train"}, name)
+    if len(groups) < size:
+        raise ValueError(f"{name} needs {size} groups, and {list(columns)} hold {len(groups)}.")
+    joint = " / " if rate.denominator is not None else " - "
+    for chosen in itertools.permutations(groups, size):
+        label = f"{name} [{joint.join(map(str, chosen))}]"
+        yield _Line(label, fill(rate, chosen), absolute, np.nan, 1.0, (), data)
+
+
+def _restricted(data: Data, inside: np.ndarray) -> Data:
+    """The data with weight on some rows only."""
+    rows = data.train
+    return replace(data, train=Rows(rows.columns, rows.label, rows.weight * inside))
+
+
+def _columns(by: Any) -> tuple[str, ...]:
+    """Names of the columns of `by`."""
+    names = () if by is None else (by,) if isinstance(by, str) else by
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by={by!r} must be the name of an attribute column, or a list of names.")
+    taken = {"goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
+    taken |= {"bound", "slack", "satisfied"}
+    for name in names:
+        if name in taken or names.count(name) > 1:
+            raise ValueError(f"by={by!r}: {name!r} would be two columns of the report; rename it.")
+    return tuple(names)
+
+
+def _named(goals: Any) -> Iterator[tuple[str, Goal]]:
+    """Goals with their names or texts, from any nesting of lists."""
+    if isinstance(goals, Mapping):
+        for name, goal in goals.items():
+            if not isinstance(goal, Rate | AbsoluteRate | Constraint):
+                raise TypeError(f"goals[{name!r}] = {goal!r} is not a rate or a constraint.")
+            yield str(name), goal
+    elif isinstance(goals, Constraint):
+        yield goals.label, goals
+    elif isinstance(goals, Rate | AbsoluteRate):
+        yield repr(goals), goals
+    elif isinstance(goals, Iterable) and not isinstance(goals, str):
+        for goal in goals:
+            yield from _named(goal)
+    else:
+        raise TypeError(
+            f"goals: {goals!r} is not a rate or a constraint: pass one such as "
+            "skbandit.rates.recall(), with parentheses, a list, or a dict of names."
+        )
+
+
+def to_model_card(
+    report: pd.DataFrame,
+    *,
+    title: str = "Model card",
+    goal: str = "",
+    data: str = "",
+    limits: str = "",
+    digits: int = 3,
+) -> str:
+    """Write a report as a model card in Markdown (Mitchell et al. 2019).
+
+    Parameters
+    ----------
+    report : DataFrame
+        Returned by `rate_report`, or a `constraint_report` of a classifier.
+    title : str, default="Model card"
+        Heading.
+    goal : str, default=""
+        Intended use: what the model is for, who uses it, and what it must not be used for.
+    data : str, default=""
+        Evaluation data: origin, time, selection.
+    limits : str, default=""
+        Caveats and recommendations.
+    digits : int, default=3
+        Decimals of rates.
+
+    Returns
+    -------
+    str
+        Sections of the card; a text that was not given is "Not stated.". In the table, a
+        missing group is "all".
+
+    References
+    ----------
+    M. Mitchell et al., "Model cards for model reporting", FAT* 2019.
+
+    Examples
+    --------
+    >>> from skbandit.evaluation import rate_report, to_model_card
+    >>> from skbandit.rates import recall
+    >>> report = rate_report([1, 0] * 50, [1, 0] * 50, recall() >= 0.9)
+    >>> print(to_model_card(report, goal="Ranks applications for a human reader."))
+    # Model card
+    <BLANKLINE>
+    ## Intended use
+    <BLANKLINE>
+    Ranks applications for a human reader.
+    <BLANKLINE>
+    ## Evaluation data
+    <BLANKLINE>
+    Not stated.
+    <BLANKLINE>
+    ## Quantitative analysis
+    <BLANKLINE>
+    All 1 constraints are satisfied.
+    <BLANKLINE>
+    | goal | rows | effective rows | value | interval | bound | satisfied |
+    |---|---:|---:|---:|---|---:|---|
+    | recall() >= 0.9 | 50 | 50 | 1.000 | 0.929 to 1.000 | 0.900 | yes |
+    <BLANKLINE>
+    ## Caveats and recommendations
+    <BLANKLINE>
+    Not stated.
+    <BLANKLINE>
+    """
+    needed = {"n_rows", "effective_n", "value"}
+    if not isinstance(report, pd.DataFrame) or not needed <= set(report.columns):
+        raise TypeError("report must be a DataFrame returned by rate_report or constraint_report.")
+    parts = [("Intended use", goal), ("Evaluation data", data)]
+    parts.append(("Quantitative analysis", f"{_verdict(report)}\n\n{_table(report, digits)}"))
+    parts.append(("Caveats and recommendations", limits))
+    sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
+    return "\n".join([f"# {title}\n", *sections])
+
+
+def _verdict(report: pd.DataFrame) -> str:
+    """One sentence on the constraints."""
+    if "satisfied" not in report or not report["satisfied"].notna().any():
+        return "No constraints were measured."
+    known = report["satisfied"].dropna().astype(bool)
+    if known.all():
+        return f"All {len(known)} constraints are satisfied."
+    return f"{int((~known).sum())} of {len(known)} constraints are **not** satisfied."
+
+
+def _table(report: pd.DataFrame, digits: int) -> str:
+    """The report as a Markdown table."""
+    name = "goal" if "goal" in report else "constraint"
+    before = report.columns.tolist()[: report.columns.tolist().index("n_rows")]
+    groups = [column for column in before if column not in (name, "on")]
+
+    def number(value: Any) -> str:
+        return "" if pd.isna(value) else f"{value:.{digits}f}"
+
+    cells = {"goal": [_cell(text) for text in report[name]]}
+    for column in groups:
+        cells[_cell(column)] = ["all" if pd.isna(v) else _cell(v) for v in report[column]]
+    cells["rows"] = [str(rows) for rows in report["n_rows"]]
+    cells["effective rows"] = [f"{rows:.4g}" for rows in report["effective_n"]]
+    cells["value"] = [number(value) or "undefined" for value in report["value"]]
+    if "ci_low" in report:
+        ends = zip(report["ci_low"], report["ci_high"], strict=True)
+        cells["interval"] = ["" if pd.isna(a) else f"{number(a)} to {number(b)}" for a, b in ends]
+    if "bound" in report:
+        cells["bound"] = [number(value) for value in report["bound"]]
+        cells["satisfied"] = [
+            "" if pd.isna(one) else "yes" if one else "**no**" for one in report["satisfied"]
+        ]
+    right = {"rows", "effective rows", "value", "bound"}
+    lines = [list(cells), ["---:" if column in right else "---" for column in cells]]
+    lines += [list(row) for row in zip(*cells.values(), strict=True)]
+    text = [f"| {' | '.join(line)} |" for line in lines]
+    text[1] = text[1].replace(" ", "")
+    return "\n".join(text)
+
+
+def _cell(value: Any) -> str:
+    """Text of a table cell, on one line."""
+    return " ".join(str(value).replace("|", r"\|").split())

@@ -1,0 +1,114 @@
+"""Time that runs backwards is refused or warned of wherever the order of events matters."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import ReplaySplit, replay, replay_blocks
+
+N = 600
+LOG = make_bandit_log(N, n_arms=3, base_rate=0.4, random_state=0)
+X = LOG.X
+Y = LOG.y[["action", "reward", "propensity"]].assign(timestamp=np.arange(N) * 10.0)
+BACK = Y.iloc[[*range(300, N), *range(300)]].reset_index(drop=True)
+
+backwards = pytest.warns(UserWarning, match=r"goes back on row 300: .* Sort the log by time")
+
+
+def policy(**options):
+    return GLMUCBPolicy(random_state=0, **options)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_one_call(method):
+    with backwards:
+        unsorted = getattr(policy(), method)(X, BACK)
+    assert unsorted.last_timestamp_ == (N - 1) * 10
+    for options, named in (({"forgetting": 0.9}, "forgetting=0.9"), ({"update_every": 60}, "upd")):
+        with pytest.raises(ValueError, match=f"goes back on row 300, from 5990 s to 0 s: {named}"):
+            getattr(policy(**options), method)(X, BACK)
+
+
+def test_a_call_after_later_events():
+    late = Y.iloc[:5]
+    learned = policy().fit(X[300:], Y[300:])
+    with pytest.warns(UserWarning, match=r"row 0, 0 s, is earlier than .* before, 5990 s"):
+        learned.partial_fit(X[:5], late)
+    learned.partial_fit(X[:5], late.assign(timestamp=7000.0))  # forward: not a word
+    forgetful = policy(forgetting=0.9).fit(X[300:], Y[300:])
+    before = forgetful.coef_
+    with pytest.raises(ValueError, match=r"earlier than .* forgetting=0\.9 needs events in order"):
+        forgetful.partial_fit(X[:5], late)
+    np.testing.assert_array_equal(forgetful.coef_, before)
+
+
+@pytest.mark.parametrize("advanced", [False, True])
+def test_late_events_with_windows_are_refused_before_and_after_advance(advanced):
+    learned = policy(update_every=60).fit(X[:300], Y[:300])
+    if advanced:
+        learned.advance(Y["timestamp"].iloc[299] + 60)
+    with pytest.raises(ValueError, match=r"earlier than .* update_every needs events in order"):
+        learned.partial_fit(X[:5], Y[:5])
+    # late within the window of the latest event, which is no window before it
+    learned.partial_fit(X[:1], Y.iloc[:1].assign(timestamp=2981.0))
+
+
+def test_without_timestamps_nothing_is_known():
+    learned = policy().fit(X, BACK.drop(columns="timestamp"))
+    assert np.isnan(learned.last_timestamp_)
+
+
+def test_replay():
+    with pytest.raises(ValueError, match=r"goes back on row 300, .*: replay needs"):
+        replay(policy(), X, BACK)
+    with pytest.raises(ValueError, match="replay needs events in order"):
+        ReplayScorer()(policy(), X, BACK)
+    halves = [(X[300:], Y[300:]), (X[:300], Y[:300])]
+    with pytest.raises(ValueError, match=r"0 s, is earlier than the end of the block") as why:
+        replay_blocks(policy(), halves, acceptance=0.2, arms=range(3))
+    assert why.value.__notes__ == ["In block 1, counted from 0."]
+
+
+def test_a_policy_that_knows_the_future():
+    learned = policy().fit(X[300:], Y[300:])
+    future = pytest.warns(UserWarning, match=r"learned an event at 5990 s, .* at 0 s.*ReplaySplit")
+    with future:
+        replay(learned, X[:300], Y[:300])
+    with pytest.warns(UserWarning, match="it knows the future"):
+        replay_blocks(
+            learned, [(X[:300], Y[:300])], acceptance=float(Y["propensity"].min()), arms=range(3)
+        )
+    replay(policy().fit(X[:300], Y[:300]), X[300:], Y[300:])
+
+
+def test_plain_folds_teach_a_fitted_policy_the_future():
+    options = {"scoring": ReplayScorer(start="fitted", random_state=0), "error_score": "raise"}
+    with pytest.warns(UserWarning, match="it knows the future"):
+        cross_val_score(policy(), X, Y, cv=3, **options)
+    assert np.isfinite(cross_val_score(policy(), X, Y, cv=ReplaySplit(2), **options)).all()
+    cold = ReplayScorer(random_state=0)  # learns nothing from the training folds
+    search = GridSearchCV(policy(), {"alpha": [0.3]}, scoring=cold, cv=3, error_score="raise")
+    assert np.isfinite(search.fit(X, Y).best_score_)
+
+
+class Itself(GLMUCBPolicy):
+    """Replay changes this policy, not a copy."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class OneByOne(Itself):
+    """Not replayed in compiled code."""
+
+    def select(self, X, *, available=None):
+        return super().select(X, available=available)
+
+
+@pytest.mark.parametrize("kind", [Itself, OneByOne])
+def test_replay_remembers_the_time_of_the_latest_event(kind):
+    learner = kind(random_state=0)
+    result = replay(learner, X, Y, random_state=0)
+    assert learner.last_timestamp_ == result.history["event"].max() * 10

@@ -1,0 +1,104 @@
+"""What selectors used to do in silence, or to refuse without naming the cure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+
+from skbandit import RegressionSetSelector, SetSelectClassifier
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = X @ RNG.normal(size=(3, 8)) + 0.1 * RNG.normal(size=(60, 8))
+
+
+def test_random_replacements_do_not_depend_on_the_batch():
+    selector = SetSelectClassifier(
+        n_select=4, n_rounds=4, method="published", dedup="random", random_state=0
+    ).fit(X, Y)
+    together = selector.predict(X)
+    alone = np.vstack([selector.predict(row[None]) for row in X])
+    np.testing.assert_array_equal(together, alone)
+    assert all(len(set(row)) == 4 for row in together.tolist())
+
+
+@pytest.mark.parametrize("reduction", ["one_vs_rest", "regression", "weighted_all_pairs"])
+def test_rules_that_rank_all_ads_choose_any_number(reduction):
+    two = SetSelectClassifier(n_select=2, reduction=reduction).fit(X, Y)
+    eight = SetSelectClassifier(n_select=8, reduction=reduction, holes=False).fit(X, Y)
+    for m in (1, 3, 8):
+        np.testing.assert_array_equal(two.predict(X, n_select=m), eight.predict(X, n_select=m))
+    with pytest.raises(ValueError, match="n_select=9 must be at least 1 and at most 8, the number"):
+        two.predict(X, n_select=9)
+
+
+def test_more_ads_than_rounds_names_the_rounds():
+    selector = SetSelectClassifier(n_select=2, cross_fit=None).fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"n_select=3 is more than 2, .* of 8: fit it with a larger"
+    ):
+        selector.predict(X, n_select=3)
+
+
+def test_a_joint_learner_that_cannot_learn_jointly():
+    joint = ExtraTreesRegressor(n_estimators=2, random_state=0)
+    holey = Y.copy()
+    holey[3, 5] = np.nan
+    RegressionSetSelector(joint).fit(X, Y)  # one fit, no warning
+    with pytest.warns(UserWarning, match=r"ExtraTreesRegressor .* 1 of 480 costs .* 8 models"):
+        RegressionSetSelector(joint).fit(X, holey)
+    with pytest.warns(UserWarning, match=r"1 of 480 costs .* 8 models"):
+        SetSelectClassifier(joint, reduction="regression").fit(X, holey)
+    # a cost of an ad that was not available is not missing
+    there = ~np.isnan(holey)
+    RegressionSetSelector(joint).fit(X, holey, available=there)
+    RegressionSetSelector(MultiOutputRegressor(joint)).fit(X, holey)  # as many models anyway
+    # the same predictions and nearly the same time, so nothing to say
+    RegressionSetSelector(Ridge()).fit(X, holey)
+    RegressionSetSelector(Ridge(solver="lsqr")).fit(X, Y)
+
+
+@pytest.mark.parametrize("selector", [RegressionSetSelector(), SetSelectClassifier()])
+def test_parameters_of_no_estimator(selector):
+    with pytest.raises(ValueError, match=r"estimator=None has no parameters: .*\(estimator=\w+"):
+        selector.set_params(estimator__alpha=1.0)
+    name = type(selector).__name__
+    search = GridSearchCV(selector, {"estimator__alpha": [1.0]}, error_score="raise")
+    with pytest.raises(ValueError, match=f"{name}.estimator="):
+        search.fit(X, Y)
+    assert selector.set_params(estimator=Ridge(), estimator__alpha=3.0).estimator.alpha == 3.0
+    selector.set_params(estimator=LogisticRegression(), estimator__C=2.0)
+    selector.set_params(estimator=None)
+
+
+def test_a_search_over_partly_observed_costs():
+    mask = RNG.random(Y.shape) < 0.7
+    mask[:, 0] = True
+    costs = np.where(mask, Y, np.nan)
+    search = GridSearchCV(
+        RegressionSetSelector(Ridge()), {"estimator__alpha": [1.0]}, error_score="raise"
+    )
+    with pytest.raises(
+        ValueError, match=r"only with sklearn.set_config.enable_metadata_routing=Tr"
+    ):
+        search.fit(X, costs, available=mask)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(X, costs, available=mask)
+    assert np.isfinite(search.best_score_)
+
+
+def test_two_columns_of_one_name():
+    y = pd.DataFrame(Y[:, :2], columns=["a", "a"])
+    with pytest.raises(ValueError, match="Two columns are called 'a': rename one"):
+        RegressionSetSelector().fit(X, y)
+
+
+def test_masked_costs():
+    with pytest.raises(TypeError, match="y is a masked array"):
+        RegressionSetSelector().fit(X, np.ma.masked_greater(Y, 1))
+    with pytest.raises(TypeError, match="sample_weight is a masked array"):
+        RegressionSetSelector().fit(X, Y, sample_weight=np.ma.ones(60))
