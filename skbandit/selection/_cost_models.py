@@ -117,9 +117,20 @@ def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
     return (
         n_ads > 1
         and not is_classifier(estimator)
-        and get_tags(estimator).target_tags.multi_output
+        and is_multi_output(estimator)
         and bool((costs.n_observed() == n_rows).all())
     )
+
+
+def is_multi_output(estimator: Any) -> bool:
+    """Whether a regressor learns several outputs in one fit.
+
+    scikit-learn's tag is False for searches, which can if their estimator can, and for
+    `MLPRegressor`, which can.
+    """
+    if isinstance(estimator, BaseSearchCV):
+        return is_multi_output(estimator.estimator)
+    return isinstance(estimator, MLPRegressor) or get_tags(estimator).target_tags.multi_output
 
 
 def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> None:
