@@ -15,7 +15,7 @@ from scipy.sparse import random_array
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.rates import false_positive_rate, recall
+from skbandit.rates import positive_rate
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._table import COSTS, Column, costs, print_table
 
@@ -40,7 +40,7 @@ def row(n: int, d: int, density: float) -> dict[str, Any]:
         X = random_array((n, d), density=density, rng=rng, format="csr")
     score = X @ np.append(np.ones(5), np.zeros(d - 5)) + rng.normal(size=n)
     y = score > np.median(score)
-    clf = ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.9)
+    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.3)
     clf.fit(X[:, : n - 1], y)  # compiles
     cost, _ = measure(partial(clf.fit, X, y), partial(LogisticRegression().fit, X, y), rounds=5)
     values = costs(cost)
