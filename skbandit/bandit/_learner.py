@@ -92,6 +92,7 @@ class ArmLearner(BaseEstimator):
         """State of a copy: its arrays and its stream are its own, its locks are not part of it."""
         state = dict(super().__getstate__())
         del state["_guard"]
+        state.pop("_columns", None)  # restored from the names; skops refuses pandas types
         if "_beliefs" in state:
             arrays = state["_beliefs"]
             state["_beliefs"] = self._guard.read(lambda: Beliefs(*(a.copy() for a in arrays)))
@@ -105,6 +106,7 @@ class ArmLearner(BaseEstimator):
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)
         super().__setstate__(state)
+        self._note_columns()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_beliefs")
@@ -304,8 +306,7 @@ class ArmLearner(BaseEstimator):
         """Start from the prior."""
         check_not_masked(X, "X")
         n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
-        names = getattr(self, "feature_names_in_", None)
-        self._columns = None if names is None else pd.Index(names)
+        self._note_columns()
         self._stream = ChoiceStream(self.random_state)
         self._codes = {}
         self._labels = label_array([])
@@ -383,9 +384,14 @@ class ArmLearner(BaseEstimator):
             X.sum_duplicates()
         return X
 
+    def _note_columns(self) -> None:
+        """Keep the names of features in the form in which a DataFrame's can be compared fast."""
+        names = getattr(self, "feature_names_in_", None)
+        self._columns = None if names is None else pd.Index(names)
+
     def _plain_rows(self, X: Any) -> np.ndarray | None:
         """Contexts as an array, if they are numbers in the columns seen at fit, else None."""
-        columns = getattr(self, "_columns", None)
+        columns = self._columns
         if type(X) is np.ndarray:
             fits = columns is None and X.ndim == 2 and X.shape[1] == self.n_features_in_
             if not (fits and X.dtype.kind in "fiub"):

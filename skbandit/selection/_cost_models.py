@@ -14,7 +14,9 @@ from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
@@ -128,7 +130,7 @@ def is_multi_output(estimator: Any) -> bool:
     scikit-learn's tag is False for searches, which can if their estimator can, and for
     `MLPRegressor`, which can.
     """
-    if isinstance(estimator, BaseSearchCV):
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         return is_multi_output(estimator.estimator)
     return isinstance(estimator, MLPRegressor) or get_tags(estimator).target_tags.multi_output
 

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neural_network import MLPRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 
@@ -102,3 +104,18 @@ def test_masked_costs():
         RegressionSetSelector().fit(X, np.ma.masked_greater(Y, 1))
     with pytest.raises(TypeError, match="sample_weight is a masked array"):
         RegressionSetSelector().fit(X, Y, sample_weight=np.ma.ones(60))
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [
+        MLPRegressor(hidden_layer_sizes=(4,), max_iter=30, random_state=0),
+        GridSearchCV(ExtraTreesRegressor(n_estimators=2, random_state=0), {"max_depth": [2]}, cv=2),
+    ],
+    ids=["MLPRegressor", "GridSearchCV"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_joint_learners_that_the_tag_denies(joint):
+    """One fit of all ads, as of the learner by itself."""
+    selector = RegressionSetSelector(joint).fit(X, Y)
+    np.testing.assert_allclose(selector.predict_costs(X), clone(joint).fit(X, Y).predict(X))
