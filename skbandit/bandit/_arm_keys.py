@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -88,9 +89,11 @@ def twin(label: Any, known: Collection[Hashable]) -> Hashable | None:
     elif isinstance(label, bytes):
         candidates = [label.decode("utf-8", "replace")]
     elif isinstance(label, bool | int | float | np.generic):
-        candidates = [str(label), repr(float(label))] if _is_number(label) else []
-        if candidates and math.isfinite(label) and label == int(label):
-            candidates.append(str(int(label)))
+        candidates = [str(label)] if _is_number(label) else []
+        with suppress(OverflowError):  # a huge integer has no float
+            candidates += [repr(float(label)) for _ in candidates]
+            if candidates and math.isfinite(label) and label == int(label):
+                candidates.append(str(int(label)))
     if not any(candidate in known for candidate in candidates):
         return None
     return next(other for other in known if other in candidates and other != label)

@@ -123,7 +123,7 @@ def test_an_optimistic_start_is_enough_for_the_linear_model(figures):
 def test_the_linear_model_fails_without_exploration_or_optimism(figures):
     """It settles on the arm clicked first; the loss depends on the world."""
     greedy = figures["linear", "epsilon", 0.0][0]
-    assert greedy.min() < 0.7
+    assert greedy.min() < 0.8  # which the optimistic model exceeds in every world
     for better in (best(figures, "linear", "alpha"), figures["logistic", "epsilon", 0.0][0]):
         assert (better - greedy).mean() > 0.04
     assert figures["optimistic", "epsilon", 0.0][0].mean() > greedy.mean()
