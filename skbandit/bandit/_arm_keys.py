@@ -31,7 +31,9 @@ def canonical(label: Any) -> bytes:
     if isinstance(label, bytes):
         return b"bytes:" + label
     if isinstance(label, int | float | Decimal | Fraction):
-        if not math.isfinite(label):
+        # math.isfinite would turn huge integers and fractions into floats
+        finite = label.is_finite() if isinstance(label, Decimal) else True
+        if not finite or (isinstance(label, float) and not math.isfinite(label)):
             return b"number:%s" % repr(float(label)).encode()
         return b"number:%x/%x" % label.as_integer_ratio()
     if isinstance(label, datetime):
