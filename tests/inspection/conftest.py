@@ -12,6 +12,7 @@ def figures():
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
+    plt.close("all")  # of doctests, which leave theirs open
     yield
     plt.close("all")
 
