@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _passes as dense
+from skbandit.bandit._passes import first_choice, sets_of
 from skbandit.bandit._state import ArmSets, Beliefs, Prior, Rule
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
@@ -40,7 +41,7 @@ def score_rows(X: Any, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np
     scores = np.empty((X.shape[0], len(beliefs.mean)))
     for rows, x, weights in _parts(X, beliefs, rule):
         own = gathered(beliefs, weights)
-        scores[rows] = dense.score_rows(x, _later(t, rows), alpha, own, rule)
+        scores[rows] = dense.score_rows(x, first_choice(t, rows), alpha, own, rule)
     return scores
 
 
@@ -52,9 +53,9 @@ def choose_rows(
         return dense.choose_rows(X, sets, t, alpha, beliefs, rule)
     chosen = np.empty(X.shape[0], dtype=np.int64)
     for rows, x, weights in _parts(X, beliefs, rule):
-        of_rows = sets._replace(of_event=sets.of_event[rows])
+        of_rows = sets_of(sets, rows)
         own = gathered(beliefs, weights)
-        chosen[rows] = dense.choose_rows(x, of_rows, _later(t, rows), alpha, own, rule)
+        chosen[rows] = dense.choose_rows(x, of_rows, first_choice(t, rows), alpha, own, rule)
     return chosen
 
 
@@ -66,7 +67,7 @@ def probability_rows(
         return dense.probability_rows(X, sets, alpha, beliefs, rule)
     probability = np.empty((X.shape[0], len(beliefs.mean)))
     for rows, x, weights in _parts(X, beliefs, rule):
-        of_rows = sets._replace(of_event=sets.of_event[rows])
+        of_rows = sets_of(sets, rows)
         own = gathered(beliefs, weights)
         probability[rows] = dense.probability_rows(x, of_rows, alpha, own, rule)
     return probability
@@ -143,8 +144,3 @@ def _empty(beliefs: Beliefs, n_weights: int) -> Beliefs:
     """Beliefs with room for the weights of each arm, not filled in."""
     shape = len(beliefs.mean), n_weights
     return beliefs._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
-
-
-def _later(t: int, rows: slice) -> int:
-    """Number of the choice on the first of some rows; -1 for greedy ones."""
-    return t + rows.start if t >= 0 else t

@@ -16,7 +16,7 @@ def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
     x, scores = _context(beliefs), np.empty((len(X), len(beliefs.mean)))
     for rows in slices(len(X)):
-        kernels.score_rows(X[rows], _later(t, rows), alpha, beliefs, rule, x, scores[rows])
+        kernels.score_rows(X[rows], first_choice(t, rows), alpha, beliefs, rule, x, scores[rows])
     return scores
 
 
@@ -27,7 +27,7 @@ def choose_rows(
     x, chosen = _context(beliefs), np.empty(len(X), dtype=np.int64)
     proposing, _ = parts_of(rule)
     for rows in slices(len(X)):
-        t_first, sets_of_rows = _later(t, rows), _sets_of(sets, rows)
+        t_first, sets_of_rows = first_choice(t, rows), sets_of(sets, rows)
         kernels.choose_rows(
             X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, x, chosen[rows]
         )
@@ -42,7 +42,7 @@ def probability_rows(
     workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
     proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
-        sets_of_rows = _sets_of(sets, rows)
+        sets_of_rows = sets_of(sets, rows)
         kernels.probability_rows(
             X[rows], sets_of_rows, alpha, beliefs, rule, proposing, draws, x, workspace, out[rows]
         )
@@ -113,11 +113,11 @@ def _context(beliefs: Beliefs) -> np.ndarray:
     return np.ones(beliefs.mean.shape[1])
 
 
-def _later(t: int, rows: slice) -> int:
+def first_choice(t: int, rows: slice) -> int:
     """Number of the choice on the first of some rows; -1 for greedy ones."""
     return t + rows.start if t >= 0 else t
 
 
-def _sets_of(sets: ArmSets, rows: slice) -> ArmSets:
+def sets_of(sets: ArmSets, rows: slice) -> ArmSets:
     """Sets of available arms of some rows."""
     return ArmSets(sets.of_event[rows], sets.start, sets.arms)

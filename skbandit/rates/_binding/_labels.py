@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import column_or_1d
 
+from skbandit.utils._messages import first_few
+
 MISSING = -1
 
 
@@ -36,14 +38,14 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
     if pos_label is None:
         if not zero_one:
             raise ValueError(
-                f"{name} has labels {_listed(found)}: choose the positive one with pos_label=."
+                f"{name} has labels [{first_few(found)}]: choose the positive one with pos_label=."
             )
         pos_label = 1
     elif not set(found) <= {*labels, pos_label}:
         if not zero_one or (1 in labels and pos_label != 1):  # 1 would be ambiguous
             unknown = [label for label in found if label not in {*labels, pos_label}]
             raise ValueError(
-                f"{name} has {_listed(unknown)}, not among the labels {_listed([*labels])}; "
+                f"{name} has [{first_few(unknown)}], not among the labels [{first_few(labels)}]; "
                 f"the positive label is {pos_label!r}."
             )
         pos_label = 1
@@ -59,9 +61,9 @@ def distinct(values: Any, name: str) -> list[Any]:
 def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
     """Raise an error unless `labels` fit a two-class problem."""
     if len(labels) > 2:
-        raise ValueError(f"Rates are for two classes, got {len(labels)}: {_listed(labels)}.")
+        raise ValueError(f"Rates are for two classes, got {len(labels)}: [{first_few(labels)}].")
     if pos_label is not None and len(labels) == 2 and pos_label not in list(labels):
-        raise ValueError(f"pos_label={pos_label!r} is not among the labels {_listed(labels)}.")
+        raise ValueError(f"pos_label={pos_label!r} is not among the labels [{first_few(labels)}].")
 
 
 def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
@@ -80,8 +82,3 @@ def _as_array(values: Any) -> np.ndarray:
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)
     return array
-
-
-def _listed(values: Sequence[Any], most: int = 5) -> str:
-    shown = ", ".join(repr(v.item() if hasattr(v, "item") else v) for v in values[:most])
-    return f"[{shown}, ...]" if len(values) > most else f"[{shown}]"

@@ -189,7 +189,10 @@ def _standardised(excess: float, variance: float, trials: float) -> float:
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a decreasing function crosses zero; an end of the range if it does not."""
-    finite = lambda t: min(max(function(t), -LARGEST), LARGEST)  # noqa: E731
+
+    def finite(t: float) -> float:
+        return min(max(function(t), -LARGEST), LARGEST)
+
     if finite(low) <= 0:
         return low
     if finite(high) >= 0:
