@@ -25,6 +25,10 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_mathjax_offline",
+    "sphinxext.opengraph",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "generated/unreleased.md", "auto_examples/**/*.ipynb"]
@@ -44,6 +48,11 @@ html_sidebars = {
     page: [] for page in ("index", "choose", "extending", "whats_new", "glossary", "dependencies")
 }
 html_show_sourcelink = False
+html_extra_path = ["llms.txt"]
+copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed
+ogp_site_url = "https://skbandit.readthedocs.io/"
+ogp_enable_meta_description = True
+ogp_social_cards = {"enable": False}  # they would be drawn anew at every build
 
 # Single backticks of docstrings: a link where there is something of that name, else code.
 default_role = "py:obj"
@@ -58,7 +67,29 @@ myst_heading_anchors = 3
 
 # The build has no network: without the data of these, their code is shown; all others are run.
 NEED_DATA = () if os.environ.get("SKBANDIT_DATA") else ("plot_set_selection",)
+# By subject: the quickstart, goals, sets, policies.
+EXAMPLES = [
+    "quickstart.py",
+    "plot_adult_fairness.py",
+    "plot_fairness_tradeoff.py",
+    "plot_churn.py",
+    "plot_set_selection.py",
+    "plot_log_to_slate.py",
+    "plot_replay.py",
+    "plot_bandit_tuning.py",
+    "plot_bandit_figures.py",
+]
+
+
+def place_in_gallery(name):
+    """Order of an example; those without a place come last."""
+    return (EXAMPLES.index(name) if name in EXAMPLES else len(EXAMPLES), name)
+
+
 sphinx_gallery_conf = {
+    "within_subsection_order": place_in_gallery,
+    "doc_module": ("skbandit",),
+    "backreferences_dir": "generated/examples",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": rf"/(?!({'|'.join(NEED_DATA) or 'none'})\.py)\w+\.py$",
@@ -81,8 +112,33 @@ def escape(app, what, name, obj, options, lines):
         lines[k] = line.replace("|w|", r"\|w\|")
 
 
+# Names of other projects that pages mention: where they are documented.
+_SKLEARN = "https://scikit-learn.org/stable/modules/generated/sklearn."
+ELSEWHERE = {
+    name: f"{_SKLEARN}{module}.{name}.html"
+    for module, names in {
+        "calibration": "CalibratedClassifierCV",
+        "compose": "ColumnTransformer make_column_transformer",
+        "cross_decomposition": "PLSRegression",
+        "ensemble": "ExtraTreesRegressor HistGradientBoostingClassifier RandomForestClassifier",
+        "kernel_approximation": "Nystroem",
+        "linear_model": "LogisticRegression Ridge RidgeCV",
+        "model_selection": "GridSearchCV TunedThresholdClassifierCV cross_validate cross_val_score",
+        "pipeline": "Pipeline make_pipeline",
+        "preprocessing": "OneHotEncoder PolynomialFeatures SplineTransformer StandardScaler",
+        "svm": "LinearSVC",
+    }.items()
+    for name in names.split()
+} | {
+    "ExponentiatedGradient": "https://fairlearn.org/main/api_reference/generated/"
+    "fairlearn.reductions.ExponentiatedGradient.html",
+    "ThresholdOptimizer": "https://fairlearn.org/main/api_reference/generated/"
+    "fairlearn.postprocessing.ThresholdOptimizer.html",
+}
+
+
 def link_names(app, doctree, docname):
-    """Link code that is just a public name to its page, wherever it stands."""
+    """Link code that is just a name, of ours or of `ELSEWHERE`, to its page."""
     pages = {}
     for name, _, kind, page, anchor, _ in app.env.domains["py"].get_objects():
         if kind in {"class", "function", "exception"}:
@@ -92,6 +148,10 @@ def link_names(app, doctree, docname):
         name = code.astext()
         if name.startswith("skbandit.") and name not in pages:  # in a room, listed elsewhere
             name = name.rpartition(".")[2]
+        if name in ELSEWHERE and not isinstance(code.parent, nodes.reference):
+            link = nodes.reference("", "", code.deepcopy(), refuri=ELSEWHERE[name])
+            code.replace_self(link)
+            continue
         page, anchor = pages.get(name, (docname, ""))
         if page != docname and not isinstance(code.parent, nodes.reference):
             link = make_refnode(app.builder, docname, page, anchor, code.deepcopy())
