@@ -29,6 +29,8 @@ from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
+from skbandit.logs._named_rewards import named_rewards as named_rewards
+from skbandit.logs._named_rewards import read_rewards as read_rewards
 from skbandit.logs._replay_request import ReplayRequest as ReplayRequest
 from skbandit.logs._replay_request import ReplaysLogs as ReplaysLogs
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
