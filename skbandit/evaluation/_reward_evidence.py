@@ -57,10 +57,10 @@ def natural_range(reward: np.ndarray) -> Range:
     return (0.0, 1.0) if least >= 0 and greatest <= 1 else (least, greatest)
 
 
-def clipped_interval(mean: float, half: float, bounds: Range) -> tuple[float, float]:
-    """The part of mean ± half within bounds; the nearest bound if there is none."""
-    low, high = np.clip([mean - half, mean + half], *bounds)
-    return float(low), float(high)
+def clipped_interval(low: float, high: float, bounds: Range) -> Range:
+    """The part of an interval within bounds; the nearest bound if there is none."""
+    low, high = np.clip([low, high], *bounds).tolist()
+    return low, high
 
 
 def normal_quantile(confidence_level: float) -> float:

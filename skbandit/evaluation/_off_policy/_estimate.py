@@ -45,6 +45,8 @@ class OffPolicyEstimate:
         Mean reward of the log.
     setting : float, default=None
         The threshold of `switch_dr`, or the shrinkage of `dr_shrinkage`, as given or chosen.
+    unbiased : (float, float), default=None
+        For these two, mean and standard error of the unbiased `doubly_robust`.
     evidence : object, default=None
         Internal: a summary of rewards and weights, for intervals other than the normal one.
     others : dict, default=None
@@ -76,6 +78,7 @@ class OffPolicyEstimate:
     n_events: int
     logged_mean: float
     setting: float | None = None
+    unbiased: tuple[float, float] | None = None
     evidence: RewardEvidence | None = field(default=None, compare=False)
     others: Mapping[str, OffPolicyEstimate] | None = field(default=None, compare=False)
 
@@ -103,7 +106,8 @@ class OffPolicyEstimate:
             Nominal coverage, in (0, 1).
         kind : {"normal", "bernstein", "sequence"}, default="normal"
             "normal" is `mean_reward` and its standard error, right for many events in effect, and
-            too narrow for few or rare rewards.
+            too narrow for few or rare rewards. Of `switch_dr` and `dr_shrinkage`, whose bias is
+            unknown, it is the interval of `doubly_robust`, extended to `mean_reward`.
 
             "bernstein" and "sequence" cover at their level for any number of events and any
             rewards, and are two to three times as wide. "bernstein" holds for a number of events
@@ -129,10 +133,14 @@ class OffPolicyEstimate:
         "sequence" a confidence sequence by betting (Waudby-Smith & Ramdas, 2024).
         """
         check_kind(kind)
-        half = normal_quantile(confidence_level) * self.standard_error
+        quantile = normal_quantile(confidence_level)
         if kind == "normal":
             bounds = (-np.inf, np.inf) if self.evidence is None else self.evidence.clipping
-            return clipped_interval(self.mean_reward, half, bounds)
+            mean, error = self.unbiased or (self.mean_reward, self.standard_error)
+            low, high = mean - quantile * error, mean + quantile * error
+            if self.unbiased:
+                low, high = min(low, self.mean_reward), max(high, self.mean_reward)
+            return clipped_interval(low, high, bounds)
         if self.evidence is None:
             raise ValueError(
                 f"an interval of kind={kind!r} needs the log, and this estimate was made by hand: "
@@ -156,12 +164,9 @@ def estimate_of(
     evidence: RewardEvidence,
 ) -> OffPolicyEstimate:
     """The estimate given the sums over all events for each setting, one of which is chosen."""
-    k = 0
-    if len(candidates) > 1 and candidates[0].n > 1:
-        k = slope(
-            np.array([sums.value for sums in candidates]),
-            np.array([sums.standard_error for sums in candidates]),
-        )
+    values = np.array([sums.value for sums in candidates])
+    errors = np.array([sums.standard_error for sums in candidates])
+    k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
     sums, setting = candidates[k], estimator.settings[k]
     undefined = sums.effective_sample_size == 0
     return OffPolicyEstimate(
@@ -172,6 +177,7 @@ def estimate_of(
         n_events=sums.n,
         logged_mean=sums.reward / sums.n,
         setting=None if np.isnan(setting) else setting,
+        unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
         evidence=evidence,
     )
 

@@ -104,12 +104,12 @@ class RewardModels:
 
 
 def read_setting(value: Any, name: str) -> tuple[float, ...] | None:
-    """The setting of an estimator, to be used alone; None to choose one by SLOPE."""
+    """Settings of which the last is used, after the unbiased one; None to choose by SLOPE."""
     if isinstance(value, str) and value == "slope":
         return None
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
         raise ValueError(f"{name} must be a number of at least 0 or 'slope', got {value!r}.")
-    return (float(value),)
+    return np.inf, float(value)
 
 
 def estimates(
@@ -122,7 +122,7 @@ def estimates(
     """The estimate of each reward, in that of the first, after a warning if events are few."""
     estimator = ESTIMATORS[name]
     if settings is not None:
-        estimator = replace(estimator, settings=settings)
+        estimator = replace(estimator, settings=settings, adaptive=False)
     chosen = {name: estimator}
     bounds = read_range(reward_range)
     parts = {}

@@ -212,8 +212,8 @@ def switch_dr(
     predictions: there the variance of a correction outweighs its use.
 
     The estimate is biased by what the predictions get wrong where weights are above the
-    threshold, and its standard error does not include that: it is for logs whose few large weights
-    make the unbiased estimators useless.
+    threshold, and its standard error does not include that (its interval does). It is for logs
+    whose few large weights make the unbiased estimators useless.
 
 
     Parameters
@@ -308,8 +308,8 @@ def dr_shrinkage(
     are, and those above √λ are more than halved (optimistic shrinkage).
 
     The estimate is biased by what the predictions get wrong where weights are shrunk, and its
-    standard error does not include that: it is for logs whose few large weights make the unbiased
-    estimators useless.
+    standard error does not include that (its interval does). It is for logs whose few large weights
+    make the unbiased estimators useless.
 
 
     Parameters

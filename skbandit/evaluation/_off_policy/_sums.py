@@ -146,6 +146,8 @@ class Estimator:
         Whether it needs rewards predicted by models that have not seen the event.
     settings : tuple of float, default=(nan,)
         Values of the estimator's parameter, from no bias to the least variance; nan if it has none.
+    adaptive : bool, default=False
+        Whether one of the settings is chosen by SLOPE; else it is the last one.
     """
 
     b: Callable[[WeightedEvents], np.ndarray]
@@ -153,6 +155,7 @@ class Estimator:
     d: Callable[[WeightedEvents], np.ndarray]
     needs_predictions: bool = False
     settings: tuple[float, ...] = (np.nan,)
+    adaptive: bool = False
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
         """Sums over the events, one per setting."""
@@ -232,8 +235,8 @@ IPS = Estimator(b=_zero, z=_weighted_reward, d=_one)
 SNIPS = Estimator(b=_zero, z=_weighted_reward, d=_weight)
 DOUBLY_ROBUST = Estimator(b=_mean_prediction, z=_weighted_residual, d=_one, needs_predictions=True)
 SELF_NORMALIZED_DR = replace(DOUBLY_ROBUST, d=_weight)
-SWITCH_DR = replace(DOUBLY_ROBUST, z=_switched_residual, settings=SWITCH_THRESHOLDS)
-DR_SHRINKAGE = replace(DOUBLY_ROBUST, z=_shrunk_residual, settings=SHRINKAGES)
+SWITCH_DR = replace(DOUBLY_ROBUST, z=_switched_residual, settings=SWITCH_THRESHOLDS, adaptive=True)
+DR_SHRINKAGE = replace(DOUBLY_ROBUST, z=_shrunk_residual, settings=SHRINKAGES, adaptive=True)
 
 # By the name of the public function; `off_policy_blocks` computes all of them.
 ESTIMATORS = {

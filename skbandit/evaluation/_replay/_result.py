@@ -294,7 +294,9 @@ class ReplayResult:
             return self._guaranteed_interval(confidence_level, kind)
         error, freedom = self._error
         half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
-        return clipped_interval(self.mean_reward, half, self.metadata.reward_range)
+        return clipped_interval(
+            self.mean_reward - half, self.mean_reward + half, self.metadata.reward_range
+        )
 
     def _guaranteed_interval(self, confidence_level: float, kind: str) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""

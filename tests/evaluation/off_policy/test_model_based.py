@@ -53,6 +53,18 @@ def test_formulas_event_by_event():
         assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
 
 
+@pytest.mark.parametrize("estimator", [switch_dr, dr_shrinkage])
+def test_an_interval_is_no_narrower_than_what_is_known(estimator):
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 2.0)
+    low, high = doubly_robust(policy, X, y, **OPTIONS).interval()
+    found = estimator(policy, X, y, **OPTIONS)
+    own_low, own_high = found.interval()
+    assert own_low <= low < high <= own_high
+    assert own_low <= found.mean_reward <= own_high
+    assert (own_low, own_high) == (min(low, found.mean_reward), max(high, found.mean_reward))
+
+
 def test_without_a_limit_both_are_doubly_robust():
     X, y = logged()
     policy = Softmax(["a", "b", "c"], 2.0)
