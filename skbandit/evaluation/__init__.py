@@ -9,6 +9,7 @@ from skbandit.evaluation._off_policy._model_based import (
     self_normalized_dr,
     switch_dr,
 )
+from skbandit.evaluation._off_policy._scorer import OffPolicyScorer
 from skbandit.evaluation._rate_report import rate_report, to_model_card
 from skbandit.evaluation._rate_scorer import RateScorer
 from skbandit.evaluation._replay._blocks import replay_blocks
@@ -19,6 +20,7 @@ from skbandit.evaluation._replay._split import ReplaySplit
 
 __all__ = [
     "OffPolicyEstimate",
+    "OffPolicyScorer",
     "RateScorer",
     "ReplayResult",
     "ReplayScorer",

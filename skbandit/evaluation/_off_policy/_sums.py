@@ -27,6 +27,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skbandit.logs import shrunk_weights
+
 LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
 overflow."""
@@ -169,19 +171,6 @@ class Estimator:
 def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
     """Weights of at most a threshold τ, and 0 in place of larger ones."""
     return np.where(weight <= threshold, weight, 0.0)
-
-
-def shrunk_weights(weight: np.ndarray, shrinkage: float) -> np.ndarray:
-    """λ w / (w² + λ), for λ from 0 (no weights) to infinity (all of w); at most √λ / 2."""
-    if np.isinf(shrinkage):
-        return weight
-    # w² may overflow: with v = w / √λ, it is √λ v / (v² + 1) = √λ / (v + 1/v)
-    root = np.sqrt(shrinkage)
-    if root == 0:
-        return np.zeros_like(weight)
-    v = weight / root
-    positive = v > 0
-    return root * np.where(positive, 1 / (v + 1 / np.where(positive, v, 1.0)), 0.0)
 
 
 SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)

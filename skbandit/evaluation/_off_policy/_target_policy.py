@@ -18,10 +18,10 @@ from skbandit.evaluation._policy_protocol import (
     known_arms,
     plain_labels,
 )
-from skbandit.evaluation._replay._warnings import check_uniform
 from skbandit.logs import (
     Codes,
     Log,
+    check_uniform,
     code_labels,
     label_array,
     named_rewards,

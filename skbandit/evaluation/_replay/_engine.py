@@ -29,7 +29,6 @@ from skbandit.evaluation._replay._warnings import (
     check_clipped,
     check_kept,
     check_past,
-    check_uniform,
 )
 from skbandit.evaluation._reward_evidence import Range, check_range, natural_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
@@ -37,6 +36,7 @@ from skbandit.logs import (
     Log,
     ReplayRequest,
     check_in_order,
+    check_uniform,
     named_rewards,
     read_log,
     read_rewards,

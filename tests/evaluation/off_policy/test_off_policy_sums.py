@@ -13,9 +13,9 @@ from skbandit.evaluation._off_policy._sums import (
     SNIPS,
     EventSums,
     WeightedEvents,
-    shrunk_weights,
     switch_weights,
 )
+from skbandit.logs import shrunk_weights
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
