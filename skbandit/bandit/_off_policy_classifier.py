@@ -124,6 +124,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     Arms that the log never chose have no evidence but, with "dr", the mean reward of all arms.
 
+    Threads may share a fitted policy: choosing does not change it.
+
     References
     ----------
     Dudík, Langford and Li (2011), Doubly robust policy evaluation and learning.
@@ -164,7 +166,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "method": [StrOptions({"dr", "ips", "snips"})],
         "reward_model": [HasMethods(["fit", "predict"]), None],
-        "shrinkage": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "shrinkage": [Interval(Real, 0, np.inf, closed="both"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
         "random_state": ["random_state"],
     }

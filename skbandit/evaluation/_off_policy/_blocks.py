@@ -121,8 +121,8 @@ def off_policy_blocks(
     >>> found = off_policy_blocks(
     ...     policy, parts[1:], arms=range(4), reward_model=policy, rule="predict"
     ... )
-    >>> for estimate in found.values():
-    ...     print(estimate)
+    >>> for name in ("ips", "snips", "doubly_robust"):
+    ...     print(found[name])
     <ips: mean reward 0.1355 ± 0.0059, 2.61 x the log's; 15,000 events count as 3,740>
     <snips: mean reward 0.1358 ± 0.0056, 2.62 x the log's; 15,000 events count as 3,740>
     <doubly_robust: mean reward 0.1352 ± 0.0052, 2.60 x the log's; 15,000 events count as 3,740>

@@ -49,8 +49,8 @@ class EventSums:
     dd: float  # Σd²
     ed: float  # Σe d
     ee: float  # Σe²
-    ud: float  # Σu d
-    ue: float  # Σu e
+    du: float  # Σd u
+    eu: float  # Σe u
     uu: float  # Σu²
     weight: float  # Σw
     weight2: float  # Σw²
@@ -69,8 +69,8 @@ class EventSums:
             dd=one.dd + two.dd,
             ed=one.ed + two.ed,
             ee=one.ee + two.ee,
-            ud=one.ud + two.ud,
-            ue=one.ue + two.ue,
+            du=one.du + two.du,
+            eu=one.eu + two.eu,
             uu=one.uu + two.uu,
             weight=one.weight + two.weight,
             weight2=one.weight2 + two.weight2,
@@ -87,8 +87,8 @@ class EventSums:
             ratio=ratio,
             ed=self.ed - delta * self.dd,
             ee=self.ee - 2 * delta * self.ed + delta**2 * self.dd,
-            ud=self.ud - epsilon * self.d,
-            ue=self.ue - delta * self.ud + epsilon * delta * self.d,
+            du=self.du - epsilon * self.d,
+            eu=self.eu - delta * self.du + epsilon * delta * self.d,
             uu=self.uu + epsilon**2 * self.n,
         )
 
@@ -103,7 +103,7 @@ class EventSums:
         if self.n < 2 or self.d <= 0:
             return np.nan
         scale = self.n / self.d
-        squares = self.ee * scale**2 + 2 * self.ue * scale + self.uu
+        squares = self.ee * scale**2 + 2 * self.eu * scale + self.uu
         return float(np.sqrt(max(squares, 0.0) / (self.n - 1) / self.n))
 
     @property
@@ -262,8 +262,8 @@ def _sums(
         dd=float(d @ d),
         ed=float(e @ d),
         ee=float(e @ e),
-        ud=float(u @ d),
-        ue=float(u @ e),
+        du=float(u @ d),
+        eu=float(u @ e),
         uu=float(u @ u),
         weight=float(weight.sum()),
         weight2=float(weight @ weight),

@@ -272,7 +272,7 @@ class ReplayResult:
             "normal" uses Student's t, see Notes of the class. "bernstein" and "sequence" cover at
             their level for any number of kept events and any rewards within their range, as in
             `OffPolicyEstimate.interval`; of a policy that learns, the mean along its paths. From
-            several runs they are the majority's: the points in more than half of the runs'
+            several runs they are the majority's: the points in at least half of the runs'
             intervals, each with half of the error, as runs of one log are dependent.
 
         Returns
@@ -312,8 +312,8 @@ class ReplayResult:
             for own in self._rewards
         ]
         lows, highs = map(sorted, zip(*intervals, strict=True))
-        low, high = lows[n_runs // 2], highs[(n_runs - 1) // 2]
-        return (low, high) if low <= high else (lows[0], highs[-1])
+        low, high = lows[(n_runs - 1) // 2], highs[n_runs // 2]
+        return low, high
 
     def at(self, horizon: int) -> ReplayResult:
         """Truncate the result to a horizon, to compare policies at equal T.

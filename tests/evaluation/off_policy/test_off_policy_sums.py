@@ -41,7 +41,7 @@ def test_parts_add_up(name, data):
         for parts in (one + two, two + one):
             assert parts.n == whole.n
             for field in vars(EventSums(*[0] * 13)):
-                power = 2 if field in ("ee", "ed", "ue", "uu") else 1
+                power = 2 if field in ("ee", "ed", "eu", "uu") else 1
                 tolerance = 1e-9 * size**power
                 wanted = getattr(whole, field)
                 assert getattr(parts, field) == pytest.approx(wanted, rel=1e-9, abs=tolerance)
