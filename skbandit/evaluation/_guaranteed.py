@@ -236,3 +236,38 @@ def bernstein_limit(events: WeightedShares, largest_weight: float, error: float)
     if excess(0.0) <= 0:
         return 0.0
     return float(max(brentq(excess, 0.0, top, xtol=_PRECISION) - _PRECISION, 0.0))
+
+
+def path_limit(s: np.ndarray, error: float) -> float:
+    """Lower limit of the mean of conditional means of dependent shares, valid at any time.
+
+    Shares of conditional means μ_1, μ_2, ... given the past satisfy E exp(λ (s - μ) - ψ(λ) (s -
+    m)²) ≤ 1 for all m in [0, 1] and λ in (0, 1), with ψ(λ) = -log(1 - λ) - λ (Fan, Grama & Liu
+    2015; Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic
+    confidence sequences"). If the mean of the μ is m, the product of these terms depends on the
+    shares only, and exceeds 1/error with probability at most `error`, as does its average over λ.
+
+    Parameters
+    ----------
+    s : ndarray of shape (n_events,)
+        Shares in [0, 1], in any order.
+    error : float
+        Probability that the limit ever exceeds the mean of conditional means.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    n, total = len(s), float(s.sum())
+    bets = BETS[BETS <= 0.5]  # for these, the product falls as m grows
+    psi = -np.log1p(-bets) - bets
+    needed = np.log(len(bets) / error)
+
+    def excess(m: float) -> float:
+        gaps = bets * (total - n * m) - psi * float(((s - m) ** 2).sum())
+        return float(logsumexp(gaps)) - needed
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(max(brentq(excess, 0.0, total / n, xtol=_PRECISION) - _PRECISION, 0.0))

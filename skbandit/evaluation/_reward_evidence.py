@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from skbandit.evaluation._guaranteed import WeightedShares, bernstein_limit, betting_limit
+from skbandit.evaluation._guaranteed import (
+    WeightedShares,
+    bernstein_limit,
+    betting_limit,
+    path_limit,
+)
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._validation import check_level, finite
 
@@ -149,3 +154,12 @@ class RewardEvidence:
             )
             return low, high
         return low + (high - low) * from_below, high - (high - low) * from_above
+
+
+def path_interval(reward: np.ndarray, bounds: Range, confidence_level: float) -> Range:
+    """Interval, at all times, of the mean of conditional means of rewards that may be dependent."""
+    low, high = bounds
+    share = np.clip((reward - low) / (high - low), 0.0, 1.0)
+    error = (1 - confidence_level) / 2
+    from_below, from_above = path_limit(share, error), path_limit(1 - share, error)
+    return low + (high - low) * from_below, high - (high - low) * from_above

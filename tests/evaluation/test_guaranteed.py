@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
+from skbandit import GLMUCBPolicy
 from skbandit.evaluation import OffPolicyEstimate, ips, off_policy_blocks, replay, snips
 from skbandit.evaluation._guaranteed import (
     BETS,
     WeightedShares,
     bernstein_limit,
     betting_limit,
+    path_limit,
 )
 from skbandit.evaluation._reward_evidence import RewardEvidence
 from tests.evaluation.logs import Greedy, logged, uniform_log
@@ -158,6 +160,36 @@ def test_coverage_at_all_times_at_once(draw, p):
     assert failures <= 120
 
 
+def reinforced(rng, n):
+    """Rewards whose mean is the share of past rewards, and these means: each path has its own."""
+    reward, mean = np.empty(n), np.empty(n)
+    for t in range(n):
+        mean[t] = (1 + reward[:t].sum()) / (2 + t)
+        reward[t] = rng.random() < mean[t]
+    return reward, mean
+
+
+def test_dependent_rewards_at_all_times_at_once():
+    """Pólya's urn: the mean of conditional means differs from path to path. At most 10 % miss.
+
+    More than 30 of 120 paths have probability 3e-7.
+    """
+    failures = 0
+    for seed in range(120):
+        reward, mean = reinforced(np.random.default_rng(seed), 512)
+        for n in 2 ** np.arange(2, 10):
+            truth = mean[:n].mean()
+            if truth < path_limit(reward[:n], 0.1):
+                failures += 1
+                break
+    assert failures <= 30
+    share = np.random.default_rng(0).random(2000)
+    assert 0.4 < path_limit(share, 0.05) < 0.5
+    assert path_limit(np.zeros(9), 0.05) == 0
+    limits = [path_limit(share, error) for error in (0.5, 0.05, 1e-6, 1e-30)]
+    assert limits == sorted(limits, reverse=True)
+
+
 @pytest.mark.thorough
 def test_normal_intervals_of_rare_rewards_do_not_cover():
     """Why there are others: at p = .001 and 300 events most logs have no reward at all."""
@@ -236,3 +268,24 @@ def test_replay_of_a_fixed_policy(kind):
     runs = replay(Greedy(["a", "b"]), X, y, n_repeats=5, subsample=0.8, random_state=0)
     low, high = runs.interval(0.95, kind=kind)
     assert 0 <= low < runs.mean_reward < high <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_of_a_policy_that_learns(kind):
+    X, y = uniform_log(900)
+    policy = GLMUCBPolicy(random_state=0)
+    with pytest.warns(UserWarning, match="this path only"):
+        low, high = replay(policy, X, y).interval(0.95, kind=kind)
+    assert 0 < low < 0.3 < high < 1
+    runs = replay(policy, X, y, n_repeats=4, subsample=0.5, random_state=0)
+    low, high = runs.interval(0.95, kind=kind)
+    assert 0 < low < runs.mean_reward < high < 1
+    equal = replay(policy, X, y.assign(reward=0.5), reward_range=(0.5, 1), random_state=0)
+    with pytest.warns(UserWarning, match="this path only"):
+        assert equal.interval(kind=kind)[0] == 0.5
+    same = replay(GLMUCBPolicy("linear"), X, y.assign(reward=7.0), random_state=0)
+    with (
+        pytest.warns(UserWarning, match="this path only"),
+        pytest.raises(ValueError, match="all of the log are 7: pass reward_range"),
+    ):
+        same.interval(kind=kind)

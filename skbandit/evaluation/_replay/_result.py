@@ -18,6 +18,7 @@ from skbandit.evaluation._reward_evidence import (
     check_kind,
     clipped_interval,
     natural_range,
+    path_interval,
 )
 from skbandit.utils._validation import check_level
 
@@ -271,9 +272,10 @@ class ReplayResult:
         kind : {"normal", "bernstein", "sequence"}, default="normal"
             "normal" uses Student's t, see Notes of the class. "bernstein" and "sequence" cover at
             their level for any number of kept events and any rewards within their range, as in
-            `OffPolicyEstimate.interval`; of a policy that learns, the mean along its paths. From
-            several runs they are the majority's: the points in at least half of the runs'
-            intervals, each with half of the error, as runs of one log are dependent.
+            `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
+            both are the confidence sequence of the mean, along the path, of expected rewards given
+            the past. From several runs they are the majority's: the points in at least half of the
+            runs' intervals, each with half of the error, as runs of one log are dependent.
 
         Returns
         -------
@@ -300,20 +302,25 @@ class ReplayResult:
 
     def _guaranteed_interval(self, confidence_level: float, kind: str) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
-        bounds = self.metadata.reward_range
-        if not np.isfinite(bounds).all():
-            raise ValueError(f"an interval of kind={kind!r} needs the range of the rewards.")
+        low, high = bounds = self.metadata.reward_range
+        if not (np.isfinite(bounds).all() and low < high):
+            raise ValueError(
+                f"an interval of kind={kind!r} needs the range of the rewards, and all of the log "
+                f"are {high:g}: pass reward_range=(low, high) to replay."
+            )
         if not self._rewards:
             return bounds
         n_runs = len(self._rewards)
         level = confidence_level if n_runs == 1 else (1 + confidence_level) / 2
-        intervals = [
-            RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level, kind)
-            for own in self._rewards
-        ]
+        if self.metadata.learns:
+            intervals = [path_interval(own, bounds, level) for own in self._rewards]
+        else:
+            intervals = [
+                RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level, kind)
+                for own in self._rewards
+            ]
         lows, highs = map(sorted, zip(*intervals, strict=True))
-        low, high = lows[(n_runs - 1) // 2], highs[n_runs // 2]
-        return low, high
+        return lows[(n_runs - 1) // 2], highs[n_runs // 2]
 
     def at(self, horizon: int) -> ReplayResult:
         """Truncate the result to a horizon, to compare policies at equal T.
