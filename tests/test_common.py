@@ -71,7 +71,7 @@ VARIANTS = [
     WidenedSetSelect(n_select=3, cross_fit=None, holes=True),
     WidenedSetSelect(n_select=2, method="published", dedup="random", random_state=0),
     WidenedSetSelect(n_select=2, reduction="weighted_all_pairs"),
-    OffPolicyClassifier(DecisionTreeClassifier(), "snips"),
+    OffPolicyClassifier(DecisionTreeClassifier(random_state=0), "snips"),
     GLMUCBPolicy("linear", covariance="full", exploration="thompson"),
     GLMUCBPolicy("probit", prior_mean="adaptive", prior_variance="adaptive"),
 ]
