@@ -54,7 +54,9 @@ class WeightedShares:
         with np.errstate(divide="ignore"):
             octave = np.floor(_PER_OCTAVE * np.log2(weight))
         of_weight = np.clip(octave - _PER_OCTAVE * _LOWEST + 1, 0, _N_WEIGHTS - 1)
-        cell = (of_weight * _N_SHARES + np.floor(share * (_N_SHARES - 1))).astype(np.int64)
+        cell = (of_weight * _N_SHARES + np.floor(share * (_N_SHARES - 1))).astype(
+            np.int16  # sorted in linear time
+        )
         ones = np.ones(len(cell))
         return _grouped(cell, ones, weight, weight * share, weight, weight, share, share)
 
@@ -122,13 +124,14 @@ def _grouped(
 ) -> WeightedShares:
     """Join the parts of each cell."""
     order = np.argsort(cell, kind="stable")
-    names, start = np.unique(cell[order], return_index=True)
+    ordered = cell[order]
+    start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(cell) else order
 
     def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
         return ufunc.reduceat(values[order], start) if len(start) else values
 
     return WeightedShares(
-        names,
+        ordered[start],
         reduced(np.add, count),
         reduced(np.add, w),
         reduced(np.add, ws),

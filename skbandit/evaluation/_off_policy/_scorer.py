@@ -194,3 +194,7 @@ class OffPolicyScorer(BaseEstimator):
         return self.score(
             estimator, X, y, reward=reward, propensity=propensity, available=available
         )
+
+    def _accept_sample_weight(self) -> bool:
+        # called by scikit-learn on every scorer in a dict when routing is off
+        return False
