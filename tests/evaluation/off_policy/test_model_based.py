@@ -13,7 +13,7 @@ from skbandit.evaluation import (
     snips,
     switch_dr,
 )
-from skbandit.evaluation._off_policy._slope import slope
+from skbandit.evaluation._off_policy._slope import WIDTH, slope
 from tests.evaluation.logs import Softmax, logged
 
 SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
@@ -116,10 +116,14 @@ def test_few_large_weights(estimator):
 
 
 def test_slope_keeps_what_agrees():
-    assert slope(np.array([1.0, 1.05, 1.1]), np.array([0.3, 0.2, 0.1])) == 2
-    assert slope(np.array([1.0, 1.05, 9.0]), np.array([0.3, 0.2, 0.1])) == 1
-    assert slope(np.array([1.0, 9.0, 1.0]), np.array([0.3, 0.2, 0.1])) == 0
-    assert slope(np.array([1.0]), np.array([0.3])) == 0
+    error = np.array([0.3, 0.2, 0.1])
+    assert slope(np.array([1.0, 1.05, 1.1]), error) == 2
+    assert slope(np.array([1.0, 1.05, 9.0]), error) == 1
+    assert slope(np.array([1.0, 9.0, 1.0]), error) == 0
+    assert slope(np.array([1.0]), error[:1]) == 0
+    edge = WIDTH * (0.2 + (np.sqrt(6) - 1) * 0.3)  # the second against the first
+    assert slope(np.array([0.0, 0.99 * edge]), error[:2]) == 1
+    assert slope(np.array([0.0, 1.01 * edge]), error[:2]) == 0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -131,7 +135,7 @@ def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
         bias, width = rng.exponential(0.1) * (1.5**k - 1), rng.exponential(1.0) * 0.6**k
         sign = rng.choice([-1, 1], 8)
         values = sign * bias + width * rng.uniform(-1, 1, 8)
-        chosen = slope(values, width / 2)
+        chosen = slope(values, width / WIDTH)
         assert abs(values[chosen]) <= (6 + 2 * np.sqrt(6)) * (bias + width).min()
 
 
