@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
-from tests.benchmarks import _measure, adult, churn, growth, selection, steps
+from tests.benchmarks import _measure, adult, churn, growth, intervals, selection, steps
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
@@ -258,3 +258,11 @@ def test_functions_of_genes(real_data):
     assert (train.X.shape, test.costs.shape) == ((1691, 103), (726, 14))
     (chosen,) = chosen_by("popularity", train, test)
     assert test.share(chosen) == pytest.approx(0.69, abs=0.02)
+
+
+@pytest.mark.parametrize("name", intervals.LOGS)
+def test_intervals_of_guaranteed_coverage_cover(name):
+    found = intervals.row(name, 0.02, 64, n_logs=20)
+    # at 95 %, 6 misses of 20 have probability 3e-4
+    assert float(found["bernstein"]) < 0.3
+    assert float(found["ever s"]) < 0.3

@@ -4,6 +4,7 @@ import pytest
 import sklearn
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
@@ -14,6 +15,7 @@ from skbandit import (
     RegressionSetSelector,
     SetSelectClassifier,
 )
+from skbandit.bandit import OffPolicyClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import error_rate, f1, positive_rate
 from skbandit.selection import PopularitySetSelector
@@ -48,6 +50,7 @@ ESTIMATORS = [  # one of each class
     RegressionCostClassifier(),
     # labels are arms, each played with reward 1
     GLMUCBPolicy(),
+    OffPolicyClassifier(),
 ]
 
 VARIANTS = [
@@ -68,6 +71,7 @@ VARIANTS = [
     WidenedSetSelect(n_select=3, cross_fit=None, holes=True),
     WidenedSetSelect(n_select=2, method="published", dedup="random", random_state=0),
     WidenedSetSelect(n_select=2, reduction="weighted_all_pairs"),
+    OffPolicyClassifier(DecisionTreeClassifier(random_state=0), "snips"),
     GLMUCBPolicy("linear", covariance="full", exploration="thompson"),
     GLMUCBPolicy("probit", prior_mean="adaptive", prior_variance="adaptive"),
 ]

@@ -1,7 +1,14 @@
 """Policies that choose arms by context and learn from the rewards."""
 
+from skbandit.bandit._off_policy_classifier import OffPolicyClassifier
 from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._select import select
 
-__all__ = ["GLMUCBPolicy", "PolicyPipeline", "make_policy_pipeline", "select"]
+__all__ = [
+    "GLMUCBPolicy",
+    "OffPolicyClassifier",
+    "PolicyPipeline",
+    "make_policy_pipeline",
+    "select",
+]

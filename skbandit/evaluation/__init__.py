@@ -1,7 +1,15 @@
 """Evaluate classifiers and policies: rate reports, scorers, replay, off-policy estimates."""
 
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
-from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, doubly_robust, ips, snips
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
+from skbandit.evaluation._off_policy._estimators import ips, snips
+from skbandit.evaluation._off_policy._model_based import (
+    doubly_robust,
+    dr_shrinkage,
+    self_normalized_dr,
+    switch_dr,
+)
+from skbandit.evaluation._off_policy._scorer import OffPolicyScorer
 from skbandit.evaluation._rate_report import rate_report, to_model_card
 from skbandit.evaluation._rate_scorer import RateScorer
 from skbandit.evaluation._replay._blocks import replay_blocks
@@ -12,16 +20,20 @@ from skbandit.evaluation._replay._split import ReplaySplit
 
 __all__ = [
     "OffPolicyEstimate",
+    "OffPolicyScorer",
     "RateScorer",
     "ReplayResult",
     "ReplayScorer",
     "ReplaySplit",
     "doubly_robust",
+    "dr_shrinkage",
     "ips",
     "off_policy_blocks",
     "rate_report",
     "replay",
     "replay_blocks",
+    "self_normalized_dr",
     "snips",
+    "switch_dr",
     "to_model_card",
 ]

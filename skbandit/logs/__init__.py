@@ -1,4 +1,4 @@
-"""Read logged decisions: columns, arms, availability and time order; blocks; reward models.
+"""Read logged decisions: columns, arms, availability and time order; blocks; estimated rewards.
 
 Other rooms import from here, not from the files. `read_log` turns a log in any of its forms into
 a `Log` of plain arrays, in which arms are numbers; `Codes` maps labels to these numbers.
@@ -22,6 +22,12 @@ from skbandit.logs._blocks import read_block as read_block
 from skbandit.logs._columns import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._columns import column_names as column_names
 from skbandit.logs._columns import columns_of as columns_of
+from skbandit.logs._estimated_costs import LoggedSlates as LoggedSlates
+from skbandit.logs._estimated_costs import dr_costs as dr_costs
+from skbandit.logs._estimated_costs import ips_costs as ips_costs
+from skbandit.logs._estimated_costs import offset_costs as offset_costs
+from skbandit.logs._estimated_costs import shrunk_weights as shrunk_weights
+from skbandit.logs._estimated_costs import snips_costs as snips_costs
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
@@ -29,9 +35,13 @@ from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
+from skbandit.logs._named_rewards import named_rewards as named_rewards
+from skbandit.logs._named_rewards import read_rewards as read_rewards
 from skbandit.logs._replay_request import ReplayRequest as ReplayRequest
 from skbandit.logs._replay_request import ReplaysLogs as ReplaysLogs
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import expected_reward as expected_reward
+from skbandit.logs._uniform import check_uniform as check_uniform
+from skbandit.logs._uniform import is_far as is_far
 
 __all__: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,16 @@ from scipy.sparse import issparse
 
 from skbandit.logs import (
     Codes,
+    LoggedSlates,
     code_labels,
     cross_fitted_rewards,
+    dr_costs,
+    ips_costs,
     label_array,
+    offset_costs,
     read_mask,
     read_pools,
+    snips_costs,
 )
 from skbandit.selection._costs import MAX_COST
 from skbandit.utils._sklearn_compat import count_rows
@@ -25,84 +29,6 @@ from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-@dataclass(frozen=True)
-class LoggedSlates:
-    """The ads shown in a log, one entry per row and ad.
-
-    Parameters
-    ----------
-    row, ad : ndarray of int, shape (n_shown,)
-        Row and position of the ad; no ad occurs twice in a row.
-    cost, propensity : ndarray of shape (n_shown,)
-        f, and the probability pi_a(x) of showing the ad in that row.
-    n_rows, n_ads : int
-        Numbers of rows and ads.
-    available : ndarray of bool, shape (n_rows, n_ads), or None
-        Which ads could be shown; None means all.
-    """
-
-    row: np.ndarray
-    ad: np.ndarray
-    cost: np.ndarray
-    propensity: np.ndarray
-    n_rows: int
-    n_ads: int
-    available: np.ndarray | None = None
-
-    @property
-    def n_available(self) -> np.ndarray:
-        """Number of rows in which each ad could be shown."""
-        if self.available is None:
-            return np.full(self.n_ads, self.n_rows)
-        return self.available.sum(axis=0)
-
-    def in_matrix(self, values: np.ndarray) -> np.ndarray:
-        """A matrix (n_rows, n_ads) with the values of the entries, and 0 elsewhere."""
-        matrix = np.zeros((self.n_rows, self.n_ads))
-        matrix[self.row, self.ad] = values
-        return matrix
-
-
-def ips(slates: LoggedSlates) -> np.ndarray:
-    """1[a shown] f_a / pi_a: inverse propensity scoring."""
-    return slates.in_matrix(slates.cost / slates.propensity)
-
-
-def snips(slates: LoggedSlates) -> np.ndarray:
-    """As `ips`, with the weights of each ad divided by their mean over its rows.
-
-    Its rows are those in which it could be shown; in them, 1[a shown] / pi has expectation 1. The
-    mean of a column over these rows is then a weighted mean of the ad's observed costs.
-    """
-    weight = 1 / slates.propensity
-    total = np.bincount(slates.ad, weight, minlength=slates.n_ads)
-    mean = total / np.maximum(slates.n_available, 1)
-    return slates.in_matrix(slates.cost * weight / mean[slates.ad])
-
-
-def doubly_robust(slates: LoggedSlates, mu: np.ndarray) -> np.ndarray:
-    """mu_a + 1[a shown] (f_a - mu_a) / pi_a, with out-of-fold predictions mu (n_rows, n_ads)."""
-    residual = slates.cost - mu[slates.row, slates.ad]
-    return mu + slates.in_matrix(residual / slates.propensity)
-
-
-def offset(slates: LoggedSlates) -> np.ndarray:
-    """1[a shown] (f_a - offset) / pi_a, where the offset is the midrange of the costs.
-
-    On these costs, the filter tree is the offset tree of Beygelzimer & Langford (2009), "The offset
-    tree for learning with partial labels". There, a logged event (x, a, f, p) is an example for the
-    match between ads l and r only if it shows one of them. The example has the weight
-    |f - offset| / p; its label is a if f is below the offset, and the opponent otherwise. (For
-    rewards in [0, 1] the offset is 1/2, with the least variance in the worst case.) In the filter
-    tree, |c_l - c_r| is 0 in matches without a. In rounds, an event whose ad has been chosen is
-    ignored, as that ad no longer competes.
-
-    The expected costs are f* - offset for every ad: the true costs, shifted by a constant.
-    """
-    midrange = (slates.cost.min() + slates.cost.max()) / 2
-    return slates.in_matrix((slates.cost - midrange) / slates.propensity)
 
 
 def logged_costs(
@@ -225,13 +151,13 @@ def logged_costs(
     _check_weights(slates, labels)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
-        costs = ips(slates)
+        costs = ips_costs(slates)
     elif method == "snips":
-        costs = snips(slates)
+        costs = snips_costs(slates)
     elif method == "offset":
-        costs = offset(slates)
+        costs = offset_costs(slates)
     elif method == "dr":
-        costs = doubly_robust(slates, _predict_costs(slates, X, reward_model, cv, random_state))
+        costs = dr_costs(slates, _predict_costs(slates, X, reward_model, cv, random_state))
     else:
         raise ValueError(f'method={method!r} must be one of "ips", "snips", "dr", "offset".')
     if slates.available is not None:

@@ -54,7 +54,9 @@ def test_the_last_point_is_the_result_cut_to_equal_horizons(result):
     assert last["mean_reward"] == cut.mean_reward
     assert (last["low"], last["high"]) == cut.interval(0.8)
     wider = ReplayDisplay.from_result(result).curves
-    assert (wider["low"] < display.curves["low"]).all()
+    # early ones end at 0, the smallest reward
+    assert (wider["low"] <= display.curves["low"]).all()
+    assert wider["low"].iloc[-1] < display.curves["low"].iloc[-1]
 
 
 def test_what_is_drawn_is_the_table(deployed):

@@ -15,7 +15,7 @@ from scipy.stats import binom, f, norm
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
-from skbandit.evaluation import doubly_robust, ips, snips
+from skbandit.evaluation import doubly_robust, ips, self_normalized_dr, snips
 from tests.tiers import first
 
 ALARM = 1e-4
@@ -66,7 +66,7 @@ def estimates(estimator, link, change=lambda y: y, n_logs=LOGS, **options):
     found = []
     for seed in range(n_logs):
         X, y, pi, truth = draw(seed, link)
-        if estimator is doubly_robust:
+        if estimator in (doubly_robust, self_normalized_dr):
             options["random_state"] = seed
         estimate = estimator(pi, X, change(y), **options)
         found.append([estimate.mean_reward, estimate.standard_error, truth])
@@ -102,6 +102,9 @@ def estimates_by_all(link, n_logs):
         "ips": estimates(ips, link, n_logs=n_logs),
         "snips": estimates(snips, link, n_logs=n_logs),
         "dr": estimates(doubly_robust, link, n_logs=n_logs, reward_model=LinearRegression(), cv=2),
+        "sndr": estimates(
+            self_normalized_dr, link, n_logs=n_logs, reward_model=LinearRegression(), cv=2
+        ),
     }
 
 
@@ -110,7 +113,7 @@ def estimates_by_all(link, n_logs):
 def test_bias_and_intervals(link, n_logs):
     everywhere = population(link)
     for name, (mean, error, truth) in estimates_by_all(link, n_logs).items():
-        assert unbiased(mean - truth), name  # that of snips is some 1/n
+        assert unbiased(mean - truth), name  # that of the self-normalised is some 1/n
         for level in (0.8, 0.95):
             half = norm.ppf((1 + level) / 2) * error
             assert covers(abs(mean - everywhere) < half, level), (name, level)

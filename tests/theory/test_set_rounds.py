@@ -20,8 +20,8 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import SetSelectClassifier
+from skbandit.logs import LoggedSlates, dr_costs
 from skbandit.selection import logged_costs
-from skbandit.selection._logged_costs import LoggedSlates, doubly_robust
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED_NEXT_BEST,
@@ -165,7 +165,7 @@ def test_expected_costs_are_the_true_ones(seed, n_ads):
 
     def dr(a):
         shown = LoggedSlates(np.array([0]), np.array([a]), f[[a]], p[[a]], 1, n_ads)
-        return doubly_robust(shown, mu[None])  # whatever mu is, if it has not seen the row
+        return dr_costs(shown, mu[None])  # whatever mu is, if it has not seen the row
 
     np.testing.assert_allclose(expectation(ips, f, p), f)
     np.testing.assert_allclose(expectation(dr, f, p), f)
@@ -192,7 +192,7 @@ def test_expected_costs_of_slates_are_the_true_ones(seed):
         found = logged_costs([slate], [f[s]], [inclusion[s]], ads=range(4))
         ips += probability * found.to_numpy()[0]
         shown = LoggedSlates(np.zeros(2, int), s, f[s], inclusion[s], 1, 4)
-        dr += probability * doubly_robust(shown, mu[None])[0]
+        dr += probability * dr_costs(shown, mu[None])[0]
     np.testing.assert_allclose(ips, f)
     np.testing.assert_allclose(dr, f)
 

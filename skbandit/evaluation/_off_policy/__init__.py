@@ -1,1 +1,1 @@
-"""Off-policy estimates: IPS, SNIPS and doubly robust."""
+"""Off-policy estimates: by weights, and by predicted rewards corrected with weights."""

@@ -6,14 +6,16 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from skbandit.evaluation._off_policy._choices import require_probabilities
-from skbandit.evaluation._off_policy._estimators import OffPolicyEstimate, estimate_of, shortcoming
-from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
+from skbandit.evaluation._off_policy._log_sums import LogSums
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
+from skbandit.evaluation._reward_evidence import Range, check_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
@@ -27,9 +29,6 @@ from skbandit.utils._optional import import_optional
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import as_labels
 
-# Sums per estimator, by name.
-_Sums = dict[str, EventSums]
-
 
 def off_policy_blocks(
     policy: Any,
@@ -40,11 +39,13 @@ def off_policy_blocks(
     reward_model: Any = None,
     rule: str = "select",
     columns: Mapping[str, Any] | None = None,
+    reward_range: tuple[float, float] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
     """Estimate a fixed policy's mean reward from a log larger than memory, in one pass.
 
-    The estimates of `ips`, `snips` and `doubly_robust`, accumulated over blocks. They equal the
-    estimates from the whole log in memory up to rounding, however the log is divided.
+    The estimates of `ips` and `snips`, and with a reward model those of `doubly_robust`,
+    `self_normalized_dr`, `switch_dr` and `dr_shrinkage`, accumulated over blocks. They and their
+    intervals equal those of the whole log in memory up to rounding, however the log is divided.
 
     Parameters
     ----------
@@ -64,19 +65,23 @@ def off_policy_blocks(
     arms : sequence of labels, default=None
         All arms of the log; required for a policy without a column available.
     reward_model : dict of fitted models, or policy with predict_reward, default=None
-        For `doubly_robust`: a regressor (or a classifier with predict_proba) per arm label, or
-        one object with ``predict_reward(X)`` and `arms_`, such as a `GLMUCBPolicy`. It must be
-        fitted in advance, to events outside this log: cross-fitting would take a second pass.
-        The estimate is unbiased whatever the model predicts. None omits `doubly_robust`.
+        For `doubly_robust` and its kin: a regressor (or a classifier with predict_proba) per arm
+        label, or one object with ``predict_reward(X)`` and `arms_`, such as a `GLMUCBPolicy`. It
+        must be fitted in advance, to events outside this log: cross-fitting would take a second
+        pass. `doubly_robust` is unbiased whatever the model predicts. None omits them.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, for intervals of kind "bernstein" and "sequence";
+        None is (0, 1), and if rewards lie outside, there are normal intervals only.
 
     Returns
     -------
     dict of OffPolicyEstimate
-        By name: ips, snips and, with a reward model, doubly_robust.
+        By name: ips, snips and, with a reward model, doubly_robust, self_normalized_dr, switch_dr
+        and dr_shrinkage.
 
     Raises
     ------
@@ -116,23 +121,26 @@ def off_policy_blocks(
     >>> found = off_policy_blocks(
     ...     policy, parts[1:], arms=range(4), reward_model=policy, rule="predict"
     ... )
-    >>> for estimate in found.values():
-    ...     print(estimate)
+    >>> for name in ("ips", "snips", "doubly_robust"):
+    ...     print(found[name])
     <ips: mean reward 0.1355 ± 0.0059, 2.61 x the log's; 15,000 events count as 3,740>
     <snips: mean reward 0.1358 ± 0.0056, 2.62 x the log's; 15,000 events count as 3,740>
     <doubly_robust: mean reward 0.1352 ± 0.0052, 2.60 x the log's; 15,000 events count as 3,740>
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    task = _Task(policy, features, arms, reward_model, rule, columns)
+    task = _Task(policy, features, arms, reward_model, rule, columns, read_range(reward_range))
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
-    totals: _Sums = reduce(_merged, run(task, blocks), {})
-    if not totals:
+    parts = (part for part in run(task, blocks) if part is not None)
+    first = next(parts, None)
+    if first is None:
         raise ValueError("blocks contains no event.")
-    problem = shortcoming(totals["ips"])
-    if problem:
-        warnings.warn(f"off_policy_blocks: {problem}", ReplayCoverageWarning, stacklevel=2)
-    return {name: estimate_of(name, sums) for name, sums in totals.items()}
+    total = reduce(add, parts, first)
+    if total.shortcoming:
+        warnings.warn(
+            f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning, stacklevel=2
+        )
+    return total.estimates()
 
 
 @dataclass(frozen=True)
@@ -145,14 +153,15 @@ class _Task:
     reward_model: Any
     rule: str
     columns: Mapping[str, Any] | None
+    reward_range: Range | None
 
-    def __call__(self, number: int, block: Any) -> _Sums:
-        """Sums over the events of a block; empty if it has none."""
+    def __call__(self, number: int, block: Any) -> LogSums | None:
+        """Sums over the events of a block; None if it has none."""
         with in_block(number):
             X, y = read_block(block, self.features, self.columns)
-            return self._sums(X, y) if len(y) else {}
+            return self._sums(X, y) if len(y) else None
 
-    def _sums(self, X: Any, y: Any) -> _Sums:
+    def _sums(self, X: Any, y: Any) -> LogSums:
         given, named = self.policy, isinstance(self.policy, str)
         if named:
             names = column_names(y) or []
@@ -177,13 +186,11 @@ class _Task:
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
+        if self.reward_range is not None:
+            check_range(evaluated.log.reward, self.reward_range)
         model = self.reward_model
         events = evaluated.events(None if model is None else _predictions(model, X, evaluated))
-        return {
-            name: estimator.sums(events)
-            for name, estimator in ESTIMATORS.items()
-            if model is not None or not estimator.needs_predictions
-        }
+        return LogSums.of(events, self.reward_range or (0.0, 1.0))
 
 
 def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
@@ -211,20 +218,13 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
 
 
-def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[_Sums]:
+def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[LogSums | None]:
     """Sums of blocks, one after the other."""
     return (task(number, block) for number, block in enumerate(as_blocks(blocks)))
 
 
-def _on_dask(task: _Task, frame: Any) -> Iterable[_Sums]:
+def _on_dask(task: _Task, frame: Any) -> Iterable[LogSums | None]:
     """Sums of the partitions of a Dask DataFrame, computed by Dask's scheduler."""
     dask = import_optional("dask", "off_policy_blocks of a Dask DataFrame")
     shared = dask.delayed(task, traverse=False, pure=False)  # sent once, not per partition
     return dask.compute(*(shared(k, part) for k, part in enumerate(frame.to_delayed())))
-
-
-def _merged(one: _Sums, other: _Sums) -> _Sums:
-    """Add the sums of disjoint sets of events."""
-    if not one or not other:
-        return one or other
-    return {name: one[name] + other[name] for name in one}

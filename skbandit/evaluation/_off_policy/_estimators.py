@@ -1,98 +1,13 @@
-"""Off-policy estimates of a fixed policy's mean reward, from another policy's log."""
+"""Off-policy estimates that need weights only: inverse propensity scores."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from scipy.stats import norm
-
-from skbandit.evaluation._off_policy._sums import ESTIMATORS, EventSums, WeightedEvents
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
+from skbandit.evaluation._off_policy._log_sums import estimates
 from skbandit.evaluation._off_policy._target_policy import read_evaluated
-from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import cross_fitted_rewards
-from skbandit.utils._validation import check_level
-
-# Effective sample size below which the normal approximation is unreliable, and a warning raised.
-_FEW = 30
-
-# Warn if the mean weight is more than this many standard errors from 1.
-_FAR = 5
-
-
-@dataclass(frozen=True, repr=False)
-class OffPolicyEstimate:
-    """An estimate of a policy's mean reward from another policy's log.
-
-    Parameters
-    ----------
-    estimator : str
-        Name of the function that returned it.
-    mean_reward : float
-        Estimated mean reward per event; nan if the policy could not have chosen any of the
-        logged actions.
-    standard_error : float
-        Standard error of `mean_reward`, from the spread over events.
-    effective_sample_size : float
-        (Σw)²/Σw² of the weights w = π/p: about this many events logged by the policy itself
-        would be as informative.
-    n_events : int
-        Number of events in the log.
-    logged_mean : float
-        Mean reward of the log.
-
-    See Also
-    --------
-    ips, snips, doubly_robust : The estimators.
-
-    Examples
-    --------
-    >>> from skbandit.evaluation import OffPolicyEstimate
-    >>> estimate = OffPolicyEstimate("snips", 0.06, 0.005, 950.0, 10_000, 0.05)
-    >>> estimate
-    <snips: mean reward 0.06 ± 0.005, 1.20 x the log's; 10,000 events count as 950>
-    >>> print("{:.4f} to {:.4f}".format(*estimate.interval(0.95)))
-    0.0502 to 0.0698
-    """
-
-    estimator: str
-    mean_reward: float
-    standard_error: float
-    effective_sample_size: float
-    n_events: int
-    logged_mean: float
-
-    @property
-    def lift(self) -> float:
-        """`mean_reward` divided by `logged_mean`; nan if the latter is not positive."""
-        return self.mean_reward / self.logged_mean if self.logged_mean > 0 else np.nan
-
-    def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mean reward, by the normal approximation.
-
-        Parameters
-        ----------
-        confidence_level : float, default=0.95
-            Nominal coverage, in (0, 1).
-
-        Returns
-        -------
-        low, high : float
-            Not clipped to the range of rewards.
-        """
-        check_level(confidence_level)
-        half = float(norm.ppf((1 + confidence_level) / 2)) * self.standard_error
-        return self.mean_reward - half, self.mean_reward + half
-
-    def __repr__(self) -> str:
-        lift = "" if np.isnan(self.lift) else f", {self.lift:.2f} x the log's"
-        return (
-            f"<{self.estimator}: mean reward {self.mean_reward:.4g} ± {self.standard_error:.2g}"
-            f"{lift}; {self.n_events:,} events count as {self.effective_sample_size:,.0f}>"
-        )
 
 
 def ips(
@@ -105,6 +20,7 @@ def ips(
     propensity: Any = None,
     columns: Mapping[str, Any] | None = None,
     rule: str = "select",
+    reward_range: tuple[float, float] | None = None,
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by inverse propensity scores.
 
@@ -137,6 +53,8 @@ def ips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+        For `reward`, also the name of a column of `y`, or a list of names: several rewards, each
+        with its own estimate.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``.
@@ -144,6 +62,9 @@ def ips(
         The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
         the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
         than 1, the available arms that are new to the policy share the rest.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
+        within, else the smallest and largest of the log.
 
     Returns
     -------
@@ -191,7 +112,7 @@ def ips(
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
     )
-    return _estimate("ips", evaluated.events())
+    return estimates("ips", evaluated, reward_range)
 
 
 def snips(
@@ -204,6 +125,7 @@ def snips(
     propensity: Any = None,
     columns: Mapping[str, Any] | None = None,
     rule: str = "select",
+    reward_range: tuple[float, float] | None = None,
 ) -> OffPolicyEstimate:
     """Estimate a fixed policy's mean reward by self-normalised inverse propensity scores.
 
@@ -225,11 +147,16 @@ def snips(
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
         Without propensities, actions are taken as chosen uniformly among the available arms.
+        For `reward`, also the name of a column of `y`, or a list of names: several rewards, each
+        with its own estimate.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
+        within, else the smallest and largest of the log.
 
     Returns
     -------
@@ -265,151 +192,4 @@ def snips(
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
     )
-    return _estimate("snips", evaluated.events())
-
-
-def doubly_robust(
-    policy_or_probabilities: Any,
-    X: Any,
-    y: Any,
-    *,
-    available: Any = None,
-    reward: Any = None,
-    propensity: Any = None,
-    columns: Mapping[str, Any] | None = None,
-    rule: str = "select",
-    reward_model: Any = None,
-    cv: Any = 5,
-    random_state: Any = None,
-) -> OffPolicyEstimate:
-    """Estimate a fixed policy's mean reward by predicted rewards, corrected by logged rewards.
-
-    The mean over events of Σ_a π(a|x) q(x,a) + w (r - q(x,a_logged)), where q(x,a) is the
-    predicted reward of arm a and w = π(a|x)/p. Unbiased for any predictions if the propensities
-    are right; the better the predictions, the smaller the variance.
-
-    Parameters
-    ----------
-    policy_or_probabilities : policy or array-like
-        A fitted policy, or a Pipeline that ends in one; or the probabilities of its choices, of
-        shape (n_events, n_arms), or their labels: see `ips`. The probabilities of the logged
-        actions alone do not suffice.
-    X : array-like of shape (n_events, n_features)
-        Contexts, not transformed by a policy's Pipeline; also passed to the reward model.
-    y : DataFrame or structured array with columns action and reward, or array of actions
-        The log. Columns propensity and available are read if present.
-    available : sequence of tuples of labels, or boolean array, default=None
-        Arms available to each event, if not a column of `y`.
-    reward, propensity : array-like of shape (n_events,), default=None
-        Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
-        Without propensities, actions are taken as chosen uniformly among the available arms.
-    columns : dict, default=None
-        Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
-    rule : {"select", "predict"}, default="select"
-        The evaluated choice of a policy: the exploring one or the greedy one.
-    reward_model : regressor or classifier with predict_proba, default=None
-        Fitted per arm to the arm's events; None is ``Ridge()``. The prediction for an arm without
-        events is the mean over all arms. Contexts that are not numeric need a Pipeline.
-    cv : int, cross-validation generator or iterable of splits, default=5
-        Each event is predicted by models fitted without it: it must be tested exactly once.
-    random_state : int, RandomState instance or None, default=None
-        Shuffles the events into folds if `cv` is an integer.
-
-    Returns
-    -------
-    OffPolicyEstimate
-
-    Warns
-    -----
-    ReplayCoverageWarning
-        As in `ips`.
-
-    See Also
-    --------
-    ips : Needs no contexts.
-    snips : Needs no contexts, and has less variance than `ips`.
-    replay : Evaluates policies that learn.
-
-    References
-    ----------
-    Dudík, Langford and Li (2011), Doubly robust policy evaluation and learning.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from skbandit.evaluation import doubly_robust, ips
-    >>> rng = np.random.default_rng(2)
-    >>> X = rng.normal(size=(1000, 3))
-    >>> log = pd.DataFrame({"action": rng.integers(2, size=1000)})
-    >>> log["reward"] = X[:, 0] + log["action"] + 0.1 * rng.normal(size=1000)
-    >>> always_1 = np.tile([0.0, 1.0], (1000, 1))
-    >>> ips(always_1, X, log)
-    <ips: mean reward 0.9786 ± 0.056, 1.99 x the log's; 1,000 events count as 486>
-    >>> doubly_robust(always_1, X, log, random_state=0)
-    <doubly_robust: mean reward 1.004 ± 0.032, 2.04 x the log's; 1,000 events count as 486>
-    """
-    evaluated = read_evaluated(
-        policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
-    )
-    log, of_arms = evaluated.log, evaluated.of_arms
-    if X is None:
-        raise ValueError("X is None: the reward model needs contexts.")
-    if of_arms is None:
-        raise ValueError(
-            "doubly_robust needs the probabilities of all arms, of shape (n_events, n_arms), got "
-            "only those of the logged actions: use ips or snips."
-        )
-    q = cross_fitted_rewards(
-        reward_model,
-        X,
-        log.action,
-        log.reward,
-        of_arms.shape[1],
-        cv=cv,
-        random_state=random_state,
-    )
-    return _estimate("doubly_robust", evaluated.events(q))
-
-
-def _estimate(estimator: str, events: WeightedEvents) -> OffPolicyEstimate:
-    """The estimate, after a warning if the log is insufficient."""
-    sums = ESTIMATORS[estimator].sums(events)
-    problem = shortcoming(sums)
-    if problem:
-        warnings.warn(f"{estimator}: {problem}", ReplayCoverageWarning, stacklevel=3)
-    return estimate_of(estimator, sums)
-
-
-def estimate_of(estimator: str, sums: EventSums) -> OffPolicyEstimate:
-    """The estimate given the sums over all events."""
-    size = sums.effective_sample_size
-    undefined = size == 0
-    return OffPolicyEstimate(
-        estimator=estimator,
-        mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else sums.standard_error,
-        effective_sample_size=size,
-        n_events=sums.n,
-        logged_mean=sums.reward / sums.n,
-    )
-
-
-def shortcoming(sums: EventSums) -> str:
-    """Why the events are insufficient for an estimate; empty if they suffice."""
-    size = sums.effective_sample_size
-    if size == 0:
-        return "the policy never chooses a logged action, so the log has no information about it."
-    if size < _FEW:
-        return (
-            f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses the "
-            "logged action or the weights are very unequal: rely neither on the estimate nor on "
-            "its standard error."
-        )
-    if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
-        return (
-            f"the mean weight is {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f}, expected "
-            "1: the propensities are wrong, or the policy chooses arms that were never logged."
-        )
-    return ""
+    return estimates("snips", evaluated, reward_range)

@@ -1,16 +1,20 @@
-"""Off-policy estimators as ratios of sums over events, so that parts of a log add up.
+"""Off-policy estimators as sums over events, so that parts of a log add up.
 
 Each event has a reward r and a weight w = π(a|x)/p: the probability of the logged action under the
-evaluated policy, divided by that under the logging policy. The doubly robust estimator also needs
-predicted rewards q. Each estimate of the policy's mean reward is Σz/Σd over events:
+evaluated policy, divided by that under the logging policy. Some estimators also need predicted
+rewards q, with Q = Σ_a π(a|x) q(x,a). Each estimate of the policy's mean reward is Σb/n + Σz/Σd:
 
-=====================================================  ==================================  =====
-inverse propensity (Horvitz and Thompson 1952)         z = w r                             d = 1
-self-normalised (Swaminathan and Joachims 2015)        z = w r                             d = w
-doubly robust (Dudík, Langford and Li 2011)            z = Σ_a π(a|x) q(x,a) + w (r − q)   d = 1
-=====================================================  ==================================  =====
+==============================================  ===  =========================  =====
+inverse propensity (Horvitz & Thompson 1952)     0   w r                        1
+self-normalised (Swaminathan & Joachims 2015)    0   w r                        w
+doubly robust (Dudík, Langford & Li 2011)        Q   w (r − q)                  1
+self-normalised doubly robust                    Q   w (r − q)                  w
+switch-DR (Wang, Agarwal & Dudík 2017)           Q   w (r − q) 1[w ≤ τ]         1
+DR with optimistic shrinkage (Su et al. 2020)    Q   λ w/(w² + λ) (r − q)       1
+==============================================  ===  =========================  =====
 
-Its variance is Σe²/(Σd)² with residuals e = z − (Σz/Σd) d (delta method; exact for d = 1).
+Its variance is Σ(e/d̄ + u)²/n² with residuals e = z − (Σz/Σd) d and u = b − b̄, where bars are means
+(delta method; exact for d = 1).
 
 `skbandit.selection.logged_costs` has the same formulas for another purpose: a cost per row and ad
 to train on, without a policy to evaluate, where SNIPS normalises the weights of each ad.
@@ -22,6 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+
+from skbandit.logs import shrunk_weights
 
 LARGEST_NUMERATOR = 1e145
 """Largest absolute numerator z of an event, in units of the reward; beyond it, sums of squares may
@@ -37,43 +43,68 @@ class EventSums:
     """
 
     n: int
-    value: float  # Σz / Σd, or 0 if Σd = 0
+    base: float  # b̄ = Σb / n, or 0 if n = 0
+    ratio: float  # Σz / Σd, or 0 if Σd = 0
     d: float  # Σd
     dd: float  # Σd²
     ed: float  # Σe d
     ee: float  # Σe²
+    du: float  # Σd u
+    eu: float  # Σe u
+    uu: float  # Σu²
     weight: float  # Σw
     weight2: float  # Σw²
     reward: float  # Σr
 
     def __add__(self, other: EventSums) -> EventSums:
-        d = self.d + other.d
-        value = (self.value * self.d + other.value * other.d) / d if d > 0 else 0.0
-        one, two = self._about(value), other._about(value)
+        n, d = self.n + other.n, self.d + other.d
+        base = (self.base * self.n + other.base * other.n) / n if n > 0 else 0.0
+        ratio = (self.ratio * self.d + other.ratio * other.d) / d if d > 0 else 0.0
+        one, two = self._about(base, ratio), other._about(base, ratio)
         return EventSums(
-            n=one.n + two.n,
-            value=value,
+            n=n,
+            base=base,
+            ratio=ratio,
             d=d,
             dd=one.dd + two.dd,
             ed=one.ed + two.ed,
             ee=one.ee + two.ee,
+            du=one.du + two.du,
+            eu=one.eu + two.eu,
+            uu=one.uu + two.uu,
             weight=one.weight + two.weight,
             weight2=one.weight2 + two.weight2,
             reward=one.reward + two.reward,
         )
 
-    def _about(self, value: float) -> EventSums:
-        """The same events, with residuals about another value: e − δd."""
-        delta = value - self.value
-        ee = self.ee - 2 * delta * self.ed + delta**2 * self.dd
-        return replace(self, value=value, ed=self.ed - delta * self.dd, ee=ee)
+    def _about(self, base: float, ratio: float) -> EventSums:
+        """The same events, with residuals u − ε and e − δd about other values."""
+        epsilon, delta = base - self.base, ratio - self.ratio
+        # the own residuals add up to zero: Σe = Σu = 0
+        return replace(
+            self,
+            base=base,
+            ratio=ratio,
+            ed=self.ed - delta * self.dd,
+            ee=self.ee - 2 * delta * self.ed + delta**2 * self.dd,
+            du=self.du - epsilon * self.d,
+            eu=self.eu - delta * self.du + epsilon * delta * self.d,
+            uu=self.uu + epsilon**2 * self.n,
+        )
+
+    @property
+    def value(self) -> float:
+        """The estimate, Σb/n + Σz/Σd."""
+        return self.base + self.ratio
 
     @property
     def standard_error(self) -> float:
         """Standard error of `value`; nan for a single event."""
         if self.n < 2 or self.d <= 0:
             return np.nan
-        return float(np.sqrt(self.ee * self.n / (self.n - 1)) / self.d)
+        scale = self.n / self.d
+        squares = self.ee * scale**2 + 2 * self.eu * scale + self.uu
+        return float(np.sqrt(max(squares, 0.0) / (self.n - 1) / self.n))
 
     @property
     def effective_sample_size(self) -> float:
@@ -98,30 +129,61 @@ class WeightedEvents:
 
     reward: np.ndarray  # r, (n_events,)
     weight: np.ndarray  # w = π(a|x)/p, (n_events,)
+    largest_weight: float = 1.0  # that is possible
     q_logged: np.ndarray | None = None  # q(x, a) of the logged action, (n_events,)
     q_policy: np.ndarray | None = None  # Σ_a π(a|x) q(x, a), (n_events,)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """An off-policy estimator Σz/Σd, by its numerator z and denominator d per event."""
+    """An off-policy estimator Σb/n + Σz/Σd, by the terms of each event.
 
-    z: Callable[[WeightedEvents], np.ndarray]
+    Parameters
+    ----------
+    b, d : callable
+        Of the events.
+    z : callable
+        Of the events and a setting.
+    needs_predictions : bool, default=False
+        Whether it needs rewards predicted by models that have not seen the event.
+    settings : tuple of float, default=(nan,)
+        Values of the estimator's parameter, from no bias to the least variance; nan if it has none.
+    adaptive : bool, default=False
+        Whether one of the settings is chosen by SLOPE; else it is the last one.
+    """
+
+    b: Callable[[WeightedEvents], np.ndarray]
+    z: Callable[[WeightedEvents, float], np.ndarray]
     d: Callable[[WeightedEvents], np.ndarray]
-    needs_predictions: bool = False  # of rewards, by models that have not seen the event
+    needs_predictions: bool = False
+    settings: tuple[float, ...] = (np.nan,)
+    adaptive: bool = False
 
-    def sums(self, events: WeightedEvents) -> EventSums:
-        """Sums over the events."""
-        return _sums(self.z(events), self.d(events), events.reward, events.weight)
+    def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
+        """Sums over the events, one per setting."""
+        b, d = self.b(events), self.d(events)
+        return tuple(
+            _sums(b, self.z(events, setting), d, events.reward, events.weight)
+            for setting in self.settings
+        )
 
 
-def _weighted_reward(events: WeightedEvents) -> np.ndarray:
-    return events.weight * events.reward
+def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
+    """Weights of at most a threshold τ, and 0 in place of larger ones."""
+    return np.where(weight <= threshold, weight, 0.0)
 
 
-def _corrected_prediction(events: WeightedEvents) -> np.ndarray:
-    assert events.q_logged is not None and events.q_policy is not None  # needs_predictions
-    return events.q_policy + events.weight * (events.reward - events.q_logged)
+SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
+"""Thresholds τ among which `switch_dr` chooses, in units of the weight: from infinity, which is
+doubly robust, by powers of 2, to 0, which is the mean prediction."""
+
+SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
+"""λ among which `dr_shrinkage` chooses, in units of the squared weight, likewise; weights above
+√λ are more than halved."""
+
+
+def _zero(events: WeightedEvents) -> np.ndarray:
+    return np.zeros(len(events.reward))
 
 
 def _one(events: WeightedEvents) -> np.ndarray:
@@ -132,32 +194,77 @@ def _weight(events: WeightedEvents) -> np.ndarray:
     return events.weight
 
 
-IPS = Estimator(z=_weighted_reward, d=_one)
-SNIPS = Estimator(z=_weighted_reward, d=_weight)
-DOUBLY_ROBUST = Estimator(z=_corrected_prediction, d=_one, needs_predictions=True)
+def _mean_prediction(events: WeightedEvents) -> np.ndarray:
+    assert events.q_policy is not None  # needs_predictions
+    return events.q_policy
+
+
+def _residual(events: WeightedEvents) -> np.ndarray:
+    assert events.q_logged is not None  # needs_predictions
+    return events.reward - events.q_logged
+
+
+def _weighted_reward(events: WeightedEvents, setting: float) -> np.ndarray:
+    return events.weight * events.reward
+
+
+def _weighted_residual(events: WeightedEvents, setting: float) -> np.ndarray:
+    return events.weight * _residual(events)
+
+
+def _switched_residual(events: WeightedEvents, setting: float) -> np.ndarray:
+    return switch_weights(events.weight, setting) * _residual(events)
+
+
+def _shrunk_residual(events: WeightedEvents, setting: float) -> np.ndarray:
+    return shrunk_weights(events.weight, setting) * _residual(events)
+
+
+IPS = Estimator(b=_zero, z=_weighted_reward, d=_one)
+SNIPS = Estimator(b=_zero, z=_weighted_reward, d=_weight)
+DOUBLY_ROBUST = Estimator(b=_mean_prediction, z=_weighted_residual, d=_one, needs_predictions=True)
+SELF_NORMALIZED_DR = replace(DOUBLY_ROBUST, d=_weight)
+SWITCH_DR = replace(DOUBLY_ROBUST, z=_switched_residual, settings=SWITCH_THRESHOLDS, adaptive=True)
+DR_SHRINKAGE = replace(DOUBLY_ROBUST, z=_shrunk_residual, settings=SHRINKAGES, adaptive=True)
 
 # By the name of the public function; `off_policy_blocks` computes all of them.
-ESTIMATORS = {"ips": IPS, "snips": SNIPS, "doubly_robust": DOUBLY_ROBUST}
+ESTIMATORS = {
+    "ips": IPS,
+    "snips": SNIPS,
+    "doubly_robust": DOUBLY_ROBUST,
+    "self_normalized_dr": SELF_NORMALIZED_DR,
+    "switch_dr": SWITCH_DR,
+    "dr_shrinkage": DR_SHRINKAGE,
+}
 
 
-def _sums(z: np.ndarray, d: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> EventSums:
-    """Sums over events with numerators z and denominators d."""
-    if np.abs(z).max(initial=0.0) > LARGEST_NUMERATOR:
-        row = int(np.abs(z).argmax())
-        raise ValueError(
-            f"the weighted reward of row {row}, {z[row]:g}, has a square that overflows: rescale "
-            f"the rewards; this one is {reward[row]:g}, with the weight {weight[row]:g}."
-        )
+def _sums(
+    b: np.ndarray, z: np.ndarray, d: np.ndarray, reward: np.ndarray, weight: np.ndarray
+) -> EventSums:
+    """Sums over events with base terms b, numerators z and denominators d."""
+    for terms in (b, z):
+        if np.abs(terms).max(initial=0.0) > LARGEST_NUMERATOR:
+            row = int(np.abs(terms).argmax())
+            raise ValueError(
+                f"the weighted reward of row {row}, {terms[row]:g}, has a square that overflows: "
+                f"rescale the rewards; this one is {reward[row]:g}, with the weight "
+                f"{weight[row]:g}."
+            )
     total = float(d.sum())
-    value = float(z.sum()) / total if total > 0 else 0.0
-    e = z - value * d
+    base = float(b.mean()) if len(b) else 0.0
+    ratio = float(z.sum()) / total if total > 0 else 0.0
+    u, e = b - base, z - ratio * d
     return EventSums(
         n=len(reward),
-        value=value,
+        base=base,
+        ratio=ratio,
         d=total,
         dd=float(d @ d),
         ed=float(e @ d),
         ee=float(e @ e),
+        du=float(u @ d),
+        eu=float(u @ e),
+        uu=float(u @ u),
         weight=float(weight.sum()),
         weight2=float(weight @ weight),
         reward=float(reward.sum()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,17 @@ from skbandit.evaluation._policy_protocol import (
     known_arms,
     plain_labels,
 )
-from skbandit.evaluation._replay._warnings import check_uniform
-from skbandit.logs import Codes, Log, code_labels, label_array, read_log, read_numbers
+from skbandit.logs import (
+    Codes,
+    Log,
+    check_uniform,
+    code_labels,
+    label_array,
+    named_rewards,
+    read_log,
+    read_numbers,
+    read_rewards,
+)
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import warn_if_reordered
@@ -46,12 +55,24 @@ class EvaluatedLog:
         if only the probabilities of the logged actions are known.
     arms : list of labels
         Labels of the columns of `of_arms`.
+    rewards : dict of ndarray, default={}
+        Rewards by name, if they are named; the first ones are those of the log.
     """
 
     log: Log
     logged: np.ndarray
     of_arms: np.ndarray | None
     arms: list[Any]
+    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def by_reward(self) -> dict[str | None, EvaluatedLog]:
+        """The same log with each of the named rewards; by None if they have no name."""
+        if not self.rewards:
+            return {None: self}
+        return {
+            name: replace(self, log=replace(self.log, reward=values), rewards={})
+            for name, values in self.rewards.items()
+        }
 
     def events(self, q: np.ndarray | None = None) -> WeightedEvents:
         """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
@@ -64,12 +85,17 @@ class EvaluatedLog:
                 f"over the propensity {self.log.probability[row]:g}, above {LARGEST_WEIGHT:g}, "
                 "beyond which sums of squares overflow: correct the propensity, or drop the event."
             )
+        largest_weight = 1 / float(self.log.probability.min())
         if q is None:
-            return WeightedEvents(self.log.reward, weight)
+            return WeightedEvents(self.log.reward, weight, largest_weight)
         assert self.of_arms is not None  # checked by the callers
         q_logged = q[np.arange(len(self.log)), self.log.action]
         return WeightedEvents(
-            self.log.reward, weight, q_logged, np.einsum("ij,ij->i", self.of_arms, q)
+            self.log.reward,
+            weight,
+            largest_weight,
+            q_logged,
+            np.einsum("ij,ij->i", self.of_arms, q),
         )
 
 
@@ -109,6 +135,7 @@ def read_evaluated(
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)
+    reward, columns, reward_names = named_rewards(y, reward, columns)
     named = {"policy_or_probabilities": given} if policy is None else {}
     warn_if_reordered({"X": X, **named, "y": y})
     if policy is not None and X is None:
@@ -129,18 +156,20 @@ def read_evaluated(
     )
     if log.propensity is None:
         check_uniform(log)
+    rewards = read_rewards(y, reward_names, len(log))
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is not None and table.ndim == 1:
         if probabilities or not are_labels(table, codes):
             of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
-            return EvaluatedLog(log, of_logged, None, list(codes))
+            return EvaluatedLog(log, of_logged, None, list(codes), rewards)
         of_arms = certain(table, len(log), codes)
     elif table is None:
         of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
     else:
         of_arms = _of_table(table, table_arms or [], len(log), codes)
     _check_available(of_arms, log, list(codes))
-    return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
+    of_logged = of_arms[np.arange(len(log)), log.action]
+    return EvaluatedLog(log, of_logged, of_arms, list(codes), rewards)
 
 
 def _policy_of(given: Any) -> Any:

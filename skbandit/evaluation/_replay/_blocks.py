@@ -26,6 +26,7 @@ from skbandit.evaluation._replay._result import (
 )
 from skbandit.evaluation._replay._schedule import Streams, draw_schedule
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_past
+from skbandit.evaluation._reward_evidence import natural_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,
@@ -212,6 +213,8 @@ class _KeptSoFar:
     n_clipped: int = 0
     smallest: float = 1.0  # propensity
     rewards: EventSums = field(default_factory=lambda: _moments(np.empty(0)))
+    least: float = np.inf  # reward
+    greatest: float = -np.inf
 
     @property
     def n_events(self) -> int:
@@ -235,6 +238,8 @@ class _KeptSoFar:
         self.n_clipped += int((log.probability < acceptance).sum())
         self.smallest = min(self.smallest, float(log.probability.min()))
         self.rewards += _moments(log.reward)
+        self.least = min(self.least, float(log.reward.min()))
+        self.greatest = max(self.greatest, float(log.reward.max()))
 
     def joined(self) -> Trajectory:
         """The parts as one trajectory."""
@@ -254,7 +259,8 @@ class _KeptSoFar:
 
 def _moments(reward: np.ndarray) -> EventSums:
     """Sums from which the mean and variance of the logged rewards follow."""
-    return IPS.sums(WeightedEvents(reward, np.ones(len(reward))))
+    (sums,) = IPS.sums(WeightedEvents(reward, np.ones(len(reward))))
+    return sums
 
 
 def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -> ReplayResult:
@@ -271,6 +277,7 @@ def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -
         deployment_share=options.deployment_share,
         shuffle=False,
         subsample=None,
+        reward_range=natural_range(np.array([kept.least, kept.greatest])),
     )
     result = ReplayResult((kept.joined(),), metadata)
     check_clipped(c, clipped, kept.smallest)

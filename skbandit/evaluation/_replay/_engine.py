@@ -29,10 +29,18 @@ from skbandit.evaluation._replay._warnings import (
     check_clipped,
     check_kept,
     check_past,
-    check_uniform,
 )
+from skbandit.evaluation._reward_evidence import Range, check_range, natural_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import Log, ReplayRequest, check_in_order, read_log
+from skbandit.logs import (
+    Log,
+    ReplayRequest,
+    check_in_order,
+    check_uniform,
+    named_rewards,
+    read_log,
+    read_rewards,
+)
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._progress import report_progress
 from skbandit.utils._seeds import seed_for
@@ -58,6 +66,7 @@ def replay(
     n_repeats: int = 1,
     shuffle: bool = False,
     subsample: float | None = None,
+    reward_range: tuple[float, float] | None = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
 ) -> ReplayResult:
@@ -93,6 +102,8 @@ def replay(
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions are taken as chosen uniformly among the available arms.
+        `reward` may also be the name of a column of `y`, or a list of names: the policy learns
+        from the first, and ``result["minutes"]`` is the result for the reward minutes.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``.
@@ -112,6 +123,9 @@ def replay(
         stationary environment. Timestamps stay in place, so that time still runs forward.
     subsample : float in (0, 1], default=None
         Each run replays a random share of the log, in the log's order.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
+        within, else the smallest and largest of the log.
     random_state : int, RandomState instance or None, default=None
         Draws order, subsamples, buckets and which matches are kept, before the replay starts:
         with an integer, they are the same for every policy. The first run derives the policy's
@@ -206,6 +220,8 @@ def replay(
     )
     policy, X = behind_transformers(policy, X)
     options.check_policy(policy)
+    bounds = read_range(reward_range)
+    reward, columns, names = named_rewards(y, reward, columns)
     X, log = read_replayed(
         policy,
         X,
@@ -216,9 +232,13 @@ def replay(
         timestamp=timestamp,
         columns=columns,
     )
+    rewards = read_rewards(y, names, len(log))
+    if bounds is not None:
+        for values in rewards.values() or [log.reward]:
+            check_range(values, bounds)
     if options.learns(policy):
         check_past(policy, log)
-    result = replay_runs(policy, X, log, options, random_state)
+    result = replay_runs(policy, X, log, options, random_state, bounds, rewards)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result
@@ -253,7 +273,13 @@ def _with_sorted_arms(log: Log) -> Log:
 
 
 def replay_runs(
-    policy: Any, X: Any, log: Log, options: ReplayOptions, random_state: Any
+    policy: Any,
+    X: Any,
+    log: Log,
+    options: ReplayOptions,
+    random_state: Any,
+    bounds: Range | None = None,
+    rewards: Mapping[str, np.ndarray] | None = None,
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
@@ -278,6 +304,9 @@ def replay_runs(
         deployment_share=options.deployment_share,
         shuffle=options.shuffle,
         subsample=options.subsample,
+        reward_range=natural_range(log.reward) if bounds is None else bounds,
+        given_range=bounds is not None,
+        rewards=rewards or {},
     )
     result = ReplayResult(tuple(trajectories), metadata)
     check_kept(result, options.max_accepted)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from skbandit.evaluation._reward_evidence import (
+    Range,
+    RewardEvidence,
+    check_kind,
+    clipped_interval,
+    natural_range,
+    path_interval,
+)
 from skbandit.utils._validation import check_level
 
 _BUCKETS = ("learning", "deployment")
@@ -62,6 +71,20 @@ class ReplayMetadata:
     deployment_share: float
     shuffle: bool
     subsample: float | None
+    # of all possible rewards, if known, else of the log
+    reward_range: Range = (-math.inf, math.inf)
+    given_range: bool = False
+    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name, (n_events,)
+
+    def of_reward(self, name: str) -> ReplayMetadata:
+        """The log with another one of its rewards."""
+        values = self.rewards[name]
+        return replace(
+            self,
+            logged_mean=float(values.mean()),
+            logged_variance=float(values.var()),
+            reward_range=self.reward_range if self.given_range else natural_range(values),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +109,10 @@ class ReplayResult:
 
     Notes
     -----
+    With several rewards, as in ``replay(..., reward=["click", "minutes"])``, all figures are those
+    of the first one, which the policy learns from; ``result["minutes"]`` is the result for the
+    second, on the same events.
+
     With B runs that kept n events on average, the squared standard error is sd²/B + s²q/n. The
     first term is due to the order and choice of events, sd² being the variance of the runs'
     means; the second is due to the log itself. There s² is the variance of the kept rewards (the
@@ -121,6 +148,21 @@ class ReplayResult:
     trajectories: tuple[Trajectory, ...]
     metadata: ReplayMetadata
     bucket: str = "learning"
+
+    def __getitem__(self, reward: str) -> ReplayResult:
+        rewards = self.metadata.rewards
+        if reward not in rewards:
+            known = list(rewards)
+            raise KeyError(
+                f"no reward {reward!r}: the result has {known or 'one reward without a name'}."
+            )
+        return replace(
+            self,
+            trajectories=tuple(
+                replace(run, reward=rewards[reward][run.event]) for run in self.trajectories
+            ),
+            metadata=self.metadata.of_reward(reward),
+        )
 
     @property
     def mean_reward(self) -> float:
@@ -215,8 +257,10 @@ class ReplayResult:
             ignore_index=True,
         )
 
-    def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mean reward.
+    def interval(
+        self, confidence_level: float = 0.95, *, kind: str = "normal"
+    ) -> tuple[float, float]:
+        """Confidence interval of the mean reward, within the range of the rewards.
 
         For a policy that learned in a single run it covers this path only, and warns: see Notes
         of the class.
@@ -225,13 +269,21 @@ class ReplayResult:
         ----------
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
+        kind : {"normal", "bernstein", "sequence"}, default="normal"
+            "normal" uses Student's t, see Notes of the class. "bernstein" and "sequence" cover at
+            their level for any number of kept events and any rewards within their range, as in
+            `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
+            both are the confidence sequence of the mean, along the path, of expected rewards given
+            the past. From several runs they are the majority's: the points in at least half of the
+            runs' intervals, each with half of the error, as runs of one log are dependent.
 
         Returns
         -------
         low, high : float
-            Not clipped to the range of rewards; nan if no event was kept.
+            Of "normal", nan if no event was kept.
         """
         check_level(confidence_level)
+        check_kind(kind)
         if self.metadata.learns and len(self.trajectories) == 1 and self.n_accepted:
             warnings.warn(
                 "the policy learned in a single run, so the interval covers this path only and is "
@@ -240,9 +292,35 @@ class ReplayResult:
                 UserWarning,
                 stacklevel=2,
             )
+        if kind != "normal":
+            return self._guaranteed_interval(confidence_level, kind)
         error, freedom = self._error
         half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
-        return self.mean_reward - half, self.mean_reward + half
+        return clipped_interval(
+            self.mean_reward - half, self.mean_reward + half, self.metadata.reward_range
+        )
+
+    def _guaranteed_interval(self, confidence_level: float, kind: str) -> tuple[float, float]:
+        """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
+        low, high = bounds = self.metadata.reward_range
+        if not (np.isfinite(bounds).all() and low < high):
+            raise ValueError(
+                f"an interval of kind={kind!r} needs the range of the rewards, and all of the log "
+                f"are {high:g}: pass reward_range=(low, high) to replay."
+            )
+        if not self._rewards:
+            return bounds
+        n_runs = len(self._rewards)
+        level = confidence_level if n_runs == 1 else (1 + confidence_level) / 2
+        if self.metadata.learns:
+            intervals = [path_interval(own, bounds, level) for own in self._rewards]
+        else:
+            intervals = [
+                RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level, kind)
+                for own in self._rewards
+            ]
+        lows, highs = map(sorted, zip(*intervals, strict=True))
+        return lows[(n_runs - 1) // 2], highs[n_runs // 2]
 
     def at(self, horizon: int) -> ReplayResult:
         """Truncate the result to a horizon, to compare policies at equal T.

@@ -1,0 +1,500 @@
+"""A policy learned from another policy's log, by any classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import ClassifierTags, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from skbandit.bandit._weighted_examples import weighted_examples
+from skbandit.logs import (
+    Codes,
+    Log,
+    LoggedSlates,
+    as_actions,
+    check_uniform,
+    column_names,
+    cross_fitted_rewards,
+    dr_costs,
+    ips_costs,
+    label_array,
+    read_log,
+    read_pools,
+    snips_costs,
+)
+from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    count_rows,
+    fit_context,
+    rows_of,
+)
+from skbandit.utils._validation import check_not_masked, check_row_weights, warn_if_reordered
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+
+# Default classifier, and model of rewards of 0 and 1; cloned before use.
+_LOGISTIC = LogisticRegression(max_iter=1000)
+
+
+def _inner_has(method: str) -> Callable[[Any], bool]:
+    """Check for a method of the classifier; its absence raises the classifier's own error."""
+
+    def check(policy: Any) -> bool:
+        inner = getattr(policy, "estimator_", None) or policy._classifier()
+        getattr(inner, method)
+        return True
+
+    return check
+
+
+class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
+    """Policy learned from logged actions, rewards and propensities, by any classifier.
+
+    A log has the reward of one action per context. Estimated rewards of all arms, unbiased whatever
+    policy wrote the log, make it an importance-weighted classification problem, which the
+    classifier solves. The policy chooses the most probable class. It does not explore.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Classifier whose `fit` takes `sample_weight`; None is logistic regression.
+        Contexts need the preprocessing that it needs, in a Pipeline around this policy.
+    method : {"dr", "ips", "snips"}, default="dr"
+        Estimate of the rewards of all arms, from the logged reward r, its propensity p, and
+        rewards q predicted by `reward_model`:
+
+        - "dr", doubly robust: q, plus (r - q) w for the logged arm, where w is 1/p, shrunk by
+          `shrinkage`;
+        - "ips", inverse propensity: r/p for the logged arm, 0 for others;
+        - "snips", self-normalised: the same, with the weights 1/p of each arm divided by their mean
+          over the events in which it was available.
+    reward_model : regressor or classifier with predict_proba, default=None
+        For "dr": fitted per arm, and cross-fitted. None is logistic regression if all rewards are 0
+        or 1, else ``Ridge()``.
+    shrinkage : float or "auto", default="auto"
+        For "dr": λ of the weights λ w/(w² + λ) with w = 1/p (optimistic shrinkage); infinity is the
+        unbiased 1/p, and 0 trusts the predictions. "auto" is √n for n events: its bias vanishes as
+        the log grows.
+    cv : int, cross-validation generator or iterable of splits, default=5
+        For "dr": each event is predicted by reward models fitted without it.
+    random_state : int, RandomState instance or None, default=None
+        For "dr": shuffles events into folds if `cv` is an integer.
+
+    Attributes
+    ----------
+    arms_ : ndarray of shape (n_arms,)
+        Labels of the arms, sorted if they can be.
+    classes_ : ndarray of shape (n_arms,)
+        The same: the columns of `predict_proba`.
+    estimator_ : classifier or None
+        The fitted classifier, whose classes are positions in `arms_`; None if a single arm has
+        something to say for it.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all column names of `X` are strings.
+
+    See Also
+    --------
+    skbandit.evaluation.OffPolicyScorer : Tunes it in `GridSearchCV`.
+    skbandit.evaluation.doubly_robust : Estimates what it would earn, on events not used to fit it.
+    GLMUCBPolicy : Learns from events as they arrive, and explores.
+
+    Notes
+    -----
+    A row with estimated rewards R becomes one example per arm a, with weight R_a minus the row's
+    smallest. A calibrated classifier's most probable arm is then the best one on average. Rewards
+    may have any unit; for "ips" and "snips" the worst reward should be 0, as a reward of 0 is no
+    evidence about its arm.
+
+    Arms that the log never chose have no evidence but, with "dr", the mean reward of all arms.
+
+    Threads may share a fitted policy: choosing does not change it.
+
+    References
+    ----------
+    Dudík, Langford and Li (2011), Doubly robust policy evaluation and learning.
+
+    Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning.
+
+    Su, Dimakopoulou, Krishnamurthy and Dudík (2020), Doubly robust off-policy evaluation with
+    shrinkage.
+
+    Examples
+    --------
+    Learn from the first half of a log whose actions were chosen at random, and judge the policy
+    on the second:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skbandit.bandit import OffPolicyClassifier
+    >>> from skbandit.datasets import make_bandit_log
+    >>> from skbandit.evaluation import snips
+    >>> log = make_bandit_log(10_000, n_arms=4, base_rate=0.2, random_state=0)
+    >>> policy = OffPolicyClassifier(LogisticRegression(), method="dr", random_state=0)
+    >>> policy = policy.fit(log.X[:5000], log.y[:5000])
+    >>> snips(policy, log.X[5000:], log.y[5000:])
+    <snips: mean reward 0.4183 ± 0.014, 2.09 x the log's; 5,000 events count as 1,255>
+    >>> policy.predict(log.X[:3], available=[(0, 1), (2, 3), (3,)]).tolist()
+    [0, 2, 3]
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "reward": True,
+        "propensity": True,
+        "available": True,
+        "columns": True,
+        "sample_weight": True,
+    }
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "method": [StrOptions({"dr", "ips", "snips"})],
+        "reward_model": [HasMethods(["fit", "predict"]), None],
+        "shrinkage": [Interval(Real, 0, np.inf, closed="both"), StrOptions({"auto"})],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        method: str = "dr",
+        *,
+        reward_model: Any = None,
+        shrinkage: float | str = "auto",
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.reward_model = reward_model
+        self.shrinkage = shrinkage
+        self.cv = cv
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._classifier()).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags()  # of what has predict_proba
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        available: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a log.
+
+        An error leaves the policy unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            The log. Columns propensity and available are read if present.
+        reward, propensity : array-like of shape (n_events,), default=None
+            Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
+            Without propensities, actions are taken as chosen uniformly among the available arms.
+            Without rewards each action counts as reward 1, with a warning, and `method` as "ips".
+        available : array-like, default=None
+            Arms available to each event, if not a column of `y`: tuples of labels, or a boolean
+            table with one column per arm. None is all arms of the log.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        sample_weight : array-like of shape (n_events,), default=None
+            Number of events that each one counts for.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with atomic_fit(self) as draft:
+            draft._fit(X, y, reward, propensity, available, columns, sample_weight)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        reward: Any,
+        propensity: Any,
+        available: Any,
+        columns: Any,
+        sample_weight: Any,
+    ) -> None:
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        (X,) = indexable(X)
+        self._check_features(X, reset=True)
+        labels_only = reward is None and column_names(y) is None
+        if labels_only:
+            y = as_actions(y)
+            warnings.warn(
+                "y has actions but no rewards, so each action counts as reward 1: pass a "
+                "DataFrame with columns 'action' and 'reward', or reward=.",
+                UserWarning,
+                stacklevel=5,
+            )
+            reward = np.ones(len(y))
+        log = read_log(
+            y,
+            count_rows(X),
+            reward=reward,
+            propensity=propensity,
+            available=available,
+            columns=columns,
+        )
+        if log.propensity is None and not labels_only:
+            check_uniform(log, stacklevel=6)
+        weight = check_row_weights(sample_weight, len(log), "sample_weight")
+        labels, action, allowed = _sorted_arms(log)
+        weighted = sample_weight is not None
+        # equal rewards would all be predicted
+        method = "ips" if labels_only else self.method
+        rewards = self._rewards(method, X, log, action, allowed, weight, weighted)
+        self._labels = labels
+        self._learn(X, rewards, allowed, weight)
+
+    def _rewards(
+        self,
+        method: str,
+        X: Any,
+        log: Log,
+        action: np.ndarray,
+        allowed: np.ndarray,
+        weight: np.ndarray,
+        weighted: bool,
+    ) -> np.ndarray:
+        """Estimated rewards of all arms, of shape (n_events, n_arms)."""
+        kept = np.flatnonzero(weight > 0)
+        n, n_arms = allowed.shape
+        slates = LoggedSlates(
+            np.arange(n), action, -log.reward, log.probability, n, n_arms, allowed
+        )
+        if method == "ips":
+            return -ips_costs(slates)
+        if method == "snips":
+            return -snips_costs(slates, weight)
+        q = cross_fitted_rewards(
+            self._reward_model(log.reward[kept]),
+            X,
+            action,
+            log.reward,
+            n_arms,
+            cv=self.cv,
+            random_state=self.random_state,
+            sample_weight=weight if weighted else None,
+        )
+        shrinkage = np.sqrt(weight.sum()) if self.shrinkage == "auto" else float(self.shrinkage)
+        return -dr_costs(slates, -q, shrinkage)
+
+    def _learn(self, X: Any, rewards: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> None:
+        """Fit the classifier to weighted examples."""
+        classifier = self._classifier()
+        if not has_fit_parameter(classifier, "sample_weight"):
+            raise ValueError(
+                f"{type(classifier).__name__}.fit takes no sample_weight: choose another estimator."
+            )
+        examples = weighted_examples(rewards, allowed, weight)
+        arms = np.unique(examples.arm)
+        if len(arms) == 0 and len(self._labels) > 1:
+            raise ValueError(
+                f'method="{self.method}" estimates the same reward for all arms, so there is '
+                "nothing to learn: all rewards are equal"
+                + (
+                    "."
+                    if self.method == "dr"
+                    else ', or 0. Subtract the smallest one, or use "dr".'
+                )
+            )
+        self._only = int(arms[0]) if len(arms) else 0
+        self.estimator_ = None
+        if len(arms) > 1:
+            contexts = rows_of(X, examples.row)
+            self.estimator_ = clone(classifier).fit(
+                contexts, examples.arm, sample_weight=examples.weight
+            )
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the arms, sorted if they can be."""
+        check_is_fitted(self)
+        return self._labels.copy()
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the arms: the columns of `predict_proba`."""
+        return self.arms_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_labels")
+
+    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the most probable of the available arms.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm. None makes all
+            of `arms_` available.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels. An arm unseen in `fit` is chosen only where no other is available.
+        """
+        check_is_fitted(self)
+        inner = self.estimator_
+        codes, allowed = self._read_available(available, count_rows(X))
+        if available is None and inner is not None and not _has_scores(inner):
+            self._check_features(X, reset=False)
+            return self._labels[inner.predict(X)]
+        scores = self._scores(X)
+        known = scores.shape[1]
+        best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
+        unknown = ~allowed[:, :known].any(axis=1)
+        if unknown.any():
+            best[unknown] = allowed[unknown].argmax(axis=1)
+        return label_array(codes)[best]
+
+    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose as `predict`: the policy does not explore.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels.
+        """
+        return self.predict(X, available=available)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Return the classifier's probabilities that each arm is the best.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `predict`; others have probability 0.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`; rows sum to 1, and are 0 where no arm of `arms_` is available. They
+            are shares of weighted examples, not calibrated; ``softmax(log(p) / t)`` makes a
+            policy that explores.
+        """
+        check_is_fitted(self)
+        _, allowed = self._read_available(available, count_rows(X))
+        scores = self._scores(X)
+        allowed = allowed[:, : scores.shape[1]]
+        p = np.where(allowed, scores, 0.0)
+        total = p.sum(axis=1, keepdims=True)
+        n_allowed = allowed.sum(axis=1, keepdims=True)
+        uniform = allowed / np.maximum(n_allowed, 1)
+        return np.where(total > 0, p / np.where(total > 0, total, 1.0), uniform)
+
+    def _classifier(self) -> Any:
+        """The classifier to clone."""
+        return _LOGISTIC if self.estimator is None else self.estimator
+
+    def _reward_model(self, reward: np.ndarray) -> Any:
+        """The model of rewards; None is ridge regression."""
+        if self.reward_model is None and np.isin(reward, (0.0, 1.0)).all():
+            return _LOGISTIC
+        return self.reward_model
+
+    def _check_features(self, X: Any, reset: bool) -> None:
+        """Note or compare number and names of the features; values are the classifier's affair."""
+        check_not_masked(X, "X")
+        n_dimensions = len(getattr(X, "shape", (0, 0)))
+        if n_dimensions != 2:
+            raise ValueError(
+                f"X must have 2 dimensions, one row per context, got {n_dimensions}. Reshape your "
+                "data with X.reshape(1, -1) if it is a single context."
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores of all arms, (n_samples, n_arms); those without examples have the lowest."""
+        self._check_features(X, reset=False)
+        n_arms = len(self._labels)
+        if self.estimator_ is None:
+            return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)
+        if hasattr(self.estimator_, "predict_proba"):
+            found, lowest = self.estimator_.predict_proba(X), 0.0
+        elif hasattr(self.estimator_, "decision_function"):
+            found, lowest = np.asarray(self.estimator_.decision_function(X)), -np.inf
+            if found.ndim == 1:
+                found = np.column_stack([-found, found])
+        else:
+            raise ValueError(
+                f"{type(self.estimator_).__name__} has neither predict_proba nor "
+                "decision_function, so it cannot choose among available arms."
+            )
+        scores = np.full((len(found), n_arms), lowest)
+        scores[:, self.estimator_.classes_] = found
+        return scores
+
+    def _read_available(self, available: Any, n_rows: int) -> tuple[Codes, np.ndarray]:
+        """Numbers of the known arms and then new ones, and a mask with a column for each."""
+        codes: Codes = {label: k for k, label in enumerate(self._labels.tolist())}
+        if available is None:
+            return codes, np.ones((n_rows, len(codes)), dtype=bool)
+        pools = read_pools(available, n_rows, codes)
+        return codes, pools.mask(len(codes)).toarray()
+
+
+def _has_scores(classifier: Any) -> bool:
+    """Whether a classifier can choose among available classes."""
+    return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+
+
+def _sorted_arms(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels in order, if they can be sorted, with the log's arm numbers and mask accordingly."""
+    labels = log.arms.tolist()
+    try:
+        order = np.array(sorted(range(len(labels)), key=labels.__getitem__))
+    except TypeError:  # labels of different types
+        order = np.arange(len(labels))
+    number = np.empty(len(order), dtype=np.intp)
+    number[order] = np.arange(len(order))
+    return log.arms[order], number[log.action], log.available_mask(len(labels))[:, order]

@@ -1,0 +1,276 @@
+"""Lower confidence limits of a weighted mean, from a summary of the events that adds up.
+
+Shares s in [0, 1] have weights w of mean 1 and of at most W; the limits are for E[w s]. (Rewards
+are scaled to shares, and the upper limit of rewards follows from the shares 1 - s.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+# Bins of weights: quarters of octaves from 2**-40 to 2**60, the outermost ones open. Bins of
+# shares: of width 1/32, and 1 itself.
+_PER_OCTAVE, _LOWEST, _HIGHEST = 4, -40, 60
+_N_WEIGHTS = _PER_OCTAVE * (_HIGHEST - _LOWEST) + 2
+_N_SHARES = 33
+
+BETS = np.concatenate([2.0 ** -np.arange(1, 31), 1 - 2.0 ** -np.arange(2, 13)])
+"""λ of `betting_limit`: fractions of the capital at stake. They cover, up to a factor of 2, those
+that are best for 1 to 10**18 events; their number costs its logarithm in the exponent."""
+
+
+# Limits are rounded down by this much, relative or absolute; below exp(-_DEEPEST) times the mean
+# they are 0.
+_PRECISION, _DEEPEST = 1e-9, 500.0
+
+# Values, and numbers of events; both (n_points,).
+Points = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedShares:
+    """Summary of events by cells of similar weight and share; disjoint events add up.
+
+    All arrays have the shape (n_cells,). Cells are so narrow, and keep so much, that limits are as
+    good as from the events themselves.
+    """
+
+    cell: np.ndarray  # number of the cell, ascending
+    count: np.ndarray
+    w: np.ndarray  # Σw
+    ws: np.ndarray  # Σw s
+    w_least: np.ndarray
+    w_greatest: np.ndarray
+    s_least: np.ndarray
+    s_greatest: np.ndarray
+
+    @classmethod
+    def of(cls, weight: np.ndarray, share: np.ndarray) -> WeightedShares:
+        """Summarise events."""
+        with np.errstate(divide="ignore"):
+            octave = np.floor(_PER_OCTAVE * np.log2(weight))
+        of_weight = np.clip(octave - _PER_OCTAVE * _LOWEST + 1, 0, _N_WEIGHTS - 1)
+        cell = (of_weight * _N_SHARES + np.floor(share * (_N_SHARES - 1))).astype(
+            np.int16  # sorted in linear time
+        )
+        ones = np.ones(len(cell))
+        return _grouped(cell, ones, weight, weight * share, weight, weight, share, share)
+
+    def __add__(self, other: WeightedShares) -> WeightedShares:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _grouped(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def n(self) -> float:
+        """Number of events."""
+        return float(self.count.sum())
+
+    def mirrored(self) -> WeightedShares:
+        """The events with shares 1 - s."""
+        return WeightedShares(
+            self.cell,  # as a name only
+            self.count,
+            self.w,
+            self.w - self.ws,
+            self.w_least,
+            self.w_greatest,
+            1 - self.s_greatest,
+            1 - self.s_least,
+        )
+
+    def weighted(self) -> Points:
+        """Weighted shares w s of the events."""
+        return _spread(
+            self.count, self.ws, self.w_least * self.s_least, self.w_greatest * self.s_greatest
+        )
+
+    def weighted_gaps(self, m: float) -> Points:
+        """Weighted gaps w (s - m) of the events."""
+        low, high = self.s_least - m, self.s_greatest - m
+        least = np.minimum(self.w_least * low, self.w_greatest * low)
+        greatest = np.maximum(self.w_least * high, self.w_greatest * high)
+        return _spread(self.count, self.ws - m * self.w, least, greatest)
+
+
+def _spread(
+    count: np.ndarray, total: np.ndarray, least: np.ndarray, greatest: np.ndarray
+) -> Points:
+    """Values and numbers of events after moving each cell's events to its two extremes.
+
+    The totals stay the same. Of all events with such totals and extremes, these have the smallest
+    sum of every concave function, and the largest of every convex one. They are the events
+    themselves if each cell has one value.
+    """
+    width = greatest - least
+    share = (total / count - least) / np.where(width > 0, width, 1.0)
+    upper = count * np.clip(share, 0.0, 1.0)
+    values, counts = np.concatenate([least, greatest]), np.concatenate([count - upper, upper])
+    return values[counts > 0], counts[counts > 0]
+
+
+def _grouped(
+    cell: np.ndarray,
+    count: np.ndarray,
+    w: np.ndarray,
+    ws: np.ndarray,
+    w_least: np.ndarray,
+    w_greatest: np.ndarray,
+    s_least: np.ndarray,
+    s_greatest: np.ndarray,
+) -> WeightedShares:
+    """Join the parts of each cell."""
+    order = np.argsort(cell, kind="stable")
+    ordered = cell[order]
+    start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(cell) else order
+
+    def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
+        return ufunc.reduceat(values[order], start) if len(start) else values
+
+    return WeightedShares(
+        ordered[start],
+        reduced(np.add, count),
+        reduced(np.add, w),
+        reduced(np.add, ws),
+        reduced(np.minimum, w_least),
+        reduced(np.maximum, w_greatest),
+        reduced(np.minimum, s_least),
+        reduced(np.maximum, s_greatest),
+    )
+
+
+def betting_limit(events: WeightedShares, largest_weight: float, error: float) -> float:
+    """Lower limit of E[w s], valid at any time.
+
+    Suppose that E[w s] = m. A gambler who stakes a fraction λ of the capital on each event being
+    larger, Π(1 + λ (w s/m - 1)), has expected capital 1 after every event, and so has one who bets
+    on the gap, Π(1 + λ w (s - m)/(W m)), as E[w] = 1; so have averages over gamblers and their λ.
+    By Ville's inequality the average capital ever exceeds 1/error with probability at most `error`.
+    The limit is the smallest m for which it does not.
+
+    The first gambler does not mind large weights, the second not their variation. With fixed λ, the
+    order of events does not matter (Waudby-Smith & Ramdas 2024, "Estimating means of bounded random
+    variables by betting"; Waudby-Smith, Wu, Ramdas, Karampatziakis & Mineiro 2022, "Anytime-valid
+    off-policy inference for contextual bandits").
+
+    Parameters
+    ----------
+    events : WeightedShares
+        Of conditional means E[w s] and E[w] = 1 given the events before.
+    largest_weight : float
+        W, which no weight can exceed.
+    error : float
+        Probability that the limit ever exceeds E[w s], however often it is computed.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    total_w, total_ws = events.w.sum(), events.ws.sum()
+    if total_ws <= 0:
+        return 0.0
+    values, counts = events.weighted()
+    needed = np.log(2 * len(BETS) / error)
+
+    def excess(log_m: float) -> float:
+        m = np.exp(log_m)
+        gaps, numbers = events.weighted_gaps(m)
+        capital = np.append(
+            _log_capital(values / m - 1, counts), _log_capital(gaps / (largest_weight * m), numbers)
+        )
+        return float(logsumexp(capital)) - needed
+
+    # beyond both of these means, neither gambler has gained
+    top = float(np.log(min(max(total_ws / events.n, total_ws / total_w), 1.0)))
+    if excess(top) >= 0:
+        return float(np.exp(top))
+    depth = 1.0
+    while excess(top - depth) < 0:
+        depth *= 2
+        if depth > _DEEPEST:
+            return 0.0
+    root = brentq(excess, top - depth, top, xtol=_PRECISION)
+    return float(np.exp(root - _PRECISION))
+
+
+def _log_capital(gains: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Logarithms of the final capital for each of `BETS`, (n_bets,)."""
+    return np.log1p(BETS[:, None] * np.maximum(gains, -1.0)) @ counts
+
+
+def bernstein_limit(events: WeightedShares, largest_weight: float, error: float) -> float:
+    """Lower limit of E[w s], for a fixed number of independent events.
+
+    It is the smallest m such that the empirical Bernstein bound of Maurer & Pontil (2009), Theorem
+    4, does not exclude E[w (s - m)] ≤ 0.
+
+    Parameters
+    ----------
+    events : WeightedShares
+        Independent, with E[w] = 1.
+    largest_weight : float
+        W, which no weight can exceed.
+    error : float
+        Probability that the limit exceeds E[w s].
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    n, total_w, total_ws = events.n, events.w.sum(), events.ws.sum()
+    if n < 2 or total_ws <= 0:
+        return 0.0
+    log_term = np.log(2 / error)
+
+    def excess(m: float) -> float:
+        gaps, counts = events.weighted_gaps(m)
+        mean = float(counts @ gaps) / n
+        variance = float(counts @ (gaps - mean) ** 2) / (n - 1)
+        # w (s - m) has the range W
+        slack = np.sqrt(2 * variance * log_term / n) + 7 * largest_weight * log_term / (3 * (n - 1))
+        return float(mean - slack)
+
+    top = float(total_ws / total_w)
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(max(brentq(excess, 0.0, top, xtol=_PRECISION) - _PRECISION, 0.0))
+
+
+def path_limit(s: np.ndarray, error: float) -> float:
+    """Lower limit of the mean of conditional means of dependent shares, valid at any time.
+
+    Shares of conditional means μ_1, μ_2, ... given the past satisfy E exp(λ (s - μ) - ψ(λ) (s -
+    m)²) ≤ 1 for all m in [0, 1] and λ in (0, 1), with ψ(λ) = -log(1 - λ) - λ (Fan, Grama & Liu
+    2015; Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic
+    confidence sequences"). If the mean of the μ is m, the product of these terms depends on the
+    shares only, and exceeds 1/error with probability at most `error`, as does its average over λ.
+
+    Parameters
+    ----------
+    s : ndarray of shape (n_events,)
+        Shares in [0, 1], in any order.
+    error : float
+        Probability that the limit ever exceeds the mean of conditional means.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    n, total = len(s), float(s.sum())
+    bets = BETS[BETS <= 0.5]  # for these, the product falls as m grows
+    psi = -np.log1p(-bets) - bets
+    needed = np.log(len(bets) / error)
+
+    def excess(m: float) -> float:
+        gaps = bets * (total - n * m) - psi * float(((s - m) ** 2).sum())
+        return float(logsumexp(gaps)) - needed
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(max(brentq(excess, 0.0, total / n, xtol=_PRECISION) - _PRECISION, 0.0))

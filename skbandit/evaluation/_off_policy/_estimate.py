@@ -1,0 +1,201 @@
+"""An off-policy estimate: mean reward, standard error, intervals, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skbandit.evaluation._off_policy._slope import slope
+from skbandit.evaluation._off_policy._sums import Estimator, EventSums
+from skbandit.evaluation._reward_evidence import (
+    RewardEvidence,
+    check_kind,
+    clipped_interval,
+    normal_quantile,
+)
+
+# Effective sample size below which the normal approximation is unreliable, and a warning raised.
+_FEW = 30
+
+# Warn if the mean weight is more than this many standard errors from 1.
+_FAR = 5
+
+
+@dataclass(frozen=True, repr=False)
+class OffPolicyEstimate:
+    """An estimate of a policy's mean reward from another policy's log.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of the function that returned it.
+    mean_reward : float
+        Estimated mean reward per event; nan if the policy could not have chosen any of the
+        logged actions.
+    standard_error : float
+        Standard error of `mean_reward`, from the spread over events.
+    effective_sample_size : float
+        (Σw)²/Σw² of the weights w = π/p: about this many events logged by the policy itself
+        would be as informative.
+    n_events : int
+        Number of events in the log.
+    logged_mean : float
+        Mean reward of the log.
+    setting : float, default=None
+        The threshold of `switch_dr`, or the shrinkage of `dr_shrinkage`, as given or chosen.
+    unbiased : (float, float), default=None
+        For these two, mean and standard error of the unbiased `doubly_robust`.
+    evidence : object, default=None
+        Internal: a summary of rewards and weights, for intervals other than the normal one.
+    others : dict, default=None
+        Internal: the estimates of further rewards, by name.
+
+    See Also
+    --------
+    ips, snips, doubly_robust, self_normalized_dr, switch_dr, dr_shrinkage : The estimators.
+
+    Notes
+    -----
+    With several rewards, as in ``ips(..., reward=["click", "minutes"])``, all figures are those of
+    the first one, and ``estimate["minutes"]`` is the estimate of the second.
+
+    Examples
+    --------
+    >>> from skbandit.evaluation import OffPolicyEstimate
+    >>> estimate = OffPolicyEstimate("snips", 0.06, 0.005, 950.0, 10_000, 0.05)
+    >>> estimate
+    <snips: mean reward 0.06 ± 0.005, 1.20 x the log's; 10,000 events count as 950>
+    >>> print("{:.4f} to {:.4f}".format(*estimate.interval(0.95)))
+    0.0502 to 0.0698
+    """
+
+    estimator: str
+    mean_reward: float
+    standard_error: float
+    effective_sample_size: float
+    n_events: int
+    logged_mean: float
+    setting: float | None = None
+    unbiased: tuple[float, float] | None = None
+    evidence: RewardEvidence | None = field(default=None, compare=False)
+    others: Mapping[str, OffPolicyEstimate] | None = field(default=None, compare=False)
+
+    def __getitem__(self, reward: str) -> OffPolicyEstimate:
+        if not self.others or reward not in self.others:
+            known = list(self.others or ())
+            raise KeyError(
+                f"no reward {reward!r}: the estimate has {known or 'one reward without a name'}."
+            )
+        return self.others[reward]
+
+    @property
+    def lift(self) -> float:
+        """`mean_reward` divided by `logged_mean`; nan if the latter is not positive."""
+        return self.mean_reward / self.logged_mean if self.logged_mean > 0 else np.nan
+
+    def interval(
+        self, confidence_level: float = 0.95, *, kind: str = "normal"
+    ) -> tuple[float, float]:
+        """Confidence interval of the mean reward, within the range of the rewards.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Nominal coverage, in (0, 1).
+        kind : {"normal", "bernstein", "sequence"}, default="normal"
+            "normal" is `mean_reward` and its standard error, right for many events in effect, and
+            too narrow for few or rare rewards. Of `switch_dr` and `dr_shrinkage`, whose bias is
+            unknown, it is the interval of `doubly_robust`, extended to `mean_reward`.
+
+            "bernstein" and "sequence" cover at their level for any number of events and any
+            rewards, and are two to three times as wide. "bernstein" holds for a number of events
+            that was fixed in advance; "sequence" for all numbers at once: look after every event,
+            and stop when you like.
+
+        Returns
+        -------
+        low, high : float
+            Of "normal", nan if there is no estimate.
+
+        Raises
+        ------
+        ValueError
+            If `kind` is not "normal" and the range of the rewards is unknown.
+
+        Notes
+        -----
+        "bernstein" and "sequence" are made of weighted rewards and a policy's weights, whose mean
+        is 1, and so are the same for all estimators. They need the range of rewards,
+        `reward_range` of the estimators, and take the log's smallest propensity for the smallest
+        possible one. "bernstein" is the empirical Bernstein bound of Maurer & Pontil (2009);
+        "sequence" a confidence sequence by betting (Waudby-Smith & Ramdas, 2024).
+        """
+        check_kind(kind)
+        quantile = normal_quantile(confidence_level)
+        if kind == "normal":
+            bounds = (-np.inf, np.inf) if self.evidence is None else self.evidence.clipping
+            mean, error = self.unbiased or (self.mean_reward, self.standard_error)
+            low, high = mean - quantile * error, mean + quantile * error
+            if self.unbiased:
+                low, high = min(low, self.mean_reward), max(high, self.mean_reward)
+            return clipped_interval(low, high, bounds)
+        if self.evidence is None:
+            raise ValueError(
+                f"an interval of kind={kind!r} needs the log, and this estimate was made by hand: "
+                "use that returned by the estimator."
+            )
+        return self.evidence.interval(confidence_level, kind)
+
+    def __repr__(self) -> str:
+        name = self.estimator + ("" if self.setting is None else f"({self.setting:g})")
+        lift = "" if np.isnan(self.lift) else f", {self.lift:.2f} x the log's"
+        return (
+            f"<{name}: mean reward {self.mean_reward:.4g} ± {self.standard_error:.2g}"
+            f"{lift}; {self.n_events:,} events count as {self.effective_sample_size:,.0f}>"
+        )
+
+
+def estimate_of(
+    name: str,
+    estimator: Estimator,
+    candidates: Sequence[EventSums],
+    evidence: RewardEvidence,
+) -> OffPolicyEstimate:
+    """The estimate given the sums over all events for each setting, one of which is chosen."""
+    values = np.array([sums.value for sums in candidates])
+    errors = np.array([sums.standard_error for sums in candidates])
+    k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
+    sums, setting = candidates[k], estimator.settings[k]
+    undefined = sums.effective_sample_size == 0
+    return OffPolicyEstimate(
+        estimator=name,
+        mean_reward=np.nan if undefined else sums.value,
+        standard_error=np.nan if undefined else sums.standard_error,
+        effective_sample_size=sums.effective_sample_size,
+        n_events=sums.n,
+        logged_mean=sums.reward / sums.n,
+        setting=None if np.isnan(setting) else setting,
+        unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
+        evidence=evidence,
+    )
+
+
+def shortcoming(sums: EventSums) -> str:
+    """Why the events are insufficient for an estimate; empty if they suffice."""
+    size = sums.effective_sample_size
+    if size == 0:
+        return "the policy never chooses a logged action, so the log has no information about it."
+    if size < _FEW:
+        return (
+            f"the {sums.n:,} events count as {size:.1f} only, as the policy rarely chooses the "
+            "logged action or the weights are very unequal: rely neither on the estimate nor on "
+            "its standard error."
+        )
+    if abs(sums.mean_weight - 1) > _FAR * sums.mean_weight_error:
+        return (
+            f"the mean weight is {sums.mean_weight:.3f} ± {sums.mean_weight_error:.3f}, expected "
+            "1: the propensities are wrong, or the policy chooses arms that were never logged."
+        )
+    return ""

@@ -1,0 +1,227 @@
+"""OffPolicyClassifier: what it learns from logs, in which forms, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
+from skbandit.datasets import make_bandit_log
+from skbandit.evaluation import doubly_robust, ips, off_policy_blocks, replay, snips
+from tests.tiers import first
+
+LOG = make_bandit_log(3000, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
+METHODS = ("dr", "ips", "snips")
+
+
+def value(policy, log):
+    """True mean reward of the policy's choices."""
+    chosen = np.asarray(policy.predict(log.X), dtype=int)
+    return log.expected_reward[np.arange(len(chosen)), chosen].mean()
+
+
+# --- what it learns ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_better_than_the_log_and_near_full_information(method, seed):
+    """On logs of a soft logger: the value of 8,000 events is near that of knowing all rewards."""
+    made = make_bandit_log(
+        12_000, n_arms=4, n_features=4, base_rate=0.2, logging="softmax", temperature=2.0,
+        random_state=seed,
+    )  # fmt: skip
+    learn, rest = slice(0, 8000), slice(8000, None)
+    X, y, truth = made.X[learn], made.y[learn], made.expected_reward
+    policy = OffPolicyClassifier(method=method, random_state=0).fit(X, y)
+    chosen = policy.predict(made.X[rest])
+    earned = truth[rest][np.arange(4000), chosen].mean()
+    full = LogisticRegression().fit(X, truth[learn].argmax(axis=1)).predict(made.X[rest])
+    best = truth[rest][np.arange(4000), full].mean()
+    logged = made.y["reward"].mean()
+    # in trials, 94 % and more of the way from the log to full information
+    assert logged + 0.8 * (best - logged) < earned
+
+
+def confounded(n=4000, seed=0):
+    """Arm 1 is better, but the log chose it where rewards are low."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1))
+    p = np.where(x[:, 0] > 0, 0.05, 0.95)  # of arm 1
+    action = (rng.random(n) < p).astype(int)
+    mean = np.where(x[:, 0] > 0, 0.6, 0.1) + 0.1 * action
+    reward = (rng.random(n) < mean).astype(float)
+    y = pd.DataFrame({"action": action, "reward": reward})
+    return y.assign(propensity=np.where(action == 1, p, 1 - p))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_propensities_correct_what_contexts_do_not_show(method):
+    y = confounded()
+    unseen = np.zeros((len(y), 1))
+    options = {"shrinkage": np.inf} if method == "dr" else {}
+    policy = OffPolicyClassifier(method=method, random_state=0, **options).fit(unseen, y)
+    assert policy.predict([[0.0]])[0] == 1
+
+
+def test_missing_propensities_of_a_log_that_is_not_uniform():
+    y = confounded()
+    y = y[y["action"].eq(0) | (np.arange(len(y)) % 2 == 0)].drop(columns="propensity")
+    with pytest.warns(UserWarning, match="no propensities, but its actions were not chosen unif"):
+        OffPolicyClassifier(method="ips").fit(np.zeros((len(y), 1)), y)
+
+
+def test_ips_is_classification_of_weighted_events():
+    y = LOG.y.assign(reward=LOG.y["reward"] * 2.0)
+    inner = LogisticRegression()
+    policy = OffPolicyClassifier(inner, "ips").fit(LOG.X, y)
+    won = (y["reward"] > 0).to_numpy()
+    weight = 1 / y["propensity"][won]
+    wanted = inner.fit(LOG.X[won], y["action"][won], sample_weight=weight * 3000 / weight.sum())
+    assert policy.estimator_.coef_ == pytest.approx(wanted.coef_)
+    assert policy.predict_proba(LOG.X) == pytest.approx(wanted.predict_proba(LOG.X))
+
+
+def test_dr_of_constant_predictions_is_shifted_ips():
+    shifted = LOG.y.assign(reward=LOG.y["reward"] - 0.25)
+    constant = DummyRegressor(strategy="constant", constant=0.25)
+    options = {"reward_model": constant, "shrinkage": np.inf}
+    one = OffPolicyClassifier(method="dr", **options).fit(LOG.X, LOG.y)
+    other = OffPolicyClassifier(method="ips").fit(LOG.X, shifted)
+    assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_count_events(method):
+    options = {"estimator": DecisionTreeClassifier(max_depth=3, random_state=0), "method": method}
+    options |= {"reward_model": DummyRegressor(strategy="constant", constant=0.3)}
+    times = np.random.default_rng(0).integers(0, 3, 3000)
+    rows = np.repeat(np.arange(3000), times)
+    one = OffPolicyClassifier(**options).fit(LOG.X, LOG.y, sample_weight=times)
+    other = OffPolicyClassifier(**options).fit(LOG.X.iloc[rows], LOG.y.iloc[rows])
+    assert one.predict_proba(LOG.X) == pytest.approx(other.predict_proba(LOG.X))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [RandomForestClassifier(10, random_state=0), RidgeClassifier(), DecisionTreeClassifier()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_any_classifier_with_weights(estimator):
+    policy = OffPolicyClassifier(estimator, random_state=0).fit(LOG.X, LOG.y)
+    assert value(policy, LOG) > LOG.y["reward"].mean() + 0.05
+    assert hasattr(policy, "predict_proba") == hasattr(estimator, "predict_proba")
+    assert set(policy.predict(LOG.X[:50], available=[1, 2])) <= {1, 2}
+
+
+# --- forms -------------------------------------------------------------------------------
+
+
+def test_works_with_every_estimator_and_replay():
+    policy = OffPolicyClassifier(method="ips").fit(LOG.X[:2000], LOG.y[:2000])
+    X, y = LOG.X[2000:], LOG.y[2000:]
+    for rule in ("select", "predict"):
+        assert snips(policy, X, y, rule=rule) == snips(policy.predict(X), None, y)
+        assert ips(policy, X, y, rule=rule) == ips(policy.predict(X), None, y)
+        replayed = replay(policy, X, y, rule=rule, random_state=0)
+        assert replayed.mean_reward == pytest.approx(snips(policy, X, y).mean_reward)
+    assert doubly_robust(policy, X, y, random_state=0).mean_reward > 0.3
+    # as probabilities, whose columns are the sorted arms
+    table = policy.predict_proba(X)
+    assert ips(table, None, y) == ips(pd.DataFrame(table, columns=policy.arms_), None, y)
+    blocks = off_policy_blocks(policy, [(X[:500], y[:500]), (X[500:], y[500:])], arms=range(3))
+    assert blocks["ips"].mean_reward == pytest.approx(ips(policy, X, y).mean_reward)
+
+
+def test_labels_rows_and_columns():
+    names = np.array(["no", "maybe", "yes"])
+    y = pd.DataFrame(
+        {"shown": names[LOG.y["action"]], "clicked": LOG.y["reward"], "p": LOG.y["propensity"]}
+    )
+    columns = {"action": "shown", "reward": "clicked", "propensity": "p"}
+    policy = OffPolicyClassifier(method="ips").fit(LOG.X, y, columns=columns)
+    assert policy.arms_.tolist() == policy.classes_.tolist() == ["maybe", "no", "yes"]
+    other = OffPolicyClassifier(method="ips").fit(LOG.X, LOG.y)
+    assert (policy.predict(LOG.X) == names[other.predict(LOG.X)]).all()
+    assert policy.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    loose = OffPolicyClassifier(method="ips").fit(
+        LOG.X, LOG.y["action"].to_numpy(), reward=LOG.y["reward"], propensity=LOG.y["propensity"]
+    )
+    assert (loose.predict(LOG.X) == other.predict(LOG.X)).all()
+
+
+def test_available_arms():
+    log = make_bandit_log(4000, n_arms=6, n_available=3, base_rate=0.3, random_state=0)
+    policy = OffPolicyClassifier(random_state=0).fit(log.X, log.y)
+    chosen = policy.predict(log.X, available=log.available)
+    assert all(arm in pool for arm, pool in zip(chosen, log.available, strict=True))
+    p = policy.predict_proba(log.X, available=log.available)
+    assert p.sum(axis=1) == pytest.approx(np.ones(4000))
+    assert (p[np.isnan(log.expected_reward)] == 0).all()
+    assert (policy.arms_[p.argmax(axis=1)] == chosen).all()
+    earned = log.expected_reward[np.arange(4000), chosen].mean()
+    assert earned > np.nanmean(log.expected_reward) + 0.05
+    assert ips(policy, log.X, log.y).mean_reward == pytest.approx(earned, abs=0.06)
+    new = policy.predict(log.X[:2], available=[(5, 17), (17, 18)])
+    assert new.tolist() == [5, 17]
+    assert (policy.predict_proba(log.X[:1], available=[(17,)]) == 0).all()
+
+
+def test_a_single_arm_worth_choosing():
+    y = LOG.y.assign(reward=LOG.y["reward"] * (LOG.y["action"] == 1))
+    policy = OffPolicyClassifier(method="ips").fit(LOG.X, y)
+    assert policy.estimator_ is None
+    assert (policy.predict(LOG.X) == 1).all()
+    assert policy.predict_proba(LOG.X[:1]).tolist() == [[0.0, 1.0, 0.0]]
+    assert policy.predict_proba(LOG.X[:1], available=[(0, 2)]).tolist() == [[0.5, 0.0, 0.5]]
+
+
+def test_pipelines_copies_and_clones():
+    policy = make_policy_pipeline(StandardScaler(), OffPolicyClassifier(random_state=0))
+    policy = policy.fit(LOG.X, LOG.y)
+    wanted = make_pipeline(StandardScaler(), OffPolicyClassifier(random_state=0)).fit(LOG.X, LOG.y)
+    assert (policy.select(LOG.X) == wanted.predict(LOG.X)).all()
+    again = pickle.loads(pickle.dumps(policy))
+    assert (again.predict(LOG.X) == policy.predict(LOG.X)).all()
+    assert not hasattr(clone(policy[-1]), "estimator_")
+
+
+# --- what it refuses ---------------------------------------------------------------------
+
+
+def test_wrong_input_leaves_the_policy_as_it_was():
+    policy = OffPolicyClassifier(method="ips").fit(LOG.X, LOG.y)
+    before = policy.predict_proba(LOG.X)
+    wrong = [
+        ({"y": LOG.y[:10]}, "10 events for 3000 rows"),
+        ({"y": LOG.y.assign(propensity=0.0)}, r"propensity must be in \(0, 1\]"),
+        ({"y": LOG.y.assign(reward=np.nan)}, "reward is missing on row 0"),
+        ({"y": LOG.y.assign(reward=0)}, "nothing to learn: all rewards are equal, or 0"),
+        ({"sample_weight": np.ones(7)}, "7"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            policy.fit(**({"X": LOG.X, "y": LOG.y} | options))
+        assert (policy.predict_proba(LOG.X) == before).all()
+
+
+def test_wrong_parameters():
+    with pytest.raises(ValueError, match="The 'method' parameter of OffPolicyClassifier must be"):
+        OffPolicyClassifier(method="dm").fit(LOG.X, LOG.y)
+    with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit takes no sample_weight"):
+        OffPolicyClassifier(KNeighborsClassifier()).fit(LOG.X, LOG.y)
+    equal = LOG.y.assign(reward=1.0)
+    with pytest.raises(ValueError, match=r"all rewards are equal\.$"):
+        OffPolicyClassifier(reward_model=Ridge(alpha=1e-3)).fit(LOG.X * 0, equal)
+    with pytest.warns(UserWarning, match="each action counts as reward 1"):
+        policy = OffPolicyClassifier().fit(LOG.X, LOG.y["action"].to_numpy())
+    assert policy.arms_.tolist() == [0, 1, 2]

@@ -1,0 +1,155 @@
+"""Estimators between the mean prediction and doubly robust: formulas and choice of settings."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyRegressor
+
+from skbandit.evaluation import (
+    doubly_robust,
+    dr_shrinkage,
+    ips,
+    self_normalized_dr,
+    snips,
+    switch_dr,
+)
+from skbandit.evaluation._off_policy._slope import WIDTH, slope
+from tests.evaluation.logs import Softmax, logged
+
+SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
+OPTIONS = {"reward_model": DummyRegressor(), "cv": SPLITS}
+
+
+def terms(X, y, policy):
+    """Weights, residuals and mean predictions, event by event; predictions are the arms' means."""
+    pi = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
+    w, residual, mean = np.zeros((3, len(y)))
+    for train, test in SPLITS:
+        q = y.iloc[train].groupby("action")["reward"].mean()
+        for row in test:
+            event = y.iloc[row]
+            w[row] = pi.loc[row, event["action"]] / event["propensity"]
+            residual[row] = event["reward"] - q[event["action"]]
+            mean[row] = sum(pi.loc[row, arm] * q[arm] for arm in "abc")
+    return w, residual, mean
+
+
+def test_formulas_event_by_event():
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 2.0)
+    w, residual, mean = terms(X, y, policy)
+    found = self_normalized_dr(policy, X, y, **OPTIONS)
+    assert found.mean_reward == pytest.approx(mean.mean() + (w @ residual) / w.sum())
+    for setting in (0.0, 0.7, 2.0, 1e6, np.inf):
+        found = switch_dr(policy, X, y, threshold=setting, **OPTIONS)
+        by_hand = mean + np.where(w <= setting, w, 0) * residual
+        assert found.mean_reward == pytest.approx(by_hand.mean())
+        assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
+        assert found.setting == setting
+    for setting in (0.0, 0.7, 30.0):
+        found = dr_shrinkage(policy, X, y, shrinkage=setting, **OPTIONS)
+        by_hand = mean + setting * w / (w**2 + setting) * residual
+        assert found.mean_reward == pytest.approx(by_hand.mean())
+        assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
+
+
+@pytest.mark.parametrize("estimator", [switch_dr, dr_shrinkage])
+def test_an_interval_is_no_narrower_than_what_is_known(estimator):
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 2.0)
+    low, high = doubly_robust(policy, X, y, **OPTIONS).interval()
+    found = estimator(policy, X, y, **OPTIONS)
+    own_low, own_high = found.interval()
+    assert own_low <= low < high <= own_high
+    assert own_low <= found.mean_reward <= own_high
+    assert (own_low, own_high) == (min(low, found.mean_reward), max(high, found.mean_reward))
+
+
+def test_without_a_limit_both_are_doubly_robust():
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 2.0)
+    wanted = doubly_robust(policy, X, y, **OPTIONS)
+    for found in (
+        switch_dr(policy, X, y, threshold=np.inf, **OPTIONS),
+        dr_shrinkage(policy, X, y, shrinkage=np.inf, **OPTIONS),
+    ):
+        assert found.mean_reward == pytest.approx(wanted.mean_reward, rel=1e-14)
+        assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
+
+
+def test_self_normalised_with_a_constant_prediction_is_snips():
+    X, y = logged()
+    policy = Softmax(["a", "b", "c"], 2.0)
+    wanted = snips(policy, X, y)
+    constant = DummyRegressor(strategy="constant", constant=0.7)
+    found = self_normalized_dr(policy, X, y, reward_model=constant)
+    assert found.mean_reward == pytest.approx(wanted.mean_reward)
+    assert found.standard_error == pytest.approx(wanted.standard_error)
+
+
+def few_large_weights(seed, bias=0.0):
+    """A policy whose weights are .5 or 500, and the predictions, which are right up to a bias."""
+    rng = np.random.default_rng(seed)
+    n = 2000
+    x = rng.integers(2, size=n)
+    p = np.where(x == 0, 0.001, 0.5)  # of arm 1
+    action = (rng.random(n) < p).astype(int)
+    reward = (rng.random(n) < 0.3).astype(float)
+    y = pd.DataFrame({"action": action, "reward": reward})
+    y["propensity"] = np.where(action == 1, p, 1 - p)
+    return x[:, None], y, DummyRegressor(strategy="constant", constant=0.3 + bias)
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+@pytest.mark.parametrize("estimator", [switch_dr, dr_shrinkage])
+def test_few_large_weights(estimator):
+    errors = {ips: [], estimator: []}
+    for seed in range(20):
+        X, y, model = few_large_weights(seed)
+        pi = np.full((len(X), 2), 0.5)
+        errors[ips].append(ips(pi, X, y).mean_reward - 0.3)
+        found = estimator(pi, X, y, reward_model=model)
+        errors[estimator].append(found.mean_reward - 0.3)
+    rms = {name: np.sqrt(np.mean(np.square(values))) for name, values in errors.items()}
+    # here 5 to 20 times as large
+    assert rms[ips] > 3 * rms[estimator]
+
+
+def test_slope_keeps_what_agrees():
+    error = np.array([0.3, 0.2, 0.1])
+    assert slope(np.array([1.0, 1.05, 1.1]), error) == 2
+    assert slope(np.array([1.0, 1.05, 9.0]), error) == 1
+    assert slope(np.array([1.0, 9.0, 1.0]), error) == 0
+    assert slope(np.array([1.0]), error[:1]) == 0
+    edge = WIDTH * (0.2 + (np.sqrt(6) - 1) * 0.3)  # the second against the first
+    assert slope(np.array([0.0, 0.99 * edge]), error[:2]) == 1
+    assert slope(np.array([0.0, 1.01 * edge]), error[:2]) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
+    """Theorem 3 of the paper: at most 6 + 2 √6 times the sum, here without failures of widths."""
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
+        k = np.arange(8)
+        bias, width = rng.exponential(0.1) * (1.5**k - 1), rng.exponential(1.0) * 0.6**k
+        sign = rng.choice([-1, 1], 8)
+        values = sign * bias + width * rng.uniform(-1, 1, 8)
+        chosen = slope(values, width / WIDTH)
+        assert abs(values[chosen]) <= (6 + 2 * np.sqrt(6)) * (bias + width).min()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"), [(switch_dr, "threshold"), (dr_shrinkage, "shrinkage")]
+)
+@pytest.mark.parametrize("value", [-1.0, "auto", None, True, np.nan])
+def test_settings_refused(estimator, name, value):
+    X, y = logged()
+    with pytest.raises(ValueError, match=f"{name} must be a number of at least 0 or 'slope', got"):
+        estimator(Softmax(["a", "b", "c"]), X, y, **{name: value})
+
+
+def test_probabilities_of_logged_actions_do_not_suffice():
+    X, y = logged()
+    with pytest.raises(ValueError, match="switch_dr needs the probabilities of all arms"):
+        switch_dr(np.full(400, 0.4), X, y)

@@ -1,0 +1,291 @@
+"""Intervals with a guarantee: coverage, at one time and at all times; their form."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+
+from skbandit import GLMUCBPolicy
+from skbandit.evaluation import OffPolicyEstimate, ips, off_policy_blocks, replay, snips
+from skbandit.evaluation._guaranteed import (
+    BETS,
+    WeightedShares,
+    bernstein_limit,
+    betting_limit,
+    path_limit,
+)
+from skbandit.evaluation._reward_evidence import RewardEvidence
+from tests.evaluation.logs import Greedy, logged, uniform_log
+from tests.tiers import first
+
+KINDS = ("bernstein", "sequence")
+ALARM = 1e-4
+
+
+# --- limits as theorems ------------------------------------------------------------------
+
+
+def capital(w, s, m, largest):
+    """Logarithm of the average capital of all gamblers who believe in more than m."""
+    one = np.log1p(BETS[:, None] * (w * s / m - 1)).sum(axis=1)
+    other = np.log1p(BETS[:, None] * w * (s - m) / (largest * m)).sum(axis=1)
+    return logsumexp(np.append(one, other)) - np.log(2 * len(BETS))
+
+
+@pytest.mark.parametrize("kind", ["clicks", "uniform", "weighted clicks", "weighted uniform"])
+def test_the_betting_limit_is_where_the_capital_reaches_its_bound(kind):
+    rng = np.random.default_rng(0)
+    s = (rng.random(500) < 0.1).astype(float) if "clicks" in kind else rng.random(500)
+    w = rng.choice([0.0, 1.5, 3.0], 500) if "weighted" in kind else np.ones(500)
+    limit = betting_limit(WeightedShares.of(w, s), 3.0, 0.05)
+    needed = np.log(1 / 0.05)
+    # exact for clicks, whose cells have one value each; else below by less than 1 %
+    tight = 1e-6 if "clicks" in kind else 1e-2
+    assert capital(w, s, limit * (1 + tight), 3.0) < needed <= capital(w, s, limit, 3.0) + 1e-6
+
+
+@pytest.mark.parametrize("limit", [betting_limit, bernstein_limit])
+@pytest.mark.parametrize("seed", range(3))
+def test_summaries_add_up_and_are_conservative(limit, seed):
+    rng = np.random.default_rng(seed)
+    w, s = rng.exponential(size=(2, 300))
+    s = np.minimum(s, 1)
+    whole = WeightedShares.of(w, s)
+    parts = [WeightedShares.of(w[k : k + 7], s[k : k + 7]) for k in range(0, 300, 7)]
+    total = sum(parts[1:], parts[0])
+    assert limit(total, 20.0, 0.05) == pytest.approx(limit(whole, 20.0, 0.05), rel=1e-6)
+    assert total.n == 300
+    single = WeightedShares(np.arange(300), np.ones(300), w, w * s, w, w, s, s)  # no grouping
+    assert limit(whole, 20.0, 0.05) <= limit(single, 20.0, 0.05) + 1e-9
+    assert limit(whole, 20.0, 0.05) == pytest.approx(limit(single, 20.0, 0.05), abs=5e-3)
+
+
+@pytest.mark.parametrize("limit", [betting_limit, bernstein_limit])
+def test_limits_move_as_they_should(limit):
+    rng = np.random.default_rng(0)
+    s, w = rng.random(400), rng.choice([0.0, 2.0], 400)
+    found = [limit(WeightedShares.of(w, s), 2.0, error) for error in (0.1, 0.01, 1e-6)]
+    assert found[0] > found[1] > found[2] >= 0  # by the error
+    better = limit(WeightedShares.of(w, np.sqrt(s)), 2.0, 0.1)
+    assert found[0] < better < 1  # by the shares
+    more = limit(WeightedShares.of(np.tile(w, 10), np.tile(s, 10)), 2.0, 0.1)
+    assert found[0] < more < (w * s).mean() + 0.1  # by the number of events
+    assert limit(WeightedShares.of(np.zeros(9), s[:9]), 2.0, 0.1) == 0  # no weight
+    assert limit(WeightedShares.of(w, np.zeros(400)), 2.0, 0.1) == 0  # no reward
+
+
+def test_the_bernstein_limit_of_unweighted_shares_is_that_of_maurer_and_pontil():
+    rng = np.random.default_rng(0)
+    s = (rng.random(1000) < 0.3).astype(float)
+    term = np.log(2 / 0.025)
+    wanted = s.mean() - np.sqrt(2 * s.var(ddof=1) * term / 1000) - 7 * term / (3 * 999)
+    found = bernstein_limit(WeightedShares.of(np.ones(1000), s), 1.0, 0.025)
+    assert found == pytest.approx(wanted, abs=1e-7)
+
+
+# --- coverage ----------------------------------------------------------------------------
+
+MEANS = first(1, [0.001, 0.5, 0.05, 0.999])
+
+
+def misses_of(draw, truth, level, kind, n_logs, n, bounds=(0.0, 1.0)):
+    misses = 0
+    for seed in range(n_logs):
+        reward, weight, largest = draw(np.random.default_rng(seed), n)
+        low, high = RewardEvidence.of(reward, weight, bounds, largest).interval(level, kind)
+        assert bounds[0] <= low <= high <= bounds[1]
+        misses += not low <= truth <= high
+    return misses
+
+
+def clicks_on_own(p):
+    return lambda rng, n: ((rng.random(n) < p).astype(float), np.ones(n), 1.0)
+
+
+def clicks_on_matches(p):
+    """A policy that plays one of ten uniform arms."""
+
+    def draw(rng, n):
+        return (rng.random(n) < p).astype(float), 10.0 * (rng.random(n) < 0.1), 10.0
+
+    return draw
+
+
+def unequal_weights(p):
+    """Weights from 1/3 to 33 that go with the reward: r is p on average under the policy."""
+
+    def draw(rng, n):
+        pi, q = 0.5, rng.choice([0.015, 0.4, 0.9], n)
+        match = rng.random(n) < q
+        weight = np.where(match, pi / q, (1 - pi) / (1 - q))
+        reward = rng.random(n) < np.where(match, 2 * p, 0)
+        return reward.astype(float), weight, 34.0
+
+    return draw
+
+
+@pytest.mark.parametrize("p", MEANS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches, unequal_weights])
+@pytest.mark.parametrize("n", first(1, [300, 30, 3000]))
+def test_coverage(draw, kind, p, n):
+    """Each side misses with probability .05 at most; 60 logs or 300 at 90 % cover.
+
+    More than 21 misses of 60 at a rate of .1 have probability 3e-8.
+    """
+    if draw is unequal_weights and p > 0.5:
+        p = 0.3
+    assert misses_of(draw(p), p, 0.9, kind, 60, n) <= 21
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("p", [0.001, 0.005, 0.05, 0.5, 0.999])
+@pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches])
+def test_coverage_at_all_times_at_once(draw, p):
+    """A gambler looks at the interval after 1, 2, 4, ... events, and stops when it misses.
+
+    At 80 %, 400 logs would show more than 120 failures with probability 1e-6.
+    """
+    failures = 0
+    for seed in range(400):
+        reward, weight, largest = draw(p)(np.random.default_rng(seed), 4096)
+        total, start, missed = None, 0, False
+        for end in 2 ** np.arange(2, 13):
+            part = slice(start, end)
+            evidence = RewardEvidence.of(reward[part], weight[part], (0.0, 1.0), largest)
+            total, start = evidence if total is None else total + evidence, end
+            low, high = total.interval(0.8, "sequence")
+            missed |= not low <= p <= high
+        failures += missed
+    assert failures <= 120
+
+
+def reinforced(rng, n):
+    """Rewards whose mean is the share of past rewards, and these means: each path has its own."""
+    reward, mean = np.empty(n), np.empty(n)
+    for t in range(n):
+        mean[t] = (1 + reward[:t].sum()) / (2 + t)
+        reward[t] = rng.random() < mean[t]
+    return reward, mean
+
+
+def test_dependent_rewards_at_all_times_at_once():
+    """Pólya's urn: the mean of conditional means differs from path to path. At most 10 % miss.
+
+    More than 30 of 120 paths have probability 3e-7.
+    """
+    failures = 0
+    for seed in range(120):
+        reward, mean = reinforced(np.random.default_rng(seed), 512)
+        for n in 2 ** np.arange(2, 10):
+            truth = mean[:n].mean()
+            if truth < path_limit(reward[:n], 0.1):
+                failures += 1
+                break
+    assert failures <= 30
+    share = np.random.default_rng(0).random(2000)
+    assert 0.4 < path_limit(share, 0.05) < 0.5
+    assert path_limit(np.zeros(9), 0.05) == 0
+    limits = [path_limit(share, error) for error in (0.5, 0.05, 1e-6, 1e-30)]
+    assert limits == sorted(limits, reverse=True)
+
+
+@pytest.mark.thorough
+def test_normal_intervals_of_rare_rewards_do_not_cover():
+    """Why there are others: at p = .001 and 300 events most logs have no reward at all."""
+    misses = 0
+    for seed in range(200):
+        reward = (np.random.default_rng(seed).random(300) < 0.001).astype(float)
+        half = 1.645 * reward.std(ddof=1) / np.sqrt(300)
+        misses += not abs(reward.mean() - 0.001) <= half
+    assert misses > 100
+
+
+# --- the methods -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["normal", *KINDS])
+def test_inside_of_the_range_of_rewards(kind):
+    X, y = logged()
+    always_a = pd.DataFrame({"a": 1.0}, index=y.index)
+    for reward, bounds in ((y["reward"], (0, 1)), (5 - 2.0 * y["reward"], (3, 5))):
+        for rare in (reward, reward.where(np.arange(400) > 0, bounds[0])):
+            low, high = ips(always_a, X, y.assign(reward=rare)).interval(0.9999, kind=kind)
+            assert bounds[0] <= low <= high <= bounds[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_move_with_the_rewards(kind):
+    X, y = logged()
+    pi = np.full((400, 3), 1 / 3)
+    low, high = snips(pi, X, y).interval(kind=kind)
+    low_2, high_2 = snips(pi, X, y.assign(reward=1e6 + 10 * y["reward"])).interval(kind=kind)
+    assert (low_2 - 1e6) / 10 == pytest.approx(low, abs=1e-6)
+    assert (high_2 - 1e6) / 10 == pytest.approx(high, abs=1e-6)
+    low_3, high_3 = snips(pi, X, y.assign(reward=-y["reward"]), reward_range=(-1, 0)).interval(
+        kind=kind
+    )
+    assert (-high_3, -low_3) == pytest.approx((low, high), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wider_range_costs(kind):
+    X, y = logged()
+    pi = np.full((400, 3), 1 / 3)
+    low, high = ips(pi, X, y).interval(kind=kind)
+    wide_low, wide_high = ips(pi, X, y, reward_range=(-1, 2)).interval(kind=kind)
+    assert wide_low < low < high < wide_high
+
+
+def test_what_intervals_refuse():
+    X, y = logged()
+    pi = np.full((400, 3), 1 / 3)
+    with pytest.raises(ValueError, match=r"kind must be in .*'sequence'\), got 'wald'"):
+        ips(pi, X, y).interval(kind="wald")
+    with pytest.raises(ValueError, match="this estimate was made by hand"):
+        OffPolicyEstimate("ips", 0.1, 0.1, 9.0, 10, 0.1).interval(kind="sequence")
+    with pytest.raises(ValueError, match=r"reward of row \d+, 1, is outside of reward_range"):
+        ips(pi, X, y, reward_range=(0, 0.5))
+    for wrong in ((1, 0), (0,), "01", 3, (0, np.inf)):
+        with pytest.raises(ValueError, match="reward_range"):
+            ips(pi, X, y, reward_range=wrong)
+    beyond = y.assign(reward=7 * y["reward"], w=1.0)
+    found = off_policy_blocks("w", [beyond.assign(w=beyond["propensity"])])["ips"]
+    assert 0 <= found.interval()[0] <= found.interval()[1] <= 7
+    with pytest.raises(ValueError, match=r"observed are from 0 to 7: pass reward_range"):
+        found.interval(kind="sequence")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_of_a_fixed_policy(kind):
+    X, y = uniform_log(600)
+    result = replay(Greedy(["a", "b"]), X, y)
+    low, high = result.interval(0.95, kind=kind)
+    assert 0 <= low < result.mean_reward < high <= 1
+    rewards = result.history["reward"].to_numpy()
+    evidence = RewardEvidence.of(rewards, np.ones(len(rewards)), (0.0, 1.0), 1.0)
+    assert (low, high) == evidence.interval(0.95, kind)
+    runs = replay(Greedy(["a", "b"]), X, y, n_repeats=5, subsample=0.8, random_state=0)
+    low, high = runs.interval(0.95, kind=kind)
+    assert 0 <= low < runs.mean_reward < high <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_of_a_policy_that_learns(kind):
+    X, y = uniform_log(900)
+    policy = GLMUCBPolicy(random_state=0)
+    with pytest.warns(UserWarning, match="this path only"):
+        low, high = replay(policy, X, y).interval(0.95, kind=kind)
+    assert 0 < low < 0.3 < high < 1
+    runs = replay(policy, X, y, n_repeats=4, subsample=0.5, random_state=0)
+    low, high = runs.interval(0.95, kind=kind)
+    assert 0 < low < runs.mean_reward < high < 1
+    equal = replay(policy, X, y.assign(reward=0.5), reward_range=(0.5, 1), random_state=0)
+    with pytest.warns(UserWarning, match="this path only"):
+        assert equal.interval(kind=kind)[0] == 0.5
+    same = replay(GLMUCBPolicy("linear"), X, y.assign(reward=7.0), random_state=0)
+    with (
+        pytest.warns(UserWarning, match="this path only"),
+        pytest.raises(ValueError, match="all of the log are 7: pass reward_range"),
+    ):
+        same.interval(kind=kind)
