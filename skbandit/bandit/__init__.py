@@ -3,5 +3,14 @@
 from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._select import select
+from skbandit.bandit.oracle._policy import OraclePolicy
+from skbandit.bandit.shared._policy import SharedGLMPolicy
 
-__all__ = ["GLMUCBPolicy", "PolicyPipeline", "make_policy_pipeline", "select"]
+__all__ = [
+    "GLMUCBPolicy",
+    "OraclePolicy",
+    "PolicyPipeline",
+    "SharedGLMPolicy",
+    "make_policy_pipeline",
+    "select",
+]
