@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import PolynomialFeatures
 
-from skbandit import ReplayScorer
+from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.bandit import SharedGLMPolicy, make_policy_pipeline, select
 from skbandit.evaluation import ReplaySplit, ips, replay
 from tests.tiers import first
@@ -168,6 +168,19 @@ def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(problem):
     assert histories[0].equals(histories[1])
 
 
+def test_a_replay_may_bring_features_of_new_arms(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z[:3], random_state=0)
+    told = replay(policy, X, y, arm_features=Z, random_state=1)
+    assert len(policy.arm_features) == 3
+    whole = replay(SharedGLMPolicy(Z, random_state=0), X, y, random_state=1)
+    assert told.history.equals(whole.history)
+    with pytest.raises(ValueError, match="has no features"):
+        replay(policy, X, y, random_state=1)
+    with pytest.raises(TypeError, match="takes none"):
+        replay(GLMUCBPolicy(), X, y, arm_features=Z)
+
+
 @pytest.mark.parametrize("exploration", ["ucb", "epsilon_greedy", "squarecb", "thompson"])
 def test_probabilities_are_frequencies(exploration, problem):
     """4,000 choices in one context: within 5 standard errors (false alarms below 1e-5)."""
@@ -264,6 +277,10 @@ def test_searches_and_pipelines(problem):
     crosses.fit(X, y)
     assert crosses.named_steps["sharedglmpolicy"].n_features_in_ == 6
     assert set(select(crosses, X[:5])) <= set(Z.index)
+    new = (Z[:2] + 1).set_axis(["new0", "new1"])
+    assert crosses.select(X[:1], available=["new1"], arm_features=new) == ["new1"]
+    crosses.partial_fit(X[:1], {"action": ["new0"], "reward": [1]})
+    assert crosses.select_proba(X[:1], arm_features=new).shape == (1, len(Z) + 2)
     search = GridSearchCV(
         SharedGLMPolicy(Z, random_state=0),
         {"alpha": [0.1, 0.5], "arm_features": [Z, Z[["p"]]]},
