@@ -166,6 +166,23 @@ def absorb(
 
 
 @called_exactly
+def add_residual(m: float, v: float, r: float, weight: float, noise: np.ndarray) -> None:
+    """Add the residual of a linear reward, θ ~ N(m, v σ²) before it, to an estimate of σ².
+
+    (r - m)²/(1/weight + v) has the mean σ² under the model, whose mean does not depend on σ² if all
+    variances are multiples of it (the normal-inverse-gamma model).
+    """
+    noise[0] += weight * (r - m) * (r - m) / (1.0 + weight * v)
+    noise[1] += 1.0
+
+
+@called_exactly
+def noise_scale(noise: np.ndarray) -> float:
+    """Estimate of σ, in which standard deviations are counted; 1 before the first residual."""
+    return math.sqrt(noise[0] / noise[1]) if noise[1] > 0.0 else 1.0
+
+
+@called_exactly
 def change_units(
     factor: np.ndarray,
     shift: np.ndarray,

@@ -20,7 +20,14 @@ from skbandit.bandit.exploration import (
 )
 from skbandit.bandit.exploration._ties import uniform_score, wins_tie
 from skbandit.bandit.links import step
-from skbandit.bandit.shared._bilinear import absorb, arm_moments, change_units, contract
+from skbandit.bandit.shared._bilinear import (
+    absorb,
+    add_residual,
+    arm_moments,
+    change_units,
+    contract,
+    noise_scale,
+)
 from skbandit.bandit.shared._standardize import count_row, renew, show
 from skbandit.bandit.shared._state import (
     N_CHOICES,
@@ -174,6 +181,7 @@ def replay_rows(
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - counts[0], len(alphas) - 1)]
+        alpha *= noise_scale(beliefs.noise)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         _look(X[row], beliefs, work)
         if _choice(pool, t, alpha, beliefs, rule, proposing, work) != action[row]:
@@ -287,6 +295,8 @@ def _learn(
     work.arm[0] = k
     _moments(work.arm, beliefs, work)
     m, v = work.m[0], work.v[0]
+    if prior.estimates_noise:
+        add_residual(m, v, r, weight, beliefs.noise)
     if v > 0.0:
         g, h = step(m, weight * v, r, rule.link, prior.noise_variance)
         absorb(

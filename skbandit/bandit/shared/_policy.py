@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,27 +10,20 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._parameters import read_alphas, read_rule
-from skbandit.bandit._sequential import SequentialPolicy
+from skbandit.bandit._parameters import read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS
-from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
-from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
+from skbandit.bandit.shared._learner import SharedLearner
+from skbandit.logs import ReplayRequest, code_labels, label_array
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._messages import first_few
-from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
-from skbandit.utils._validation import as_labels
+from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
 
-    from skbandit.bandit.shared._standardize import Units
-    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior
 
-
-class SharedGLMPolicy(SequentialPolicy):
+class SharedGLMPolicy(SharedLearner):
     """Contextual bandit with one Bayesian GLM for all arms, described by features of their own.
 
     In a context x, the linear predictor of the reward of an arm with features z is
@@ -62,8 +55,9 @@ class SharedGLMPolicy(SequentialPolicy):
         constant is 1.
     offset_variance : float, default=0.3
         Prior variance of the arms' offsets; 0 leaves all differences to the features.
-    noise_variance : float, default=1.0
-        Noise variance of linear rewards.
+    noise_variance : float or "auto", default="auto"
+        Noise variance of linear rewards. "auto" estimates it, and takes all other variances as
+        multiples of it, so that the unit of the reward does not matter.
     standardize : bool, default=True
         Whether features are standardised as they go: x = (X - mean) / (sd √n_features), with
         means and standard deviations renewed at learned events 8, 16, 32, ...; what was learned
@@ -143,19 +137,10 @@ class SharedGLMPolicy(SequentialPolicy):
         "covariance": [StrOptions({"diagonal", "full"})],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
         "offset_variance": [Interval(Real, 0, None, closed="left")],
-        "noise_variance": [Interval(Real, 0, None, closed="neither")],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
     }
-
-    # what the links of `GLMUCBPolicy` leave to the user
-    ucb: ClassVar[str] = "U0"
-    mean: ClassVar[str] = "M0"
-    fit_intercept: ClassVar[bool] = True
-
-    _beliefs: SharedBeliefs
-    _known: ArmFeatures | None  # None before any arm is known
-    _arm_units: Units | None
 
     def __init__(
         self,
@@ -168,7 +153,7 @@ class SharedGLMPolicy(SequentialPolicy):
         covariance: str = "full",
         prior_variance: float = 3.0,
         offset_variance: float = 0.3,
-        noise_variance: float = 1.0,
+        noise_variance: float | str = "auto",
         standardize: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -183,130 +168,6 @@ class SharedGLMPolicy(SequentialPolicy):
         self.noise_variance = noise_variance
         self.standardize = standardize
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    @property
-    def arm_features_(self) -> pd.DataFrame:
-        """Features of `arms_`, as they were given."""
-        check_is_fitted(self)
-        known = ArmFeatures((), np.empty((len(self._codes), 0)))
-        known = known if self._known is None else self._known
-        labels = pd.Index(self._labels, dtype=self._labels.dtype)
-        return pd.DataFrame(known.values.copy(), index=labels, columns=list(known.columns))
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Posterior mean of B for features as given, of shape (dx, dz), constants last."""
-        check_is_fitted(self)
-        beliefs = self._beliefs
-        of_arms = None if self._arm_units is None else _as_given(self._arm_units)
-        left = _as_given(beliefs.units).T @ beliefs.mean
-        return left if of_arms is None else left @ of_arms
-
-    @property
-    def offset_(self) -> np.ndarray:
-        """Posterior means of the arms' offsets, of shape (n_arms,)."""
-        check_is_fitted(self)
-        return self._beliefs.offset_mean.copy()
-
-    @property
-    def n_updates_(self) -> np.ndarray:
-        """Number of events learned per arm, of shape (n_arms,)."""
-        check_is_fitted(self)
-        return self._beliefs.n_updates.copy()
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        arm_features: pd.DataFrame | None = None,
-        columns: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the events of a log in order, discarding earlier learning.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame, dict or structured array with columns action and reward, or array of actions
-            Arms played and rewards observed; columns `available` and `timestamp` are checked.
-        reward : array-like of shape (n_events,), default=None
-            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
-            with a warning.
-        available : array-like, default=None
-            Arms available to each event, as in `select`, if not a column of `y`. Each action
-            must be among them.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of further arms, beside those of the parameter `arm_features`.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in
-            ``columns={"action": "arm_id", "reward": "clicked"}``.
-        sample_weight : array-like of shape (n_events,), default=None
-            Number of events that each one counts for: its likelihood is raised to this power.
-            Events of weight 0 are ignored.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
-        return self
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        arm_features: pd.DataFrame | None = None,
-        columns: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn further events in order, with the same result as one `fit` on all of them.
-
-        An error or an interrupt leaves the policy unchanged.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame or structured array with columns action and reward, or array of actions
-            As in `fit`.
-        reward : array-like of shape (n_events,), default=None
-            As in `fit`.
-        available : array-like, default=None
-            As in `fit`.
-        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of new arms; it may hold known ones, too.
-        columns : dict, default=None
-            As in `fit`.
-        sample_weight : array-like of shape (n_events,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
-                draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
-        return self
 
     def predict(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
@@ -431,212 +292,8 @@ class SharedGLMPolicy(SequentialPolicy):
         now, X = self._prepared(X, available, arm_features)
         sets, codes = now._available(len(X), available)
         beliefs = now._beliefs_about(codes)
-        out = probability_rows(X, sets, now._alphas()[0], beliefs, read_rule(now))
+        out = probability_rows(X, sets, now._alpha(), beliefs, read_rule(now))
         return out[:, : len(now._codes)]
-
-    def describe_arms(self, arm_features: pd.DataFrame) -> Self:
-        """Make arms known by their features.
-
-        Parameters
-        ----------
-        arm_features : DataFrame of shape (n_arms, n_arm_features)
-            One row per arm, with the arms' labels as index; it may hold known arms, too.
-
-        Returns
-        -------
-        self
-            Policy that knows these arms. One that has seen no context yet keeps them as its
-            parameter `arm_features`.
-        """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if draft.__sklearn_is_fitted__():
-                draft._describe(arm_features)
-            else:
-                labels, described = read_arm_features(arm_features)
-                if draft.arm_features is not None:
-                    named, known = read_arm_features(draft.arm_features)
-                    labels, described = read_arm_features(arm_features, known.columns)
-                    codes: Codes = {label: k for k, label in enumerate(named)}
-                    fresh, values = new_arms(labels, described, known, codes)
-                    labels, described = [*named, *fresh], known.plus(values)
-                draft.arm_features = pd.DataFrame(
-                    described.values, index=pd.Index(labels), columns=list(described.columns)
-                )
-        return self
-
-    def drop_arms(self, labels: Iterable[Any]) -> Self:
-        """Forget arms; what was learned from them about the features stays.
-
-        An arm that is only away for a while is left out of `available` instead.
-
-        Parameters
-        ----------
-        labels : iterable of labels
-            Arms of `arms_`.
-
-        Returns
-        -------
-        self
-            Policy without these arms.
-        """
-        from skbandit.bandit.shared._state import only_arms
-
-        check_is_fitted(self)
-        dropped = set(as_labels(labels, "labels"))
-        with self._guard.learning, atomic_fit(self) as draft:
-            unknown = [label for label in dropped if label not in draft._codes]
-            if unknown:
-                raise ValueError(
-                    f"labels contains {unknown[0]!r}, which is not an arm: "
-                    f"{first_few(draft._codes)}."
-                )
-            kept = [label for label in draft._codes if label not in dropped]
-            if not kept:
-                raise ValueError("labels names all arms: a policy needs at least one.")
-            numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
-            draft._beliefs = only_arms(draft._beliefs, numbers)
-            draft._known = None if draft._known is None else draft._known.take(numbers)
-            draft._know({label: k for k, label in enumerate(kept)})
-        return self
-
-    def _knows_arms(self) -> bool:
-        return self.arm_features is not None
-
-    def _begin(self, X: Any) -> None:
-        """Start from the prior."""
-        super()._begin(X)
-        self._known = self._arm_units = None
-        self._start_beliefs(0)
-        if self.arm_features is not None:
-            self._describe(self.arm_features)
-
-    def _start_beliefs(self, dz: int) -> None:
-        """Start from the prior, with this number of arm features."""
-        from skbandit.bandit.shared._standardize import fixed_units, running_units
-        from skbandit.bandit.shared._state import prior_beliefs
-
-        units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
-        self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
-
-    def _describe(self, table: Any) -> None:
-        """Add the arms of a table that are not known yet."""
-        from skbandit.bandit.shared._standardize import fixed_units, running_units
-
-        if self._known is None and self._codes:
-            raise ValueError(
-                f"the arms {first_few(self._codes)} were learned without features: a policy whose "
-                "arms have features must know them from the start; fit it anew."
-            )
-        columns = None if self._known is None else self._known.columns
-        labels, described = read_arm_features(table, columns)
-        known = ArmFeatures(described.columns, described.values[:0])
-        known = known if self._known is None else self._known
-        fresh, values = new_arms(labels, described, known, self._codes)
-        if self._known is None:
-            dz = values.shape[1]
-            self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
-            self._start_beliefs(dz)
-        if fresh:
-            self._warn_of_twins(fresh)
-            self._known = known.plus(values)
-            self._renew_arm_units(values)
-            self._beliefs = self._with_arms(fresh, values)
-            self._know(self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)})
-
-    def _renew_arm_units(self, values: np.ndarray) -> None:
-        """Standardise the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit.shared._bilinear import change_units
-        from skbandit.bandit.shared._standardize import Units, count_row, renew
-
-        assert self._arm_units is not None and self._known is not None
-        units = Units(*(array.copy() for array in self._arm_units))
-        due = False
-        for row in values:
-            due = count_row(row, units)
-        self._arm_units = units
-        if not due:
-            return
-        factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
-        renew(units, factor, shift)
-        # arms' features on the first axis
-        mean = self._beliefs.mean.T.copy()
-        turn = (1, 0, 2)[: self._beliefs.cov_factor.ndim]
-        cov_factor = self._beliefs.cov_factor.transpose(turn).copy()
-        change_units(factor, shift, mean, cov_factor, float(self.prior_variance))
-        n_old = len(self._beliefs.Z)
-        self._beliefs = self._beliefs._replace(
-            mean=mean.T.copy(),
-            cov_factor=cov_factor.transpose(turn).copy(),
-            Z=_standardized(self._known.values[:n_old], units),
-        )
-
-    def _with_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
-        """Beliefs about new arms, too."""
-        from skbandit.bandit.shared._state import with_arms
-
-        Z = np.ones((len(labels), 1))
-        if self._arm_units is not None:
-            Z = _standardized(values, self._arm_units)
-        keys = new_keys(labels, self._beliefs.rng_key.tolist())
-        return with_arms(self._beliefs, Z, keys, self._prior())
-
-    def _beliefs_about(self, codes: Codes) -> SharedBeliefs:
-        """Beliefs about the known arms and new ones, which need no features."""
-        if len(codes) == len(self._codes):
-            return self._beliefs
-        new = list(codes)[len(self._codes) :]
-        if self._known is not None:
-            raise ValueError(
-                f"arm {new[0]!r} has no features: describe it by a row of arm_features, as the "
-                f"{len(self._codes)} arms known are."
-            )
-        return self._with_arms(new, np.empty((len(new), 0)))
-
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        available: Any,
-        arm_features: Any,
-        columns: Any,
-        sample_weight: Any,
-    ) -> None:
-        """Check events, and learn them."""
-        from skbandit.bandit.links import check_rewards
-        from skbandit.bandit.shared._passes import learn_rows
-        from skbandit.bandit.shared._state import own_copy
-
-        if arm_features is not None:
-            self._describe(arm_features)
-        events = self._read_events(X, y, reward, available, columns, sample_weight)
-        check_rewards(self.link, events.reward)
-        n_known, codes = len(self._codes), self._codes
-        played = set(events.arms.tolist())
-        if not played <= codes.keys():
-            codes = dict(codes)
-        action = code_labels(events.arms, codes).astype(np.int64)
-        beliefs = own_copy(self._beliefs_about(codes))
-        if len(codes) > n_known:
-            self._warn_of_twins(list(codes)[n_known:])
-            self._know(codes)
-        self._beliefs = beliefs
-        self._alphas(len(events))  # raise errors now, not in the next choice
-        learn_rows(
-            events.X, action, events.reward, events.weight, beliefs, self._prior(), read_rule(self)
-        )
-
-    def _prior(self) -> SharedPrior:
-        from skbandit.bandit.shared._state import SharedPrior
-
-        return SharedPrior(
-            float(self.prior_variance), float(self.offset_variance), float(self.noise_variance)
-        )
-
-    def _alphas(self, n_events: int = 0) -> np.ndarray:
-        from skbandit.bandit.shared._state import N_EVENTS
-
-        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
     def _prepared(self, X: Any, available: Any, arm_features: Any) -> tuple[Self, np.ndarray]:
         """The policy in its current state, which knows these arms, and checked contexts."""
@@ -662,7 +319,13 @@ class SharedGLMPolicy(SequentialPolicy):
         labels = now._labels if codes is now._codes else label_array(codes)
         seed, t = now._stream.take(len(X), now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
-        return labels[choose_rows(X, sets, t, now._alphas()[0], beliefs, rule)]
+        return labels[choose_rows(X, sets, t, now._alpha(), beliefs, rule)]
+
+    def _alpha(self) -> float:
+        """Multiple of standard deviations in the next choice."""
+        from skbandit.bandit.shared._bilinear import noise_scale
+
+        return float(self._alphas()[0] * noise_scale(self._beliefs.noise))
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
@@ -670,7 +333,7 @@ class SharedGLMPolicy(SequentialPolicy):
 
         check_is_fitted(self)
         X, now = self._rows(X), self._now()
-        return score_rows(X, t, now._alphas()[0], now._beliefs, read_rule(now, seed))
+        return score_rows(X, t, now._alpha(), now._beliefs, read_rule(now, seed))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._replay_request.ReplaysLogs`.
@@ -711,18 +374,3 @@ class SharedGLMPolicy(SequentialPolicy):
             events = accepted[~request.deployment[accepted]]
             self._note_times(log.timestamp[request.rows[events]])
         return accepted, n_seen
-
-
-def _standardized(values: np.ndarray, units: Units) -> np.ndarray:
-    """Features of arms in these units, followed by the constant."""
-    return np.column_stack([(values - units.centre) * units.rate, np.ones(len(values))])
-
-
-def _as_given(units: Units) -> np.ndarray:
-    """T with (x, 1) = T (X, 1) for features x in these units, X as given."""
-    d = len(units.rate)
-    T = np.zeros((d + 1, d + 1))
-    T[np.arange(d), np.arange(d)] = units.rate
-    T[:d, d] = -units.rate * units.centre
-    T[d, d] = 1.0
-    return T

@@ -14,6 +14,11 @@ from skbandit.bandit.shared._standardize import Units
 N_EVENTS, N_CHOICES, N_RANKED = 0, 1, 2
 
 
+WIDE = 1e4
+"""Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
+reward of some hundred standard deviations is no surprise."""
+
+
 class SharedBeliefs(NamedTuple):
     """Posterior of B and of the arms' offsets, and all else that learning updates in place."""
 
@@ -27,14 +32,20 @@ class SharedBeliefs(NamedTuple):
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
+    noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
 
 
 class SharedPrior(NamedTuple):
-    """Variances of the prior, and of the noise of linear rewards."""
+    """Variances of the prior, and of the noise of linear rewards.
+
+    If the noise is estimated, they are multiples of it, and its own is 1.
+    """
 
     variance: float  # of main effects and products
+    constant_variance: float
     offset_variance: float
     noise_variance: float
+    estimates_noise: bool  # else `noise_variance` is in the unit of the reward
 
 
 class Workspace(NamedTuple):
@@ -57,7 +68,7 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     """Beliefs of a policy without arms."""
     dx = len(units.rate) + 1
     variance = np.full((dx, dz), prior.variance)
-    variance[-1, -1] = 1.0
+    variance[-1, -1] = prior.constant_variance
     root = np.diag(np.sqrt(variance.ravel())).reshape(dx, dz, dx * dz) if full else None
     return SharedBeliefs(
         mean=np.zeros((dx, dz)),
@@ -70,6 +81,7 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
         tie_order=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
+        noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
     )
 
 
@@ -105,10 +117,18 @@ def only_arms(beliefs: SharedBeliefs, arms: np.ndarray) -> SharedBeliefs:
 
 def own_copy(beliefs: SharedBeliefs) -> SharedBeliefs:
     """Beliefs that may be learned in place."""
-    changing = ("mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order")
+    changing = (
+        "mean",
+        "cov_factor",
+        "offset_mean",
+        "offset_variance",
+        "n_updates",
+        "tie_order",
+        "noise",
+    )
     copies: dict[str, Any] = {name: getattr(beliefs, name).copy() for name in changing}
     units = Units(*(array.copy() for array in beliefs.units))
-    return beliefs._replace(units=units, counters=beliefs.counters.copy(), **copies)
+    return beliefs._replace(units=units, **copies)
 
 
 def workspace_for(beliefs: SharedBeliefs) -> Workspace:

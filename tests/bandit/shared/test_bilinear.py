@@ -18,14 +18,15 @@ from skbandit.bandit.shared._state import (
     workspace_for,
 )
 
+PRIOR = SharedPrior(2.0, 1.0, 0.3, 1.0, estimates_noise=False)
 DX, DZ, N_ARMS = 4, 3, 70  # more arms than a block holds
 
 
 def random_beliefs(rng, full):
     """Beliefs far from the prior."""
-    beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, SharedPrior(2.0, 0.3, 1.0))
+    beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
-    beliefs = with_arms(beliefs, Z, list(range(N_ARMS)), SharedPrior(2.0, 0.3, 1.0))
+    beliefs = with_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
     beliefs.mean[:] = rng.normal(size=(DX, DZ))
     if full:
         beliefs.cov_factor[:] = rng.normal(size=beliefs.cov_factor.shape)
@@ -161,3 +162,15 @@ def test_running_moments_are_those_of_the_rows(location):
     np.testing.assert_allclose(units.centre[1:], first.mean(0)[1:], rtol=1e-9)
     np.testing.assert_allclose(1 / units.rate[1:], first.std(0)[1:] * np.sqrt(3), rtol=1e-6)
     assert units.rate[0] == 0.0
+
+
+def test_the_estimate_of_noise_is_unbiased():
+    """Prequential residuals of the model itself: within 5 standard errors (false alarms 1e-6)."""
+    rng, sigma, n = np.random.default_rng(6), 3.0, 4000
+    noise = np.zeros(2)
+    assert bilinear.noise_scale(noise) == 1.0
+    for v, weight in zip(rng.uniform(0, 5, n), rng.integers(1, 4, n).astype(float), strict=True):
+        r = 7 + rng.normal() * sigma * np.sqrt(v + 1 / weight)
+        bilinear.add_residual(7.0, v, r, weight, noise)
+    error = sigma**2 * np.sqrt(2 / n)
+    assert abs(bilinear.noise_scale(noise) ** 2 - sigma**2) < 5 * error

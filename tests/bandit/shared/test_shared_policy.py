@@ -81,6 +81,18 @@ def test_units_do_not_matter(problem):
     )
 
 
+def test_the_unit_of_the_reward_does_not_matter(problem):
+    """Linear rewards times a power of two: the same decisions, to the bit of scores."""
+    X, y, Z = problem
+    y = y.assign(reward=y["reward"] + np.sin(np.arange(len(y))))
+    for exploration in ("ucb", "squarecb"):
+        options = {"link": "linear", "exploration": exploration, "random_state": 0}
+        one = replay(SharedGLMPolicy(Z, **options), X, y, random_state=0)
+        large = y.assign(reward=y["reward"] * 1024)
+        many = replay(SharedGLMPolicy(Z, **options), X, large, random_state=0)
+        np.testing.assert_array_equal(many.history["event"], one.history["event"])
+
+
 def test_arms_with_equal_features_and_no_offsets_are_one(problem):
     X, y, Z = problem
     double = pd.concat([Z, Z.set_axis([f"{name}'" for name in Z.index])])
@@ -123,7 +135,8 @@ class OneByOne(SharedGLMPolicy):
 
 SETTINGS = {
     "default": {},
-    "diagonal linear": {"covariance": "diagonal", "link": "linear"},
+    "linear": {"link": "linear"},
+    "diagonal linear": {"covariance": "diagonal", "link": "linear", "noise_variance": 0.5},
     "thompson probit": {"exploration": "thompson", "link": "probit"},
     "squarecb": {"exploration": "squarecb"},
     "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
