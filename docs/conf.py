@@ -56,7 +56,13 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 # The build has no network: of these the code is shown, all others are run.
-NEED_DATA = ("plot_adult_fairness", "plot_churn", "plot_fairness_tradeoff", "plot_set_selection")
+NEED_DATA = (
+    "plot_adult_fairness",
+    "plot_churn",
+    "plot_fairness_tradeoff",
+    "plot_item_context",
+    "plot_set_selection",
+)
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
