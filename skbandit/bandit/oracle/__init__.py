@@ -2,7 +2,7 @@
 
 - `_probabilities`: choice probabilities that need nothing but predicted rewards;
 - `_reward_models`: one model per arm, when it is fitted, and what it predicts;
-- `_policy`: the estimator.
+- `_learner`, `_policy`: the estimator.
 """
 
 __all__: list[str] = []

@@ -66,10 +66,12 @@ class SharedLearner(SequentialPolicy):
     @property
     def coef_(self) -> np.ndarray:
         """Posterior mean of B for features as given, of shape (dx, dz), constants last."""
+        from skbandit.bandit.shared._arm_units import as_given
+
         check_is_fitted(self)
         beliefs = self._beliefs
-        of_arms = None if self._arm_units is None else _as_given(self._arm_units)
-        left = _as_given(beliefs.units).T @ beliefs.mean
+        of_arms = None if self._arm_units is None else as_given(self._arm_units)
+        left = as_given(beliefs.units).T @ beliefs.mean
         return left if of_arms is None else left @ of_arms
 
     @property
@@ -284,8 +286,9 @@ class SharedLearner(SequentialPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit.shared._bilinear import change_units
+        from skbandit.bandit.shared._arm_units import in_new_units, standardized
         from skbandit.bandit.shared._standardize import Units, count_row, renew
+        from skbandit.bandit.shared._state import prior_variances
 
         assert self._arm_units is not None and self._known is not None
         units = Units(*(array.copy() for array in self._arm_units))
@@ -297,25 +300,23 @@ class SharedLearner(SequentialPolicy):
             return
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
         renew(units, factor, shift)
-        # arms' features on the first axis
-        mean = self._beliefs.mean.T.copy()
-        turn = (1, 0, 2)[: self._beliefs.cov_factor.ndim]
-        cov_factor = self._beliefs.cov_factor.transpose(turn).copy()
-        change_units(factor, shift, mean, cov_factor, float(self.prior_variance))
-        n_old = len(self._beliefs.Z)
-        self._beliefs = self._beliefs._replace(
-            mean=mean.T.copy(),
-            cov_factor=cov_factor.transpose(turn).copy(),
-            Z=_standardized(self._known.values[:n_old], units),
+        beliefs = self._beliefs
+        dx, dz = beliefs.mean.shape
+        prior_variance = prior_variances(dx, dz, self._prior())
+        mean, cov_factor = in_new_units(
+            factor, shift, beliefs.mean, beliefs.cov_factor, prior_variance
         )
+        Z = standardized(self._known.values[: len(beliefs.Z)], units)
+        self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
     def _with_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
         """Beliefs about new arms, too."""
+        from skbandit.bandit.shared._arm_units import standardized
         from skbandit.bandit.shared._state import with_arms
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
-            Z = _standardized(values, self._arm_units)
+            Z = standardized(values, self._arm_units)
         keys = new_keys(labels, self._beliefs.rng_key.tolist())
         return with_arms(self._beliefs, Z, keys, self._prior())
 
@@ -382,18 +383,3 @@ class SharedLearner(SequentialPolicy):
         from skbandit.bandit.shared._state import N_EVENTS
 
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
-
-
-def _standardized(values: np.ndarray, units: Units) -> np.ndarray:
-    """Features of arms in these units, followed by the constant."""
-    return np.column_stack([(values - units.centre) * units.rate, np.ones(len(values))])
-
-
-def _as_given(units: Units) -> np.ndarray:
-    """T with (x, 1) = T (X, 1) for features x in these units, X as given."""
-    d = len(units.rate)
-    T = np.zeros((d + 1, d + 1))
-    T[np.arange(d), np.arange(d)] = units.rate
-    T[:d, d] = -units.rate * units.centre
-    T[d, d] = 1.0
-    return T

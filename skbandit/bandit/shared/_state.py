@@ -64,11 +64,17 @@ class Workspace(NamedTuple):
     v: np.ndarray  # (n_arms,)
 
 
+def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
+    """Prior variances of the entries of B."""
+    variance = np.full((dx, dz), prior.variance)
+    variance[-1, -1] = prior.constant_variance
+    return variance
+
+
 def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> SharedBeliefs:
     """Beliefs of a policy without arms."""
     dx = len(units.rate) + 1
-    variance = np.full((dx, dz), prior.variance)
-    variance[-1, -1] = prior.constant_variance
+    variance = prior_variances(dx, dz, prior)
     root = np.diag(np.sqrt(variance.ravel())).reshape(dx, dz, dx * dz) if full else None
     return SharedBeliefs(
         mean=np.zeros((dx, dz)),
