@@ -7,7 +7,7 @@ table that describes each item by a number and three categories. With 46 clicks 
 learn about any single item. `SharedGLMPolicy` learns from all of them what users click on, and
 `GridSearchCV` tells on the log itself whether it pays to describe items.
 
-The sample is downloaded once, see `fetch_open_bandit`. It is small: take the figures for what their
+The sample is installed with the package, see `load_open_bandit`. It is small: take the figures for what their
 errors say.
 """
 
@@ -20,10 +20,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbandit import ReplayScorer
 from skbandit.bandit import SharedGLMPolicy
-from skbandit.datasets import fetch_open_bandit
+from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import ReplaySplit
 
-log = fetch_open_bandit("random")
+log = load_open_bandit("random")
 print(log.item_context.iloc[:3].to_string(float_format="%.2f", max_colwidth=12))
 
 # %%
