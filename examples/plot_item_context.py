@@ -7,8 +7,8 @@ table that describes each item by a number and three categories. With 46 clicks 
 learn about any single item. `SharedGLMPolicy` learns from all of them what users click on, and
 `GridSearchCV` tells on the log itself whether it pays to describe items.
 
-The sample is installed with the package, see `load_open_bandit`. It is small: take the figures for what their
-errors say.
+The sample is installed with the package, see `load_open_bandit`. It is small: take the figures for
+what their errors say.
 """
 
 import numpy as np
