@@ -4,7 +4,7 @@ import pytest
 import sklearn
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
@@ -15,7 +15,7 @@ from skbandit import (
     RegressionSetSelector,
     SetSelectClassifier,
 )
-from skbandit.bandit import OffPolicyClassifier
+from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import error_rate, f1, positive_rate
 from skbandit.selection import PopularitySetSelector
@@ -51,6 +51,8 @@ ESTIMATORS = [  # one of each class
     # labels are arms, each played with reward 1
     GLMUCBPolicy(),
     OffPolicyClassifier(),
+    SharedGLMPolicy(),
+    OraclePolicy(DecisionTreeRegressor(), refit=1, min_events=1),
 ]
 
 VARIANTS = [
@@ -74,6 +76,8 @@ VARIANTS = [
     OffPolicyClassifier(DecisionTreeClassifier(random_state=0), "snips"),
     GLMUCBPolicy("linear", covariance="full", exploration="thompson"),
     GLMUCBPolicy("probit", prior_mean="adaptive", prior_variance="adaptive"),
+    SharedGLMPolicy(None, "linear", exploration="thompson", covariance="diagonal"),
+    OraclePolicy(Ridge(), exploration="bootstrap", n_replicates=2),
 ]
 
 
@@ -83,7 +87,7 @@ NO_REWARDS = pytest.mark.filterwarnings("ignore:y has actions but no rewards:Use
 
 def expected_failures(estimator):
     failures = {}
-    if isinstance(estimator, GLMUCBPolicy):
+    if isinstance(estimator, GLMUCBPolicy | SharedGLMPolicy | OraclePolicy):
         why = "learns in order, but the check shuffles"
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
         failures |= dict.fromkeys(names, why)

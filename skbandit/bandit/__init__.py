@@ -4,11 +4,15 @@ from skbandit.bandit._off_policy_classifier import OffPolicyClassifier
 from skbandit.bandit._pipeline import PolicyPipeline, make_policy_pipeline
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._select import select
+from skbandit.bandit.oracle._policy import OraclePolicy
+from skbandit.bandit.shared._policy import SharedGLMPolicy
 
 __all__ = [
     "GLMUCBPolicy",
     "OffPolicyClassifier",
+    "OraclePolicy",
     "PolicyPipeline",
+    "SharedGLMPolicy",
     "make_policy_pipeline",
     "select",
 ]

@@ -161,6 +161,7 @@ class PolicyPipeline(Pipeline):
         reward: ArrayLike | None = None,
         available: Any = None,
         sample_weight: ArrayLike | None = None,
+        **params: Any,
     ) -> Self:
         """Learn further events in order; transformers that are not fitted yet are fitted first.
 
@@ -174,6 +175,8 @@ class PolicyPipeline(Pipeline):
             The log.
         reward, available, sample_weight : array-like, default=None
             For the policy, as in its `partial_fit`.
+        **params : dict
+            Further parameters of the policy's `partial_fit`, such as `arm_features`.
 
         Returns
         -------
@@ -192,12 +195,12 @@ class PolicyPipeline(Pipeline):
                 fitted[k] = (name, own)
                 X = own.fit(X, y).transform(X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
-        self.steps[-1][1].partial_fit(X, y, **given)
+        self.steps[-1][1].partial_fit(X, y, **given, **params)
         self.steps = fitted
         return self
 
     @available_if(_last_step_has("select"))
-    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
         """Choose the arm to play, exploring.
 
         Parameters
@@ -206,16 +209,18 @@ class PolicyPipeline(Pipeline):
             Contexts, as the first transformer takes them.
         available : array-like, default=None
             Available arms, as in the policy's `select`.
+        **params : dict
+            Further parameters of the policy's `select`, such as `arm_features`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Arm labels.
         """
-        return self.steps[-1][1].select(self._transformed(X), available=available)
+        return self.steps[-1][1].select(self._transformed(X), available=available, **params)
 
     @available_if(_last_step_has("select_proba"))
-    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select_proba(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
 
         Parameters
@@ -224,13 +229,15 @@ class PolicyPipeline(Pipeline):
             Contexts, as the first transformer takes them.
         available : array-like, default=None
             Available arms, as in `select`.
+        **params : dict
+            Further parameters of the policy's `select_proba`, such as `arm_features`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_arms)
             Columns as `arms_`.
         """
-        return self.steps[-1][1].select_proba(self._transformed(X), available=available)
+        return self.steps[-1][1].select_proba(self._transformed(X), available=available, **params)
 
     @available_if(_last_step_has("select_scores"))
     def select_scores(self, X: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ A policy is any object with `select`, `predict` or both; the other members are o
 - ``partial_fit(X, y)``: learn from events; `y` is a DataFrame with columns action and reward, and
   timestamp if the log has one.
 - ``advance(timestamp)``: called before each choice if the log has timestamps, in seconds.
+- ``describe_arms(arm_features)``: make arms known by a table of their features.
 - ``arms_``, or ``arms`` before fitting: labels of the known arms.
 - ``last_timestamp_``: time of the latest learned event, in seconds; replay warns if it is later
   than the log's first.

@@ -61,6 +61,7 @@ def replay(
     propensity: Any = None,
     timestamp: Any = None,
     columns: Mapping[str, Any] | None = None,
+    arm_features: Any = None,
     acceptance: float | None = None,
     max_accepted: int | None = None,
     n_repeats: int = 1,
@@ -107,6 +108,9 @@ def replay(
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``.
+    arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
+        Features of arms of the log, for a policy that takes them (`SharedGLMPolicy`): of those that
+        it does not know yet, and possibly of others.
     acceptance : float, default=None
         c: an event whose action the policy chooses, logged with probability p, is kept with
         probability min(1, c/p). None is the smallest p of the log: then every event is kept
@@ -219,6 +223,8 @@ def replay(
         verbose=verbose,
     )
     policy, X = behind_transformers(policy, X)
+    if arm_features is not None:
+        policy = _told_of_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
     reward, columns, names = named_rewards(y, reward, columns)
@@ -242,6 +248,16 @@ def replay(
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result
+
+
+def _told_of_arms(policy: Any, arm_features: Any) -> Any:
+    """A copy of a policy that knows these arms."""
+    if not hasattr(policy, "describe_arms"):
+        raise TypeError(
+            f"arm_features was given, but {type(policy).__name__} takes none: it has no "
+            "describe_arms, as SharedGLMPolicy does."
+        )
+    return copy.deepcopy(policy).describe_arms(arm_features)
 
 
 def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log]:

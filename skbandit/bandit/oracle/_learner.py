@@ -1,0 +1,360 @@
+"""The learning half of a policy over any estimator: events of arms, and when models are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.bandit._arm_keys import arm_key
+from skbandit.bandit._delayed import Events
+from skbandit.bandit._parameters import read_alphas
+from skbandit.bandit._sequential import SequentialPolicy
+from skbandit.bandit.oracle._reward_models import (
+    GROWTH,
+    EventStore,
+    RewardModel,
+    fit_model,
+    update_model,
+)
+from skbandit.logs import Codes, code_labels
+from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._messages import first_few
+from skbandit.utils._seeds import seed_for
+from skbandit.utils._sklearn_compat import fit_context
+from skbandit.utils._validation import as_labels
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+RULES = ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
+
+
+class OracleLearner(SequentialPolicy):
+    """Fits one reward model per arm to ordered events; how they are used is up to the policy."""
+
+    estimator: Any
+    alpha: Any
+    exploration: str
+    n_replicates: int
+    refit: Any  # "geometric", "partial_fit" or a number of events
+    min_events: int
+    arms: Any
+
+    _store: EventStore
+
+    _models: dict[int, RewardModel]  # by number of the arm
+
+    _n_events: int
+
+    _n_updates: np.ndarray  # (n_arms,)
+
+    _totals: np.ndarray  # (n_arms, n_replicates, 2): total weight, and weighted reward
+
+    _range: tuple[float, float]  # of rewards
+
+    _model_seed: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, whose events are its own."""
+        state = super().__getstate__()
+        if "_store" in state:
+            state["_store"] = state["_store"].own_copy()
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        return tags
+
+    @property
+    def estimators_(self) -> dict[Any, tuple[Any, ...]]:
+        """Fitted estimators by arm, one per replicate."""
+        check_is_fitted(self)
+        labels = self._labels.tolist()
+        return {labels[k]: model.replicates for k, model in sorted(self._models.items())}
+
+    @property
+    def n_updates_(self) -> np.ndarray:
+        """Number of events learned per arm, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._n_updates.copy()
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the events of a log, discarding earlier learning.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            Arms played and rewards observed; columns `available` and `timestamp` are checked.
+        reward : array-like of shape (n_events,), default=None
+            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
+            with a warning.
+        available : array-like, default=None
+            Arms available to each event, as in `select`, if not a column of `y`. Each action
+            must be among them.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
+        sample_weight : array-like of shape (n_events,), default=None
+            Weights of events in fits of the estimator, which must take them. Events of weight 0
+            are ignored.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            draft._begin(X)
+            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._refit_all()
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further events; models are fitted if they are due.
+
+        An error or an interrupt leaves the policy unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            As in `fit`. New arms are appended to `arms_`.
+        reward : array-like of shape (n_events,), default=None
+            As in `fit`.
+        available : array-like, default=None
+            As in `fit`.
+        columns : dict, default=None
+            As in `fit`.
+        sample_weight : array-like of shape (n_events,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if not draft.__sklearn_is_fitted__():
+                draft._begin(X)
+            draft._learn(X, y, reward, available, columns, sample_weight)
+        return self
+
+    def drop_arms(self, labels: Iterable[Any]) -> Self:
+        """Forget arms and their events.
+
+        An arm that is only away for a while is left out of `available` instead.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            Arms of `arms_`.
+
+        Returns
+        -------
+        self
+            Policy without these arms.
+        """
+        check_is_fitted(self)
+        dropped = set(as_labels(labels, "labels"))
+        with self._guard.learning, atomic_fit(self) as draft:
+            unknown = [label for label in dropped if label not in draft._codes]
+            if unknown:
+                raise ValueError(
+                    f"labels contains {unknown[0]!r}, which is not an arm: "
+                    f"{first_few(draft._codes)}."
+                )
+            kept = np.array(
+                [k for label, k in draft._codes.items() if label not in dropped], dtype=np.int64
+            )
+            if not len(kept):
+                raise ValueError("labels names all arms: a policy needs at least one.")
+            names = list(draft._codes)
+            draft._store = draft._store.of_arms(kept)
+            models = draft._models
+            draft._models = {i: models[k] for i, k in enumerate(kept.tolist()) if k in models}
+            draft._n_updates, draft._totals = draft._n_updates[kept], draft._totals[kept]
+            draft._know({names[k]: i for i, k in enumerate(kept.tolist())})
+        return self
+
+    def _knows_arms(self) -> bool:
+        return self.arms is not None
+
+    def _replicates(self) -> int:
+        """Number of models per arm."""
+        return int(self.n_replicates) if self.exploration == "bootstrap" else 1
+
+    def _begin(self, X: Any) -> None:
+        """Start without experience."""
+        super()._begin(X)
+        if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator={self.estimator!r} is a classifier without predict_proba: set its "
+                "probability=True if it has that, wrap it in CalibratedClassifierCV, or take a "
+                "regressor."
+            )
+        if self.refit == "partial_fit" and not hasattr(self.estimator, "partial_fit"):
+            raise TypeError(
+                f"refit='partial_fit', but estimator={self.estimator!r} has no partial_fit: use "
+                "refit='geometric'."
+            )
+        self._model_seed = seed_for("reward models", self.random_state)
+        self._store = EventStore.empty(self.n_features_in_, self._replicates())
+        self._models, self._n_events = {}, 0
+        self._n_updates = np.zeros(0, dtype=np.int64)
+        self._totals = np.zeros((0, self._replicates(), 2))
+        self._range = (np.inf, -np.inf)
+        if self.arms is not None:
+            labels = as_labels(self.arms, "arms")
+            codes: Codes = {}
+            named = code_labels(labels, codes, "arms")
+            if len(codes) < len(named):
+                twice = np.flatnonzero(np.bincount(named) > 1)[0]
+                raise ValueError(f"arms names {list(codes)[twice]!r} twice: name each arm once.")
+            self._grow(codes)
+
+    def _grow(self, codes: Codes) -> None:
+        """Make new arms known."""
+        n_new = len(codes) - len(self._codes)
+        self._n_updates = np.concatenate([self._n_updates, np.zeros(n_new, dtype=np.int64)])
+        self._totals = np.concatenate([self._totals, np.zeros((n_new, self._replicates(), 2))])
+        self._know(codes)
+
+    def _learn(
+        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
+    ) -> None:
+        """Check events, and learn them."""
+        events = self._read_events(X, y, reward, available, columns, sample_weight)
+        self._check_rewards(events.reward)
+        self._check_replicates()
+        self._alphas(len(events))  # raise errors now, not in the next choice
+        codes = dict(self._codes)
+        arm = code_labels(events.arms, codes).astype(np.int64)
+        if len(codes) > len(self._codes):
+            self._warn_of_twins(list(codes)[len(self._codes) :])
+            self._grow(codes)
+        copies = self._copies(len(events))
+        self._n_events += len(events)
+        low, high = self._range
+        self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
+        self._n_updates = self._n_updates + np.bincount(arm, minlength=len(codes))
+        self._totals = self._totals.copy()
+        weight = copies * events.weight[:, None]
+        np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
+        if self.refit == "partial_fit":
+            self._update(events, arm, copies)
+            return
+        self._store = self._store.extended(
+            X=events.X, arm=arm, reward=events.reward, weight=events.weight, copies=copies
+        )
+        self._refit([k for k in np.unique(arm).tolist() if self._is_due(k)])
+
+    def _check_rewards(self, reward: np.ndarray) -> None:
+        """Require rewards that a classifier can learn."""
+        if is_classifier(self.estimator):
+            wrong = np.flatnonzero((reward != 0) & (reward != 1))
+            if len(wrong):
+                raise ValueError(
+                    f"reward is {reward[wrong[0]]:g} on row {wrong[0]}, but a classifier predicts "
+                    "rewards 0 and 1: take a regressor as estimator."
+                )
+
+    def _check_replicates(self) -> None:
+        """Require as many replicates as the policy began with."""
+        began = self._store.copies.shape[1]
+        if self._replicates() != began:
+            raise ValueError(
+                f"the policy has learned with {began} replicates, and exploration="
+                f"{self.exploration!r} with n_replicates={self.n_replicates} has "
+                f"{self._replicates()}: fit it anew."
+            )
+
+    def _copies(self, n: int) -> np.ndarray:
+        """Times that each of n events is in each replicate: Poisson, as in the online bootstrap."""
+        if self.exploration != "bootstrap":
+            return np.ones((n, 1), dtype=np.int8)
+        numbers = range(self._n_events, self._n_events + n)
+        draws = [
+            np.random.default_rng([self._model_seed, number]).poisson(1.0, self._replicates())
+            for number in numbers
+        ]
+        return np.array(draws).reshape(n, self._replicates()).astype(np.int8)
+
+    def _is_due(self, k: int) -> bool:
+        """Whether the model of an arm is to be fitted."""
+        n = int(self._n_updates[k])
+        if n < self.min_events:
+            return False
+        fitted = self._models[k].n_fitted if k in self._models else 0
+        if isinstance(self.refit, str):
+            return n >= GROWTH * fitted
+        return n >= fitted + int(self.refit) or not fitted
+
+    def _refit_all(self) -> None:
+        """Fit the models of all arms that have new events."""
+        if self.refit != "partial_fit":
+            enough = np.flatnonzero(self._n_updates >= self.min_events).tolist()
+            models, n = self._models, self._n_updates
+            self._refit([k for k in enough if k not in models or models[k].n_fitted < n[k]])
+
+    def _refit(self, arms: list[int]) -> None:
+        """Fit the models of some arms to all their events."""
+        models, store = dict(self._models), self._store
+        of_arm = store.arm[: store.n]
+        for k in arms:
+            rows = np.flatnonzero(of_arm == k)
+            models[k] = fit_model(
+                self.estimator, store.X[rows], store.reward[rows], store.weight[rows],
+                store.copies[rows], self._seeds(k, len(rows)), self._labels[k],
+            )  # fmt: skip
+        self._models = models
+
+    def _update(self, events: Events, arm: np.ndarray, copies: np.ndarray) -> None:
+        """Let models learn events by `partial_fit`."""
+        models = dict(self._models)
+        for k in np.unique(arm).tolist():
+            rows = np.flatnonzero(arm == k)
+            models[k] = update_model(
+                models.get(k), self.estimator, events.X[rows], events.reward[rows],
+                events.weight[rows], copies[rows], self._seeds(k, 0), self._labels[k],
+            )  # fmt: skip
+        self._models = models
+
+    def _seeds(self, k: int, n: int) -> np.ndarray:
+        """Seeds of the models of an arm after n events."""
+        key = arm_key(self._labels[k]) % 2**64
+        words = np.random.SeedSequence([self._model_seed, key, n])
+        return words.generate_state(self._replicates()) % 2**31
+
+    def _alphas(self, n_events: int = 0) -> np.ndarray:
+        return read_alphas(self.alpha, self._n_events, n_events)

@@ -1,0 +1,312 @@
+"""A policy whose reward model is any scikit-learn estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.bandit._arm_keys import arm_key
+from skbandit.bandit.oracle import _probabilities as rules
+from skbandit.bandit.oracle._learner import OracleLearner
+from skbandit.bandit.oracle._reward_models import (
+    predicted_rewards,
+    shrunk,
+)
+from skbandit.logs import Codes, label_array
+from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+RULES = ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
+
+
+class OraclePolicy(OracleLearner):
+    """Contextual bandit with any scikit-learn regressor or classifier as the reward model.
+
+    Each arm has a clone of the estimator, fitted to the arm's events; exploring needs nothing but
+    the rewards that they predict. With trees or boosting, rewards may depend on contexts in any
+    way.
+
+    Parameters
+    ----------
+    estimator : regressor or classifier
+        Reward model. A classifier needs `predict_proba`, and rewards 0 and 1. A `random_state` of
+        None is set by the policy.
+    alpha : float or callable, default=0.1
+        Amount of exploration by "squarecb", in units of the reward: γ = √(K n)/α for K available
+        arms after n events, see `GLMUCBPolicy`. A function is called with an array of numbers of
+        learned events.
+    exploration : {"squarecb", "epsilon_greedy", "bootstrap", "greedy"}, default="squarecb"
+        Rule by which `select` explores: inverse gap weighting of predicted rewards (Foster &
+        Rakhlin, 2020); any arm with probability `epsilon`; the best arm of one of `n_replicates`
+        models fitted to resampled events, drawn at random; or no exploration.
+    epsilon : float, default=0.1
+        Probability that an ε-greedy choice is uniform among the available arms.
+    n_replicates : int, default=10
+        Models per arm of "bootstrap"; other rules have one.
+    refit : {"geometric", "partial_fit"} or int, default="geometric"
+        When the model of an arm learns, at the end of a call: when the arm has a quarter more
+        events than at its last fit; at every event, by the `partial_fit` of the estimator; or when
+        it has that many new events. `fit` always ends with models of all events.
+    min_events : int, default=10
+        Events below which an arm is judged by its mean reward alone.
+    prior_events : float, default=1.0
+        Events for which the prior counts: predictions for an arm are averaged with the mean reward
+        of all arms, or under "bootstrap" with rewards drawn from their range, one per replicate.
+    arms : array-like of labels, default=None
+        Arms known in advance.
+    random_state : int, RandomState instance or None, default=None
+        Seed of choices, replicates and estimators. With None every copy of a policy draws choices
+        afresh.
+
+    Attributes
+    ----------
+    arms_ : ndarray of shape (n_arms,)
+        Labels, in the order in which they were named or first learned.
+    estimators_ : dict
+        Fitted estimators by arm, a tuple with one per replicate; a number where all rewards of the
+        arm were equal. Arms without a model are missing.
+    n_updates_ : ndarray of shape (n_arms,)
+        Number of events learned per arm.
+    last_timestamp_ : float
+        Time of the latest event, in seconds; nan if no event had a timestamp.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all column names of `X` are strings.
+
+    See Also
+    --------
+    skbandit.GLMUCBPolicy : Linear predictors, thousands of times as fast.
+    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+
+    Notes
+    -----
+    The policy keeps the events that it has learned, unless `refit="partial_fit"`.
+
+    When models learn depends on the calls: a log learned in one `fit` has newer models than the
+    same log learned by many `partial_fit`. Choices have random numbers of their own, so that a
+    batch of choices equals choices one by one.
+
+    Contexts may have missing values if the estimator takes them, as
+    `HistGradientBoostingClassifier` does.
+
+    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
+
+    References
+    ----------
+    D. Foster, A. Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with
+    regression oracles. ICML, PMLR 119, 3199-3210.
+
+    I. Osband, B. Van Roy (2015). Bootstrapped Thompson sampling and deep exploration.
+    arXiv:1507.00300.
+
+    Examples
+    --------
+    Which of two arms is better depends on the product of two features:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from skbandit.bandit import OraclePolicy
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(1000, 2))
+    >>> action = rng.choice(["even", "odd"], size=1000)
+    >>> reward = (X.prod(axis=1) > 0) == (action == "even")
+    >>> policy = OraclePolicy(RandomForestClassifier(20), random_state=0)
+    >>> policy = policy.fit(X, pd.DataFrame({"action": action, "reward": reward}))
+    >>> policy.predict([[0.5, 0.5], [0.5, -0.5]])
+    array(['even', 'odd'], dtype=object)
+    >>> policy.select_proba([[0.5, 0.5]]).sum().round(12)
+    np.float64(1.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable],
+        "exploration": [StrOptions(set(RULES))],
+        "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "n_replicates": [Interval(Integral, 1, None, closed="left")],
+        "refit": [
+            StrOptions({"geometric", "partial_fit"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "min_events": [Interval(Integral, 1, None, closed="left")],
+        "prior_events": [Interval(Real, 0, None, closed="neither")],
+        "arms": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.1,
+        *,
+        exploration: str = "squarecb",
+        epsilon: float = 0.1,
+        n_replicates: int = 10,
+        refit: str | int = "geometric",
+        min_events: int = 10,
+        prior_events: float = 1.0,
+        arms: Sequence[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.exploration = exploration
+        self.epsilon = epsilon
+        self.n_replicates = n_replicates
+        self.refit = refit
+        self.min_events = min_events
+        self.prior_events = prior_events
+        self.arms = arms
+        self.random_state = random_state
+
+    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the arm of the largest predicted reward, without exploring.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels; ties go to the arm that comes first in `arms_`.
+        """
+        now, X, mask, codes = self._prepared(X, available)
+        rewards = now._rewards(X, mask, codes).mean(axis=0)
+        return label_array(codes)[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
+
+    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the arm to play, exploring.
+
+        Choices are counted, so that each has its own random numbers; a batch of choices equals
+        the same choices one by one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. None makes all of `arms_` available.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels, drawn with the probabilities of `select_proba`.
+        """
+        now, X, mask, codes = self._prepared(X, available)
+        seed, t = now._stream.take(len(X), now.random_state)
+        u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
+        return label_array(codes)[rules.draw(now._probabilities(X, mask, codes), u)]
+
+    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Return the probability that `select` chooses each arm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Exact; columns as `arms_`. Rows may sum to less than 1; the remainder is the
+            probability of arms not in `arms_`.
+        """
+        now, X, mask, codes = self._prepared(X, available)
+        return now._probabilities(X, mask, codes)[:, : len(now._codes)]
+
+    def predict_reward(self, X: Any) -> np.ndarray:
+        """Predict the reward of every arm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`; the mean of the replicates.
+        """
+        check_is_fitted(self)
+        now, X, mask, codes = self._prepared(X, None)
+        return now._rewards(X, mask, codes).mean(axis=0)
+
+    def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
+        """The policy in its current state, checked contexts, available arms and their numbers."""
+        self._check_ready(available)
+        if not self.__sklearn_is_fitted__():
+            with self._guard.learning, atomic_fit(self) as draft:
+                if not draft.__sklearn_is_fitted__():  # else another thread has begun
+                    draft._validate_params()
+                    draft._begin(X)
+        now, X = self._now(), self._rows(X)
+        now._check_replicates()
+        sets, codes = now._available(len(X), available)
+        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
+        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
+        return now, X, of_set[sets.of_event], codes
+
+    def _rewards(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
+        """Predicted rewards where arms are available, else 0, (n_replicates, n_rows, n_arms)."""
+        labels, n_replicates = list(codes), self._replicates()
+        rewards = np.zeros((n_replicates, len(X), len(codes)))
+        for k in np.flatnonzero(mask.any(axis=0)).tolist():
+            rows = np.flatnonzero(mask[:, k])
+            center = self._prior_rewards(labels[k])
+            model = self._models.get(k)
+            if model is not None and self._n_updates[k] < self.min_events:
+                model = None
+            for b in range(n_replicates):
+                weight, total = self._totals[k, b] if k < len(self._totals) else (0.0, 0.0)
+                fitted = None if model is None else model.replicates[b]
+                if fitted is None and weight:
+                    fitted = float(total / weight)
+                rewards[b, rows, k] = center[b]
+                if fitted is not None:
+                    of_rows = predicted_rewards(fitted, X[rows], labels[k])
+                    rewards[b, rows, k] = shrunk(of_rows, weight, center[b], self.prior_events)
+        return rewards
+
+    def _prior_rewards(self, label: Any) -> np.ndarray:
+        """What an arm is expected to yield before its first event, in each replicate."""
+        if not self._n_events:
+            return np.zeros(self._replicates())
+        if self.exploration == "bootstrap":
+            words = [self._model_seed, arm_key(label) % 2**64]
+            low, high = self._range
+            return low + (high - low) * np.random.default_rng(words).random(self._replicates())
+        weight, reward = self._totals.sum(axis=0).T
+        return reward / weight
+
+    def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
+        """Probability of each arm, known and new."""
+        rewards = self._rewards(X, mask, codes)
+        if self.exploration == "bootstrap":
+            return rules.bootstrap(rewards, mask)
+        if self.exploration == "squarecb":
+            alpha = float(self._alphas()[0])
+            scale = np.sqrt(self._n_events * mask.sum(axis=1))
+            gamma = scale / alpha if alpha else np.full(len(X), np.inf)
+            return rules.inverse_gap(rewards[0], mask, gamma)
+        if self.exploration == "epsilon_greedy":
+            return rules.epsilon_greedy(rewards[0], mask, float(self.epsilon))
+        return rules.greedy(rewards[0], mask)

@@ -1,0 +1,231 @@
+"""Posterior of a bilinear predictor, θ = x̃ᵀB z̃ + b: moments for many arms, and updates by a step.
+
+x̃ are the features of the context and z̃ those of the arm, each followed by a constant, so that B
+holds the products, the main effects and an intercept; b is the arm's own offset. With
+φ = x̃ ⊗ z̃, vec B ~ N(vec M, Σ) and b ~ N(β, τ) independent of it,
+
+    E θ = φᵀ vec M + β,     Var θ = φᵀΣφ + τ,
+
+and a step (g, h) on θ (`skbandit.bandit.links`) moves both as Li et al. (2012), eqs. 8-9, move the
+weights of an arm:
+
+    vec M ← vec M + g Σφ     Σ ← Σ - h Σφ φᵀΣ     β ← β + g τ     τ ← τ - h τ²
+
+This is Bayes' rule for Gaussian rewards, but for the covariance between B and b, which is dropped
+so that the cost does not depend on the number of arms.
+
+In one context all arms share x̃. With u = Mᵀx̃ and C = (x̃ ⊗ I)ᵀ Σ (x̃ ⊗ I), of the size of z̃,
+
+    E θ = uᵀz̃ + β,     Var θ = z̃ᵀC z̃ + τ:
+
+p² operations a context and dz² an arm in place of p² an arm, where p = dx dz.
+
+A full Σ is stored as L with Σ = L Lᵀ (Potter's square-root filter), which rounding cannot make
+indefinite, and as an array (dx, dz, p); of a diagonal Σ the variances are stored, (dx, dz). The
+number of axes distinguishes them at compile time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skbandit.utils._compiled import called_exactly, inlined_exactly
+
+BLOCK = 64
+"""Arms whose moments are computed side by side: their features stay in the fastest cache."""
+
+
+@called_exactly
+def contract(
+    x: np.ndarray,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    u: np.ndarray,
+    half: np.ndarray,
+    C: np.ndarray,
+) -> None:
+    """Fill in u = Mᵀx̃ and C = (x̃ ⊗ I)ᵀ Σ (x̃ ⊗ I), of which only the lower triangle.
+
+    `half` receives (x̃ ⊗ I)ᵀ L, of shape (dz, p), which `absorb` needs.
+    """
+    dx, dz = mean.shape
+    for j in range(dz):
+        u[j] = 0.0
+        C[j, j] = 0.0
+    for i in range(dx):
+        for j in range(dz):
+            u[j] += x[i] * mean[i, j]
+    if cov_factor.ndim == 2:
+        for i in range(dx):
+            for j in range(dz):
+                C[j, j] += x[i] * x[i] * cov_factor[i, j]
+        return
+    p = dx * dz
+    for j in range(dz):
+        for k in range(p):
+            half[j, k] = 0.0
+    for i in range(dx):
+        if x[i] != 0.0:
+            for j in range(dz):
+                for k in range(p):
+                    half[j, k] += x[i] * cov_factor[i, j, k]
+    for j in range(dz):
+        for l in range(j + 1):  # noqa: E741
+            C[j, l] = _dot(half[j], half[l])
+
+
+@called_exactly
+def arm_moments(
+    arms: np.ndarray,
+    u: np.ndarray,
+    C: np.ndarray,
+    full: bool,
+    Z: np.ndarray,
+    offset_mean: np.ndarray,
+    offset_variance: np.ndarray,
+    block: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+) -> None:
+    """Fill in mean and variance of θ for some arms, in their order, after `contract`.
+
+    `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 1, BLOCK).
+    """
+    dz = Z.shape[1]
+    for first in range(0, len(arms), BLOCK):
+        n = min(BLOCK, len(arms) - first)
+        of_block, v_of_block = m[first : first + n], v[first : first + n]
+        part = block[dz]
+        for a in range(n):
+            k = arms[first + a]
+            of_block[a], v_of_block[a] = offset_mean[k], 0.0
+            for j in range(dz):
+                block[j, a] = Z[k, j]
+        for j in range(dz):
+            for a in range(n):
+                of_block[a] += u[j] * block[j, a]
+                part[a] = C[j, j] * block[j, a]
+            if full:
+                for l in range(j):  # noqa: E741
+                    twice = 2.0 * C[j, l]
+                    for a in range(n):
+                        part[a] += twice * block[l, a]
+            for a in range(n):
+                v_of_block[a] += part[a] * block[j, a]
+        for a in range(n):  # rounding may leave a small negative number
+            v_of_block[a] = max(v_of_block[a], 0.0) + offset_variance[arms[first + a]]
+
+
+@called_exactly
+def absorb(
+    x: np.ndarray,
+    z: np.ndarray,
+    k: int,
+    g: float,
+    h: float,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    offset_mean: np.ndarray,
+    offset_variance: np.ndarray,
+    half: np.ndarray,
+    workspace: np.ndarray,
+) -> None:
+    """Update B, and the offset of arm k, by a step (g, h) on θ; `contract` was called with x̃.
+
+    `workspace` has shape (p,).
+    """
+    dx, dz = mean.shape
+    offset_mean[k] += g * offset_variance[k]
+    offset_variance[k] *= 1.0 - h * offset_variance[k]
+    if cov_factor.ndim == 2:
+        for i in range(dx):
+            for j in range(dz):
+                phi = x[i] * z[j]
+                s = cov_factor[i, j] * phi
+                mean[i, j] += g * s
+                cov_factor[i, j] *= 1.0 - h * s * phi
+        return
+    # with a = Lᵀφ: L ← L - c L a aᵀ, where (1 - c v)² = 1 - h v and v = aᵀa
+    a, p = workspace, dx * dz
+    for k_column in range(p):
+        a[k_column] = 0.0
+    for j in range(dz):
+        if z[j] != 0.0:
+            for k_column in range(p):
+                a[k_column] += z[j] * half[j, k_column]
+    c = h / (1.0 + math.sqrt(max(0.0, 1.0 - h * _dot(a, a))))
+    for i in range(dx):
+        for j in range(dz):
+            row = cov_factor[i, j]
+            s = _dot(row, a)
+            mean[i, j] += g * s
+            for k_column in range(p):
+                row[k_column] -= c * s * a[k_column]
+
+
+@called_exactly
+def add_residual(m: float, v: float, r: float, weight: float, noise: np.ndarray) -> None:
+    """Add the residual of a linear reward, θ ~ N(m, v σ²) before it, to an estimate of σ².
+
+    (r - m)²/(1/weight + v) has the mean σ² under the model, whose mean does not depend on σ² if all
+    variances are multiples of it (the normal-inverse-gamma model).
+    """
+    noise[0] += weight * (r - m) * (r - m) / (1.0 + weight * v)
+    noise[1] += 1.0
+
+
+@called_exactly
+def noise_scale(noise: np.ndarray) -> float:
+    """Estimate of σ, in which standard deviations are counted; 1 before the first residual."""
+    return math.sqrt(noise[0] / noise[1]) if noise[1] > 0.0 else 1.0
+
+
+@called_exactly
+def change_units(
+    factor: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    prior_variance: float,
+) -> None:
+    """Carry B over to features x', where the old features were x = factor x' + shift.
+
+    θ stays the same function of the context: exactly, under a full Σ; its mean only, under a
+    diagonal one, whose precisions in excess of the prior's are rescaled. Arrays have the features
+    on their first axis, the constant last.
+    """
+    d, last = len(factor), len(mean) - 1
+    for i in range(d):
+        for j in range(mean.shape[1]):
+            mean[last, j] += shift[i] * mean[i, j]
+            mean[i, j] *= factor[i]
+            if cov_factor.ndim == 3:
+                for k in range(cov_factor.shape[2]):
+                    cov_factor[last, j, k] += shift[i] * cov_factor[i, j, k]
+                    cov_factor[i, j, k] *= factor[i]
+            else:
+                data = max(1.0 / cov_factor[i, j] - 1.0 / prior_variance, 0.0)
+                cov_factor[i, j] = 1.0 / (1.0 / prior_variance + data / (factor[i] * factor[i]))
+
+
+@inlined_exactly
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Inner product, in eight sums that processors add at once."""
+    n = len(a)
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    total = ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+    for i in range(whole, n):
+        total += a[i] * b[i]
+    return total

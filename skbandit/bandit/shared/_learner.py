@@ -1,0 +1,385 @@
+"""The learning half of a shared model: arms and their features, and ordered events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._parameters import read_alphas, read_rule
+from skbandit.bandit._sequential import SequentialPolicy
+from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
+from skbandit.logs import Codes, code_labels
+from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._messages import first_few
+from skbandit.utils._sklearn_compat import fit_context
+from skbandit.utils._validation import as_labels
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+    from skbandit.bandit.shared._standardize import Units
+    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior
+
+
+class SharedLearner(SequentialPolicy):
+    """Learns one model of all arms from ordered events; how it is used is up to the policy."""
+
+    link: str
+    alpha: Any
+    arm_features: Any
+    covariance: str
+    prior_variance: float
+    offset_variance: float
+    noise_variance: Any  # a number or "auto"
+    standardize: bool
+
+    # what the links of `GLMUCBPolicy` leave to the user
+    ucb: ClassVar[str] = "U0"
+    mean: ClassVar[str] = "M0"
+    fit_intercept: ClassVar[bool] = True
+
+    _beliefs: SharedBeliefs
+    _known: ArmFeatures | None  # None before any arm is known
+    _arm_units: Units | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def arm_features_(self) -> pd.DataFrame:
+        """Features of `arms_`, as they were given."""
+        check_is_fitted(self)
+        known = ArmFeatures((), np.empty((len(self._codes), 0)))
+        known = known if self._known is None else self._known
+        labels = pd.Index(self._labels, dtype=self._labels.dtype)
+        return pd.DataFrame(known.values.copy(), index=labels, columns=list(known.columns))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Posterior mean of B for features as given, of shape (dx, dz), constants last."""
+        from skbandit.bandit.shared._arm_units import as_given
+
+        check_is_fitted(self)
+        beliefs = self._beliefs
+        of_arms = None if self._arm_units is None else as_given(self._arm_units)
+        left = as_given(beliefs.units).T @ beliefs.mean
+        return left if of_arms is None else left @ of_arms
+
+    @property
+    def offset_(self) -> np.ndarray:
+        """Posterior means of the arms' offsets, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._beliefs.offset_mean.copy()
+
+    @property
+    def n_updates_(self) -> np.ndarray:
+        """Number of events learned per arm, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._beliefs.n_updates.copy()
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        arm_features: pd.DataFrame | None = None,
+        columns: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the events of a log in order, discarding earlier learning.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            Arms played and rewards observed; columns `available` and `timestamp` are checked.
+        reward : array-like of shape (n_events,), default=None
+            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
+            with a warning.
+        available : array-like, default=None
+            Arms available to each event, as in `select`, if not a column of `y`. Each action
+            must be among them.
+        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
+            Features of further arms, beside those of the parameter `arm_features`.
+        columns : dict, default=None
+            Names of the columns of `y`, if different, as in
+            ``columns={"action": "arm_id", "reward": "clicked"}``.
+        sample_weight : array-like of shape (n_events,), default=None
+            Number of events that each one counts for: its likelihood is raised to this power.
+            Events of weight 0 are ignored.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            draft._begin(X)
+            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        arm_features: pd.DataFrame | None = None,
+        columns: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further events in order, with the same result as one `fit` on all of them.
+
+        An error or an interrupt leaves the policy unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            As in `fit`.
+        reward : array-like of shape (n_events,), default=None
+            As in `fit`.
+        available : array-like, default=None
+            As in `fit`.
+        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
+            Features of new arms; it may hold known ones, too.
+        columns : dict, default=None
+            As in `fit`.
+        sample_weight : array-like of shape (n_events,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if not draft.__sklearn_is_fitted__():
+                draft._begin(X)
+            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
+        return self
+
+    def describe_arms(self, arm_features: pd.DataFrame) -> Self:
+        """Make arms known by their features.
+
+        Parameters
+        ----------
+        arm_features : DataFrame of shape (n_arms, n_arm_features)
+            One row per arm, with the arms' labels as index; it may hold known arms, too.
+
+        Returns
+        -------
+        self
+            Policy that knows these arms. One that has seen no context yet keeps them as its
+            parameter `arm_features`.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if draft.__sklearn_is_fitted__():
+                draft._describe(arm_features)
+            else:
+                labels, described = read_arm_features(arm_features)
+                if draft.arm_features is not None:
+                    named, known = read_arm_features(draft.arm_features)
+                    labels, described = read_arm_features(arm_features, known.columns)
+                    codes: Codes = {label: k for k, label in enumerate(named)}
+                    fresh, values = new_arms(labels, described, known, codes)
+                    labels, described = [*named, *fresh], known.plus(values)
+                draft.arm_features = pd.DataFrame(
+                    described.values, index=pd.Index(labels), columns=list(described.columns)
+                )
+        return self
+
+    def drop_arms(self, labels: Iterable[Any]) -> Self:
+        """Forget arms; what was learned from them about the features stays.
+
+        An arm that is only away for a while is left out of `available` instead.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            Arms of `arms_`.
+
+        Returns
+        -------
+        self
+            Policy without these arms.
+        """
+        from skbandit.bandit.shared._state import only_arms
+
+        check_is_fitted(self)
+        dropped = set(as_labels(labels, "labels"))
+        with self._guard.learning, atomic_fit(self) as draft:
+            unknown = [label for label in dropped if label not in draft._codes]
+            if unknown:
+                raise ValueError(
+                    f"labels contains {unknown[0]!r}, which is not an arm: "
+                    f"{first_few(draft._codes)}."
+                )
+            kept = [label for label in draft._codes if label not in dropped]
+            if not kept:
+                raise ValueError("labels names all arms: a policy needs at least one.")
+            numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
+            draft._beliefs = only_arms(draft._beliefs, numbers)
+            draft._known = None if draft._known is None else draft._known.take(numbers)
+            draft._know({label: k for k, label in enumerate(kept)})
+        return self
+
+    def _knows_arms(self) -> bool:
+        return self.arm_features is not None
+
+    def _begin(self, X: Any) -> None:
+        """Start from the prior."""
+        super()._begin(X)
+        self._known = self._arm_units = None
+        self._start_beliefs(0)
+        if self.arm_features is not None:
+            self._describe(self.arm_features)
+
+    def _start_beliefs(self, dz: int) -> None:
+        """Start from the prior, with this number of arm features."""
+        from skbandit.bandit.shared._standardize import fixed_units, running_units
+        from skbandit.bandit.shared._state import prior_beliefs
+
+        units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
+        self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
+
+    def _describe(self, table: Any) -> None:
+        """Add the arms of a table that are not known yet."""
+        from skbandit.bandit.shared._standardize import fixed_units, running_units
+
+        if self._known is None and self._codes:
+            raise ValueError(
+                f"the arms {first_few(self._codes)} were learned without features: a policy whose "
+                "arms have features must know them from the start; fit it anew."
+            )
+        columns = None if self._known is None else self._known.columns
+        labels, described = read_arm_features(table, columns)
+        known = ArmFeatures(described.columns, described.values[:0])
+        known = known if self._known is None else self._known
+        fresh, values = new_arms(labels, described, known, self._codes)
+        if self._known is None:
+            dz = values.shape[1]
+            self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
+            self._start_beliefs(dz)
+        if fresh:
+            self._warn_of_twins(fresh)
+            self._known = known.plus(values)
+            self._renew_arm_units(values)
+            self._beliefs = self._with_arms(fresh, values)
+            self._know(self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)})
+
+    def _renew_arm_units(self, values: np.ndarray) -> None:
+        """Standardise the features of arms anew, if there are twice as many arms."""
+        from skbandit.bandit.shared._arm_units import in_new_units, standardized
+        from skbandit.bandit.shared._standardize import Units, count_row, renew
+        from skbandit.bandit.shared._state import prior_variances
+
+        assert self._arm_units is not None and self._known is not None
+        units = Units(*(array.copy() for array in self._arm_units))
+        due = False
+        for row in values:
+            due = count_row(row, units)
+        self._arm_units = units
+        if not due:
+            return
+        factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
+        renew(units, factor, shift)
+        beliefs = self._beliefs
+        dx, dz = beliefs.mean.shape
+        prior_variance = prior_variances(dx, dz, self._prior())
+        mean, cov_factor = in_new_units(
+            factor, shift, beliefs.mean, beliefs.cov_factor, prior_variance
+        )
+        Z = standardized(self._known.values[: len(beliefs.Z)], units)
+        self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
+
+    def _with_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
+        """Beliefs about new arms, too."""
+        from skbandit.bandit.shared._arm_units import standardized
+        from skbandit.bandit.shared._state import with_arms
+
+        Z = np.ones((len(labels), 1))
+        if self._arm_units is not None:
+            Z = standardized(values, self._arm_units)
+        keys = new_keys(labels, self._beliefs.rng_key.tolist())
+        return with_arms(self._beliefs, Z, keys, self._prior())
+
+    def _beliefs_about(self, codes: Codes) -> SharedBeliefs:
+        """Beliefs about the known arms and new ones, which need no features."""
+        if len(codes) == len(self._codes):
+            return self._beliefs
+        new = list(codes)[len(self._codes) :]
+        if self._known is not None:
+            raise ValueError(
+                f"arm {new[0]!r} has no features: describe it by a row of arm_features, as the "
+                f"{len(self._codes)} arms known are."
+            )
+        return self._with_arms(new, np.empty((len(new), 0)))
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        reward: Any,
+        available: Any,
+        arm_features: Any,
+        columns: Any,
+        sample_weight: Any,
+    ) -> None:
+        """Check events, and learn them."""
+        from skbandit.bandit.links import check_rewards
+        from skbandit.bandit.shared._passes import learn_rows
+        from skbandit.bandit.shared._state import own_copy
+
+        if arm_features is not None:
+            self._describe(arm_features)
+        events = self._read_events(X, y, reward, available, columns, sample_weight)
+        check_rewards(self.link, events.reward)
+        n_known, codes = len(self._codes), self._codes
+        played = set(events.arms.tolist())
+        if not played <= codes.keys():
+            codes = dict(codes)
+        action = code_labels(events.arms, codes).astype(np.int64)
+        beliefs = own_copy(self._beliefs_about(codes))
+        if len(codes) > n_known:
+            self._warn_of_twins(list(codes)[n_known:])
+            self._know(codes)
+        self._beliefs = beliefs
+        self._alphas(len(events))  # raise errors now, not in the next choice
+        learn_rows(
+            events.X, action, events.reward, events.weight, beliefs, self._prior(), read_rule(self)
+        )
+
+    def _prior(self) -> SharedPrior:
+        from skbandit.bandit.shared._state import WIDE, SharedPrior
+
+        estimated = self.link == "linear" and self.noise_variance == "auto"
+        return SharedPrior(
+            variance=float(self.prior_variance),
+            constant_variance=WIDE if estimated else 1.0,
+            offset_variance=float(self.offset_variance),
+            noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
+            estimates_noise=estimated,
+        )
+
+    def _alphas(self, n_events: int = 0) -> np.ndarray:
+        """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
+        from skbandit.bandit.shared._state import N_EVENTS
+
+        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)

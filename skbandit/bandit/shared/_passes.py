@@ -1,0 +1,111 @@
+"""Compiled passes over rows, split so that Ctrl-C is noticed, and the arrays that they fill."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbandit.bandit._passes import first_choice, sets_of
+from skbandit.bandit._state import ArmSets, Rule
+from skbandit.bandit.exploration import parts_of
+from skbandit.bandit.shared import _kernels as kernels
+from skbandit.bandit.shared._state import N_EVENTS, SharedBeliefs, SharedPrior, workspace_for
+from skbandit.logs import ReplayRequest
+from skbandit.utils._compiled import slices
+
+
+def score_rows(
+    X: np.ndarray, t: int, alpha: float, beliefs: SharedBeliefs, rule: Rule
+) -> np.ndarray:
+    """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
+    work, arms = workspace_for(beliefs), np.arange(len(beliefs.Z))
+    scores = np.empty((len(X), len(arms)))
+    for rows in slices(len(X)):
+        kernels.score_rows(
+            X[rows], arms, first_choice(t, rows), alpha, beliefs, rule, work, scores[rows]
+        )
+    return scores
+
+
+def choose_rows(
+    X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: SharedBeliefs, rule: Rule
+) -> np.ndarray:
+    """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    work, chosen = workspace_for(beliefs), np.empty(len(X), dtype=np.int64)
+    proposing, _ = parts_of(rule)
+    for rows in slices(len(X)):
+        kernels.choose_rows(
+            X[rows], sets_of(sets, rows), first_choice(t, rows), alpha, beliefs, rule, proposing,
+            work, chosen[rows],
+        )  # fmt: skip
+    return chosen
+
+
+def probability_rows(
+    X: np.ndarray, sets: ArmSets, alpha: float, beliefs: SharedBeliefs, rule: Rule
+) -> np.ndarray:
+    """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
+    n_arms = len(beliefs.Z)
+    work, places, buffers = workspace_for(beliefs), np.arange(n_arms), np.empty((2, n_arms))
+    out = np.zeros((len(X), n_arms))
+    proposing, draws = parts_of(rule)
+    for rows in slices(len(X)):
+        kernels.probability_rows(
+            X[rows], sets_of(sets, rows), places, alpha, beliefs, rule, proposing, draws, work,
+            buffers, out[rows],
+        )  # fmt: skip
+    return out
+
+
+def learn_rows(
+    X: np.ndarray,
+    action: np.ndarray,
+    reward: np.ndarray,
+    weight: np.ndarray,
+    beliefs: SharedBeliefs,
+    prior: SharedPrior,
+    rule: Rule,
+) -> None:
+    """Learn events in order, changing the beliefs in place."""
+    work = workspace_for(beliefs)
+    for rows in slices(len(X)):
+        kernels.learn_rows(
+            X[rows], action[rows], reward[rows], weight[rows], beliefs, prior, rule, work
+        )
+
+
+def replay_rows(
+    request: ReplayRequest,
+    X: np.ndarray,
+    number: np.ndarray,
+    alphas: np.ndarray,
+    beliefs: SharedBeliefs,
+    prior: SharedPrior,
+    rule: Rule,
+) -> tuple[np.ndarray, int]:
+    """Replay a log, changing the beliefs in place; `number` are those of the log's arms.
+
+    Returns
+    -------
+    tuple
+        Positions in the request of accepted events, and the number of events it took.
+    """
+    log, rows, n_events = request.log, request.rows, len(request.rows)
+    if log.pools is None:
+        sets = ArmSets(np.zeros(len(log), np.int32), np.array([0, len(number)]), number)
+    else:
+        sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    work, accepted = workspace_for(beliefs), np.empty(n_events, dtype=np.int64)
+    counts = np.array([beliefs.counters[N_EVENTS], 0, 0], dtype=np.int64)
+    most = n_events if request.max_accepted is None else request.max_accepted
+    proposing, _ = parts_of(rule)
+    greedy = request.deployment | (request.rule == "predict")
+    action, n_seen = number[log.action], n_events
+    for part in slices(n_events):
+        n_seen = kernels.replay_rows(
+            X, action, log.reward, sets, rows, request.keep, greedy, request.deployment,
+            part.start, part.stop, accepted, counts, request.learn, most, alphas, beliefs, prior,
+            rule, proposing, work,
+        )  # fmt: skip
+        if n_seen < part.stop:
+            break
+    return accepted[: counts[1]], n_seen

@@ -1,0 +1,156 @@
+"""State of a shared model as plain arrays, the form compiled code takes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skbandit.bandit.shared._bilinear import BLOCK
+from skbandit.bandit.shared._standardize import Units
+
+# Positions in `SharedBeliefs.counters`. Exploring choices are counted there within a replay;
+# elsewhere a `ChoiceStream` counts them.
+N_EVENTS, N_CHOICES, N_RANKED = 0, 1, 2
+
+
+WIDE = 1e4
+"""Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
+reward of some hundred standard deviations is no surprise."""
+
+
+class SharedBeliefs(NamedTuple):
+    """Posterior of B and of the arms' offsets, and all else that learning updates in place."""
+
+    mean: np.ndarray  # (dx, dz)
+    cov_factor: np.ndarray  # (dx, dz, dx dz), or (dx, dz) if diagonal
+    units: Units  # of the features of contexts
+    Z: np.ndarray  # (n_arms, dz), features of arms in their units, the constant last; fixed
+    offset_mean: np.ndarray  # (n_arms,)
+    offset_variance: np.ndarray  # (n_arms,)
+    n_updates: np.ndarray  # (n_arms,), events learned
+    tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
+    rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
+    counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
+    noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
+
+
+class SharedPrior(NamedTuple):
+    """Variances of the prior, and of the noise of linear rewards.
+
+    If the noise is estimated, they are multiples of it, and its own is 1.
+    """
+
+    variance: float  # of main effects and products
+    constant_variance: float
+    offset_variance: float
+    noise_variance: float
+    estimates_noise: bool  # else `noise_variance` is in the unit of the reward
+
+
+class Workspace(NamedTuple):
+    """Buffers of compiled passes."""
+
+    x: np.ndarray  # (dx,), ends with the constant 1
+    u: np.ndarray  # (dz,)
+    half: np.ndarray  # (dz, p)
+    C: np.ndarray  # (dz, dz)
+    block: np.ndarray  # (dz + 1, BLOCK)
+    a: np.ndarray  # (p,)
+    factor: np.ndarray  # (dx - 1,)
+    shift: np.ndarray  # (dx - 1,)
+    arm: np.ndarray  # (1,)
+    m: np.ndarray  # (n_arms,)
+    v: np.ndarray  # (n_arms,)
+
+
+def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
+    """Prior variances of the entries of B."""
+    variance = np.full((dx, dz), prior.variance)
+    variance[-1, -1] = prior.constant_variance
+    return variance
+
+
+def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> SharedBeliefs:
+    """Beliefs of a policy without arms."""
+    dx = len(units.rate) + 1
+    variance = prior_variances(dx, dz, prior)
+    root = np.diag(np.sqrt(variance.ravel())).reshape(dx, dz, dx * dz) if full else None
+    return SharedBeliefs(
+        mean=np.zeros((dx, dz)),
+        cov_factor=variance if root is None else root,
+        units=units,
+        Z=np.empty((0, dz)),
+        offset_mean=np.empty(0),
+        offset_variance=np.empty(0),
+        n_updates=np.empty(0, dtype=np.int64),
+        tie_order=np.empty(0, dtype=np.int64),
+        rng_key=np.empty(0, dtype=np.int64),
+        counters=np.zeros(3, dtype=np.int64),
+        noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
+    )
+
+
+def with_arms(
+    beliefs: SharedBeliefs, Z: np.ndarray, keys: list[int], prior: SharedPrior
+) -> SharedBeliefs:
+    """Beliefs about further arms, too, which have these features and random keys."""
+    n_old, n_new = len(beliefs.Z), len(Z)
+    new = {
+        "Z": Z,
+        "offset_mean": np.zeros(n_new),
+        "offset_variance": np.full(n_new, prior.offset_variance),
+        "n_updates": np.zeros(n_new, dtype=np.int64),
+        "tie_order": np.arange(n_old, n_old + n_new),
+        "rng_key": np.array(keys, dtype=np.int64),
+    }
+    grown: dict[str, Any] = {
+        name: np.concatenate([getattr(beliefs, name), array]) for name, array in new.items()
+    }
+    counters = beliefs.counters.copy()
+    counters[N_RANKED] = n_old + n_new
+    return beliefs._replace(**grown, counters=counters)
+
+
+def only_arms(beliefs: SharedBeliefs, arms: np.ndarray) -> SharedBeliefs:
+    """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
+    names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
+    kept: dict[str, Any] = {name: getattr(beliefs, name)[arms] for name in names}
+    counters = beliefs.counters.copy()
+    counters[N_RANKED] = len(arms)
+    return beliefs._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
+
+
+def own_copy(beliefs: SharedBeliefs) -> SharedBeliefs:
+    """Beliefs that may be learned in place."""
+    changing = (
+        "mean",
+        "cov_factor",
+        "offset_mean",
+        "offset_variance",
+        "n_updates",
+        "tie_order",
+        "noise",
+    )
+    copies: dict[str, Any] = {name: getattr(beliefs, name).copy() for name in changing}
+    units = Units(*(array.copy() for array in beliefs.units))
+    return beliefs._replace(units=units, **copies)
+
+
+def workspace_for(beliefs: SharedBeliefs) -> Workspace:
+    """Buffers for these beliefs."""
+    (dx, dz), n_arms = beliefs.mean.shape, len(beliefs.Z)
+    p = dx * dz if beliefs.cov_factor.ndim == 3 else 1
+    return Workspace(
+        x=np.ones(dx),
+        u=np.empty(dz),
+        half=np.empty((dz, p)),
+        C=np.empty((dz, dz)),
+        block=np.empty((dz + 1, BLOCK)),
+        a=np.empty(p),
+        factor=np.empty(dx - 1),
+        shift=np.empty(dx - 1),
+        arm=np.empty(1, dtype=np.int64),
+        m=np.empty(n_arms),
+        v=np.empty(n_arms),
+    )

@@ -1,0 +1,328 @@
+"""SharedGLMPolicy: direct Bayesian regression, logs, arms that come, and replays."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import PolynomialFeatures
+
+from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit.bandit import SharedGLMPolicy, make_policy_pipeline, select
+from skbandit.evaluation import ReplaySplit, ips, replay
+from tests.tiers import first
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A uniform log of arms that come and go, and their features."""
+    rng = np.random.default_rng(0)
+    n, n_arms = 600, 12
+    Z = pd.DataFrame(
+        rng.normal(size=(n_arms, 2)),
+        index=[f"arm{k:02d}" for k in range(n_arms)],
+        columns=["p", "q"],
+    )
+    X = 3 + rng.normal(size=(n, 3)) * [1, 10, 100]
+    theta = ((X - 3) / [1, 10, 100]) @ rng.normal(size=(3, 2)) @ Z.to_numpy().T - 1
+    available, action = [], []
+    for t in range(n):
+        live = np.arange(t // 100, t // 100 + 5)
+        available.append(tuple(Z.index[live]))
+        action.append(int(rng.choice(live)))
+    reward = (rng.random(n) < 1 / (1 + np.exp(-theta[np.arange(n), action]))).astype(float)
+    y = pd.DataFrame({"action": Z.index[action], "reward": reward})
+    y["available"] = available
+    return X, y, Z
+
+
+def test_the_posterior_is_that_of_bayesian_regression():
+    """Linear rewards, no offsets: exact, for features as given."""
+    rng = np.random.default_rng(0)
+    n, nx, nz, n_arms = 60, 3, 2, 5
+    X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
+    action, reward = rng.integers(n_arms, size=n), rng.normal(size=n)
+    policy = SharedGLMPolicy(
+        Z, link="linear", offset_variance=0.0, noise_variance=0.5, prior_variance=2.0,
+        standardize=False,
+    ).fit(X, pd.DataFrame({"action": action, "reward": reward}))  # fmt: skip
+    X1, Z1 = np.column_stack([X, np.ones(n)]), np.column_stack([Z, np.ones(n_arms)])
+    phi = np.einsum("ni,nj->nij", X1, Z1[action]).reshape(n, -1)
+    prior = np.full((nx + 1) * (nz + 1), 2.0)
+    prior[-1] = 1.0
+    S = np.linalg.inv(np.diag(1 / prior) + phi.T @ phi / 0.5)
+    mean = (S @ phi.T @ reward / 0.5).reshape(nx + 1, nz + 1)
+    np.testing.assert_allclose(policy.coef_, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(policy.predict_reward(X), X1 @ mean @ Z1.T, rtol=1e-8, atol=1e-10)
+    v = np.einsum("ni,aj,ijkl,nk,al->na", X1, Z1, S.reshape(nx + 1, nz + 1, nx + 1, nz + 1), X1, Z1)
+    upper = X1 @ mean @ Z1.T + 0.2 * np.sqrt(v)
+    np.testing.assert_allclose(policy.select_scores(X), upper, rtol=1e-7)
+
+
+def test_coefficients_are_for_features_as_given(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z).fit(X, y)
+    X1 = np.column_stack([X, np.ones(len(X))])
+    Z1 = np.column_stack([policy.arm_features_, np.ones(len(Z))])
+    theta = X1 @ policy.coef_ @ Z1.T + policy.offset_
+    np.testing.assert_allclose(policy.decision_function(X), theta, rtol=1e-7, atol=1e-9)
+
+
+def test_units_do_not_matter(problem):
+    """Features times a number plus a number: the same decisions."""
+    X, y, Z = problem
+    one = SharedGLMPolicy(Z, random_state=0).fit(X, y)
+    scaled = SharedGLMPolicy(Z * [0.5, 128.0] + 7, random_state=0).fit(X * 2.0**-8 + 1, y)
+    np.testing.assert_allclose(
+        scaled.decision_function(X * 2.0**-8 + 1), one.decision_function(X), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_the_unit_of_the_reward_does_not_matter(problem):
+    """Linear rewards times a power of two: the same decisions, to the bit of scores."""
+    X, y, Z = problem
+    y = y.assign(reward=y["reward"] + np.sin(np.arange(len(y))))
+    for exploration in ("ucb", "squarecb"):
+        options = {"link": "linear", "exploration": exploration, "random_state": 0}
+        one = replay(SharedGLMPolicy(Z, **options), X, y, random_state=0)
+        large = y.assign(reward=y["reward"] * 1024)
+        many = replay(SharedGLMPolicy(Z, **options), X, large, random_state=0)
+        np.testing.assert_array_equal(many.history["event"], one.history["event"])
+
+
+def test_arms_with_equal_features_and_no_offsets_are_one(problem):
+    X, y, Z = problem
+    double = pd.concat([Z, Z.set_axis([f"{name}'" for name in Z.index])])
+    policy = SharedGLMPolicy(double, offset_variance=0.0).fit(X, y)
+    theta = policy.decision_function(X[:9])
+    np.testing.assert_array_equal(theta[:, : len(Z)], theta[:, len(Z) :])
+
+
+def test_an_arm_never_seen_is_judged_by_its_features():
+    rng = np.random.default_rng(3)
+    Z = pd.DataFrame(rng.normal(size=(40, 3)))
+    X = rng.normal(size=(3000, 4))
+    B = rng.normal(size=(4, 3))
+    action = rng.integers(20, size=3000)  # arms from 20 on are never played
+    theta = X @ B @ Z.to_numpy().T
+    reward = (rng.random(3000) < 1 / (1 + np.exp(-theta[np.arange(3000), action]))).astype(float)
+    policy = SharedGLMPolicy(Z).fit(X, pd.DataFrame({"action": action, "reward": reward}))
+    new = rng.normal(size=(200, 4))
+    found = policy.decision_function(new)[:, 20:]
+    assert np.corrcoef(found.ravel(), (new @ B @ Z.to_numpy()[20:].T).ravel())[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_one_by_one_is_the_whole_log_to_the_bit(covariance, problem):
+    X, y, Z = problem
+    whole = SharedGLMPolicy(Z, covariance=covariance).fit(X[:100], y[:100])
+    single = SharedGLMPolicy(Z, covariance=covariance)
+    for t in range(100):
+        single = pickle.loads(pickle.dumps(single.partial_fit(X[[t]], y.iloc[[t]])))
+    np.testing.assert_array_equal(single.decision_function(X), whole.decision_function(X))
+    np.testing.assert_array_equal(single.n_updates_, whole.n_updates_)
+
+
+class OneByOne(SharedGLMPolicy):
+    """The same policy, which as a subclass is replayed event by event."""
+
+    def select(self, X, *, available=None, arm_features=None):
+        return super().select(X, available=available, arm_features=arm_features)
+
+
+SETTINGS = {
+    "default": {},
+    "linear": {"link": "linear"},
+    "diagonal linear": {"covariance": "diagonal", "link": "linear", "noise_variance": 0.5},
+    "thompson probit": {"exploration": "thompson", "link": "probit"},
+    "squarecb": {"exploration": "squarecb"},
+    "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
+    "growing": {"alpha": np.log1p, "standardize": False},
+    "no features": {"arm_features": None},
+    "no features, greedy": {"arm_features": None, "exploration": "greedy"},
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    first(
+        1,
+        [
+            {},
+            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+            {"rule": "predict"},
+            {"learn": False},
+        ],
+    ),
+    ids=str,
+)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_compiled_replay_decides_as_one_by_one(settings, options, problem):
+    X, y, Z = problem
+    parameters = {"arm_features": Z, "random_state": 3} | SETTINGS[settings]
+    fast = replay(SharedGLMPolicy(**parameters), X, y, random_state=1, **options)
+    slow = replay(OneByOne(**parameters), X, y, random_state=1, **options)
+    assert fast.n_accepted > 20
+    assert fast.history.equals(slow.history)
+
+
+def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(problem):
+    X, y, Z = problem
+    histories = []
+    for kind in (SharedGLMPolicy, OneByOne):
+        policy = kind(Z[:8], random_state=3).fit(X[:200], y[:200], arm_features=Z)
+        before = policy.coef_.copy()
+        histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
+        np.testing.assert_array_equal(policy.coef_, before)
+    assert len(histories[0]) > 20
+    assert histories[0].equals(histories[1])
+
+
+def test_a_replay_may_bring_features_of_new_arms(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z[:3], random_state=0)
+    told = replay(policy, X, y, arm_features=Z, random_state=1)
+    assert len(policy.arm_features) == 3
+    whole = replay(SharedGLMPolicy(Z, random_state=0), X, y, random_state=1)
+    assert told.history.equals(whole.history)
+    with pytest.raises(ValueError, match="has no features"):
+        replay(policy, X, y, random_state=1)
+    with pytest.raises(TypeError, match="takes none"):
+        replay(GLMUCBPolicy(), X, y, arm_features=Z)
+
+
+@pytest.mark.parametrize("exploration", ["ucb", "epsilon_greedy", "squarecb", "thompson"])
+def test_probabilities_are_frequencies(exploration, problem):
+    """4,000 choices in one context: within 5 standard errors (false alarms below 1e-5)."""
+    X, y, Z = problem
+    policy = SharedGLMPolicy(
+        Z, alpha=2.0, exploration=exploration, epsilon=0.3, random_state=0
+    ).fit(X[:200], y[:200])
+    pool = ["arm01", "arm05", "arm03"]
+    p = policy.select_proba(X[:1], available=pool)[0]
+    assert p.sum() == pytest.approx(1)
+    assert set(policy.arms_[p > 0]) <= set(pool)
+    chosen = policy.select(np.repeat(X[:1], 4000, axis=0), available=pool)
+    share = np.array([(chosen == arm).mean() for arm in policy.arms_])
+    assert (abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 4000) + 0.003).all()
+
+
+def test_new_arms_at_any_time(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z[:6], random_state=0).fit(X[:90], y[:90])
+    assert policy.arms_.tolist() == list(Z.index[:6])
+    choices = policy.select(X[:3], available=["arm06", "arm07"], arm_features=Z[6:8])
+    assert set(choices) <= {"arm06", "arm07"}
+    assert policy.arms_.tolist() == list(Z.index[:8])
+    policy.partial_fit(X[90:300], y[90:300], arm_features=Z[["q", "p"]])  # columns by name
+    pd.testing.assert_frame_equal(policy.arm_features_, Z, check_index_type=False)
+    assert policy.n_updates_.sum() == 300
+    with pytest.raises(ValueError, match="arm 'arm99' has no features"):
+        policy.select(X[:1], available=["arm00", "arm99"])
+    policy.drop_arms(["arm03"])
+    assert "arm03" not in policy.arms_
+    policy.describe_arms(Z.loc[["arm03"]])
+    assert policy.n_updates_[-1] == 0
+    assert policy.arms_[-1] == "arm03"
+
+
+def test_arms_described_later_are_as_if_known_from_the_start():
+    """Linear rewards, no offsets, before contexts count: equal, though units grow a lot."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(7, 3)), pd.DataFrame(rng.normal(size=(20, 2)), columns=["p", "q"])
+    Z.iloc[:5] = Z.iloc[0] + 1e-3 * Z.iloc[:5]
+    y = pd.DataFrame({"action": rng.integers(5, size=7), "reward": rng.normal(size=7)})
+    options = {"link": "linear", "offset_variance": 0.0, "noise_variance": 0.5}
+    early = SharedGLMPolicy(Z, **options).fit(X, y)
+    late = SharedGLMPolicy(Z[:5], **options).fit(X, y).describe_arms(Z)
+    np.testing.assert_allclose(late.select_scores(X), early.select_scores(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(late.decision_function(X), early.decision_function(X), atol=1e-8)
+
+
+def test_describing_more_arms_keeps_what_was_learned(problem):
+    """Scores of a diagonal model are kept, but for rounding, where units change."""
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z[:5], covariance="diagonal").fit(X[:100], y[:100])
+    before = policy.decision_function(X)
+    policy.describe_arms(Z).describe_arms((Z + 9).set_axis([f"new{k}" for k in range(len(Z))]))
+    np.testing.assert_allclose(policy.decision_function(X)[:, :5], before, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda Z: Z.assign(q=Z["q"] + (Z.index == "arm02")), "'q' of arm 'arm02' was .* is now"),
+        (lambda Z: Z[["p"]], "lacks 'q'"),
+        (lambda Z: Z.assign(r=1.0), "has 'r', too"),
+        (lambda Z: Z.assign(q=np.nan), "'q' of arm 'arm00' is nan"),
+        (lambda Z: Z.assign(q="red"), "encode"),
+        (lambda Z: pd.concat([Z, Z]), "'arm00' twice"),
+        (lambda Z: Z[:0], "empty"),
+    ],
+)
+def test_bad_arm_features_change_nothing(change, message, problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z, random_state=0).fit(X[:50], y[:50])
+    before = pickle.dumps(policy)
+    with pytest.raises(ValueError, match=message):
+        policy.partial_fit(X[50:60], y[50:60], arm_features=change(Z))
+    assert pickle.dumps(policy) == before
+
+
+def test_features_come_first_or_never(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy().fit(X[:50], y[:50])
+    with pytest.raises(ValueError, match="learned without features"):
+        policy.partial_fit(X[50:60], y[50:60], arm_features=Z)
+    with pytest.raises(TypeError, match="DataFrame"):
+        SharedGLMPolicy().describe_arms(Z.to_dict())
+    with pytest.raises(NotFittedError, match="knows no arms"):
+        SharedGLMPolicy().select(X)
+    with pytest.raises(ValueError, match="reward is 2"):
+        SharedGLMPolicy(Z).fit(X[:2], pd.DataFrame({"action": Z.index[:2], "reward": [2, 0]}))
+
+
+def test_an_unfitted_policy_that_is_told_of_arms_keeps_them_in_clones(problem):
+    X, y, Z = problem
+    policy = clone(SharedGLMPolicy(Z[:4]).describe_arms(Z))
+    pd.testing.assert_frame_equal(policy.arm_features, Z, check_index_type=False)
+    assert policy.fit(X, y).n_updates_.sum() == len(X)
+
+
+def test_searches_and_pipelines(problem):
+    X, y, Z = problem
+    crosses = make_policy_pipeline(
+        PolynomialFeatures(2, interaction_only=True, include_bias=False),
+        SharedGLMPolicy(Z, random_state=0),
+    )
+    crosses.fit(X, y)
+    assert crosses.named_steps["sharedglmpolicy"].n_features_in_ == 6
+    assert set(select(crosses, X[:5])) <= set(Z.index)
+    new = (Z[:2] + 1).set_axis(["new0", "new1"])
+    assert crosses.select(X[:1], available=["new1"], arm_features=new) == ["new1"]
+    crosses.partial_fit(X[:1], {"action": ["new0"], "reward": [1]})
+    assert crosses.select_proba(X[:1], arm_features=new).shape == (1, len(Z) + 2)
+    search = GridSearchCV(
+        SharedGLMPolicy(Z, random_state=0),
+        {"alpha": [0.1, 0.5], "arm_features": [Z, Z[["p"]]]},
+        scoring=ReplayScorer(min_accepted=5, random_state=0),
+        cv=ReplaySplit(2),
+    ).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    estimate = ips(search.best_estimator_, X, y)
+    assert 0 <= estimate.mean_reward <= 1
+
+
+def test_sample_weights_are_powers_of_the_likelihood():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(20, 2)), pd.DataFrame(rng.normal(size=(3, 1)))
+    y = pd.DataFrame({"action": rng.integers(3, size=20), "reward": rng.normal(size=20)})
+    options = {"link": "linear", "standardize": False, "offset_variance": 0.0}
+    weighted = SharedGLMPolicy(Z, **options).fit(X, y, sample_weight=np.full(20, 3.0))
+    thrice = SharedGLMPolicy(Z, **options).fit(
+        np.repeat(X, 3, axis=0), y.loc[y.index.repeat(3)].reset_index(drop=True)
+    )
+    np.testing.assert_allclose(weighted.coef_, thrice.coef_, rtol=1e-9)
