@@ -49,15 +49,15 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> flo
     if t >= 0 and rule.exploration == UCB:  # the default, without a call
         result = ucb.score(m, v, alpha, rule)
     else:
-        result = _other_score(m, v, t, key, rule)
+        result = _other_score(m, v, alpha, t, key, rule)
     return result
 
 
 @called_exactly
-def _other_score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
+def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
     """Scores of greedy choices and of rules other than UCB."""
     if t >= 0 and rule.exploration == THOMPSON:
-        return thompson.score(m, v, t, key, rule)
+        return thompson.score(m, v, alpha, t, key, rule)
     return mean_index(m, v, rule)
 
 
@@ -105,7 +105,7 @@ def probabilities(
     `parts_of`.
     """
     if draws is not None:
-        thompson.probabilities(pool, m, v, scores, out)
+        thompson.probabilities(pool, m, v, alpha, scores, out)
         return
     for k in pool:
         scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
