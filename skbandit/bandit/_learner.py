@@ -20,7 +20,7 @@ from skbandit.bandit._coefficients import mean_weights, weight_covariance
 from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms, renewed
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -104,11 +104,21 @@ class ArmLearner(BaseEstimator):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state; parameters that its version did not have take their defaults."""
+        """Restore a pickled state; parameters that its version did not have take their defaults.
+
+        Versions without `standardize` took features as they are, and drew from the posterior
+        itself in Thompson sampling.
+        """
         state = dict(state)
+        if "standardize" not in state:
+            state["standardize"] = False
+            if state.get("exploration") == "thompson":
+                state["alpha"] = 1.0
         for name, parameter in signature(type(self).__init__).parameters.items():
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)
+        if "_beliefs" in state:
+            state["_beliefs"] = renewed(state["_beliefs"])
         super().__setstate__(state)
         self._note_columns()
 

@@ -161,9 +161,9 @@ class GLMUCBPolicy(ArmLearner):
     eq. 8 are misprinted in the paper.
 
     SquareCB plays arm a, of K available, with probability 1/(K + γ (y_b - y_a)), where y are
-    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α after
+    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α² after
     n learned events: the γ = √(K T/R) of the paper's Theorem 1, with T replaced by n and the bound
-    R on the squared-loss regret of the reward model by α². So `alpha` is in units of the reward;
+    R on the squared-loss regret of the reward model by α⁴. So α² is in units of the reward;
     ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. Exploring costs at most
     (K - 1)/γ per round. As R grows with log n for linear models, a slowly growing function is a
     sound `alpha`, too.

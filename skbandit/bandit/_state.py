@@ -18,13 +18,17 @@ MEANS = ("M0", "M1", "M2", "M3")
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
+_ABSENT = np.empty(0)
+
+
 class Beliefs(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
 
     Each arm has one posterior per prior scale, of which choices see the mixture
     (`skbandit.bandit._mixture`). `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so
     that Σ stays positive definite. The weights are those of features in running units
-    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are.
+    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are. Pickles of
+    earlier versions lack the fields with defaults: see `renewed`.
     """
 
     mean: np.ndarray  # (n_arms, n_scales, n_weights)
@@ -34,13 +38,13 @@ class Beliefs(NamedTuple):
     learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
-    evidence: np.ndarray  # (n_scales,), prequential log likelihoods
-    share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
-    centre: np.ndarray  # (n_features,) or (0,), origin of the running units
-    rate: np.ndarray  # likewise, running units per unit; 0 for features without known spread
-    seen_mean: np.ndarray  # likewise, mean of the learned contexts
-    seen_squares: np.ndarray  # likewise, sum of squared deviations from it
-    seen_weight: np.ndarray  # (1,), sum of the weights of learned events
+    evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
+    share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
+    centre: np.ndarray = _ABSENT  # (n_features,) or (0,), origin of the running units
+    rate: np.ndarray = _ABSENT  # likewise, running units per unit; 0 for features without known spread
+    seen_mean: np.ndarray = _ABSENT  # likewise, mean of the learned contexts
+    seen_squares: np.ndarray = _ABSENT  # likewise, sum of squared deviations from it
+    seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events
 
 
 BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
@@ -104,6 +108,17 @@ def no_beliefs(n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0) 
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
     )
+
+
+def renewed(beliefs: Beliefs) -> Beliefs:
+    """Beliefs pickled by a version with one prior, and features as they are, in today's form."""
+    if beliefs.mean.ndim == 3:
+        return beliefs
+    n_weights, full = beliefs.mean.shape[1], beliefs.cov_factor.ndim == 3
+    empty = no_beliefs(n_weights, full)
+    fields = empty._asdict() | {name: getattr(beliefs, name) for name in beliefs._fields[:7]}
+    mean, cov_factor = beliefs.mean[:, None], beliefs.cov_factor[:, None]
+    return Beliefs(**fields | {"mean": mean.copy(), "cov_factor": cov_factor.copy()})
 
 
 def copied(beliefs: Beliefs) -> Beliefs:
