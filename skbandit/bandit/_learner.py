@@ -286,7 +286,8 @@ class ArmLearner(BaseEstimator):
         """Forget arms: their posteriors, and their events that wait for `advance`.
 
         An arm that appears again later starts from the prior. An arm that is only away for a
-        while is left out of `available` instead.
+        while is left out of `available` instead. What is known of features and of prior scales
+        stays: `standardize` and the weights of `prior_scale` count the forgotten events, too.
 
         Parameters
         ----------

@@ -43,18 +43,19 @@ def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
 
 
 @inlined_exactly
-def include(
-    w: float, m: float, v: float, total: float, mean: float, variance: float
+def mixed(
+    w: float, m: float, v: float, origin: float, away: float, square: float, within: float
 ) -> tuple[float, float, float]:
-    """Include a part N(m, v) of weight w in a mixture.
+    """Include a part N(m, v) of weight w in sums for `of_mixture`, taken about an origin.
 
-    Returns
-    -------
-    tuple
-        Weight and mean of the parts so far, and their variance times the weight (West, 1979).
+    Any of the means serves as origin: then a single part keeps its moments to the bit, and little
+    is lost by subtraction.
     """
-    total += w
-    away = m - mean
-    mean += away * (w / total)
-    variance += w * v + w * away * (m - mean)
-    return total, mean, variance
+    d = m - origin
+    return away + w * d, square + w * d * d, within + w * v
+
+
+@inlined_exactly
+def of_mixture(origin: float, away: float, square: float, within: float) -> tuple[float, float]:
+    """Mean and variance of a mixture whose weights sum to 1."""
+    return origin + away, within + max(square - away * away, 0.0)

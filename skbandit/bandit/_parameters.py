@@ -48,7 +48,12 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
-    """Prior variances of the weights under each prior scale."""
+    """Prior variances of the weights under each prior scale.
+
+    Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
+    narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
+    failure would rule it out.
+    """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
         scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
         wrong = scales[~(np.isfinite(scales) & (scales > 0))]
@@ -57,7 +62,7 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
                 "prior_scale must be a positive number or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
             )
-        variance = np.ones((len(scales), n_weights))
+        variance = np.tile(np.sqrt(scales)[:, None], n_weights)
         variance[:, :n_features] = scales[:, None] / n_features
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)

@@ -66,8 +66,8 @@ class GLMUCBPolicy(ArmLearner):
         constant's. "adaptive": once two arms have been learned, a new arm starts from the
         average of the learned arms' posterior means (section 5.2).
     prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
-        Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and 1
-        for the constant, so that with standardised features θ has a prior variance of about s + 1
+        Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
+        for the constant, so that with standardised features θ has a prior variance of about s + √s
         however many features there are. Or one number for all weights, or one per feature, as
         `prior_mean`. "adaptive": the empirical covariance of the learned arms' posterior means,
         with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
@@ -140,8 +140,21 @@ class GLMUCBPolicy(ArmLearner):
     by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
     another state.
 
-    Sparse contexts give the same bits as dense ones. With a diagonal covariance and a fixed prior
-    without forgetting, their cost follows the number of nonzero entries.
+    With running units, contexts are standardised by those learned before, and the weights of all
+    arms are carried over at each renewal: mean rewards stay the same functions of `X`. So do full
+    covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
+    by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
+    rewards so far, each predicted before it was learned, and m and v are the moments of the
+    mixture. Scales of a weight below .001 are left out of choices.
+
+    The published algorithm, on features as they are, is
+    ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
+    ``link="linear", covariance="full"``.
+
+    Sparse contexts give the same bits as dense ones. With ``standardize=False``, a diagonal
+    covariance and a fixed prior without forgetting, their cost follows the number of nonzero
+    entries; centred features are not sparse. For many sparse features scale without centring, as
+    `sklearn.preprocessing.MaxAbsScaler` does, and set ``standardize=False``.
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 

@@ -31,7 +31,7 @@ def test_it_is_bayesian_model_averaging():
     with_one, new = np.column_stack([X, np.ones(len(X))]), np.array([0.3, -1.2, 1.0])
     log_likelihood, means, variances = [], [], []
     for scale in SCALES:
-        prior = np.diag([scale / 2, scale / 2, 1.0])
+        prior = np.diag([scale / 2, scale / 2, np.sqrt(scale)])
         total, m, v = 0.0, [], []
         for arm in policy.arms_:
             x, r = with_one[action == arm], reward[action == arm]

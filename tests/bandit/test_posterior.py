@@ -47,7 +47,9 @@ def test_full_linear_is_bayesian_linear_regression(events):
     beliefs = arm(True, given)
     learn_all(X, r, "linear", beliefs, given)
     precision = np.diag(1 / given.variance[0]) + X.T @ X / given.noise_variance
-    exact = np.linalg.solve(precision, given.mean / given.variance[0] + X.T @ r / given.noise_variance)
+    exact = np.linalg.solve(
+        precision, given.mean / given.variance[0] + X.T @ r / given.noise_variance
+    )
     np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
     np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-13)
 
@@ -182,7 +184,7 @@ def test_probabilities_are_frequencies(exploration):
     """Chi-squared of 20,000 choices: with another seed it fails falsely twice in a million."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
-    policy = GLMUCBPolicy("probit", exploration=exploration, epsilon=0.3, random_state=0)
+    policy = GLMUCBPolicy("probit", 1.0, exploration=exploration, epsilon=0.3, random_state=0)
     policy.fit(X, rng.integers(5, size=300), reward=rng.random(300) < 0.3)
     rows = np.repeat([[0.2, -0.1, 0.4]], 20_000, axis=0)
     likely = policy.select_proba(rows[:1])[0]

@@ -47,9 +47,7 @@ def _play(
 ) -> None:
     for t in range(len(X)):
         alpha = alphas[min(beliefs.counters[N_EVENTS], len(alphas) - 1)]
-        choose_rows(
-            X[t : t + 1], sets, t, alpha, beliefs, rule, proposing, space, chosen
-        )
+        choose_rows(X[t : t + 1], sets, t, alpha, beliefs, rule, proposing, space, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
         learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, space[0], workspace)

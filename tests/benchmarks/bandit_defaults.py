@@ -77,7 +77,9 @@ def job() -> Problem:
 
 def yeast() -> Problem:
     """Genes; each arm earns 1 for genes of its class."""
-    table = pd.read_csv(Path(os.environ["SKBANDIT_DATA"]) / "yeast" / "yeast.csv.gz").to_numpy(np.float64)
+    table = pd.read_csv(Path(os.environ["SKBANDIT_DATA"]) / "yeast" / "yeast.csv.gz").to_numpy(
+        np.float64
+    )
     return Problem(table[:, :103], table[:, 103:])
 
 
@@ -143,9 +145,7 @@ def made_problems(first: int, n: int) -> Iterator[tuple[str, Problem]]:
         yield f"made {seed}: {settings}", made(seed, **settings)
 
 
-def earned(
-    problem: Problem, settings: dict[str, Any], seeds: range, n_rows: int
-) -> np.ndarray:
+def earned(problem: Problem, settings: dict[str, Any], seeds: range, n_rows: int) -> np.ndarray:
     """Mean reward in each permutation."""
     means = []
     for seed in seeds:
