@@ -3,7 +3,8 @@
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
 allocation in compiled code lengthens its compilation. The buffer `space` has two rows: a context,
-which ends with the constant feature if there is one, and what `moments` overwrites. `proposing` and `draws` are those of `exploration.parts_of`.
+which ends with the constant feature if there is one, and what `moments` overwrites. `proposing`
+and `draws` are those of `exploration.parts_of`.
 """
 
 from __future__ import annotations
@@ -120,18 +121,18 @@ def probability_rows(
     workspace: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill in the probabilities of available arms on each row; `workspace` is (3, n_arms)."""
+    """Fill in the probabilities of available arms on each row; `workspace` is (5, n_arms)."""
     mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
     share, centre, rate = beliefs.share, beliefs.centre, beliefs.rate
     of_event, start, arms = sets.of_event, sets.start, sets.arms
-    m, v, scores = workspace[0], workspace[1], workspace[2]
+    m, v, buffer = workspace[0], workspace[1], workspace[2:]
     x, a = space[0], space[1]
     for row in range(len(X)):
         show(x, X, row, centre, rate)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         for k in pool:
             m[k], v[k] = mixed_moments(x, mean, cov_factor, share, k, a)
-        probabilities(pool, m, v, alpha, n_events, rule, scores, out[row], proposing, draws)
+        probabilities(pool, m, v, alpha, n_events, rule, buffer, out[row], proposing, draws)
 
 
 @compiled_exactly

@@ -41,7 +41,7 @@ def probability_rows(
 ) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     space, n_arms = _space(beliefs), len(beliefs.mean)
-    workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
+    workspace, out = np.empty((5, n_arms)), np.zeros((len(X), n_arms))
     proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
         sets_of_rows = sets_of(sets, rows)
@@ -128,7 +128,7 @@ def replay_rows(
 
 
 def _space(beliefs: Beliefs) -> np.ndarray:
-    """Buffers for a row of features, followed by the constant if there is one, and for `moments`."""
+    """Buffers for a row of features, followed by the constant if any, and for `moments`."""
     return np.ones((2, beliefs.mean.shape[2]))
 
 

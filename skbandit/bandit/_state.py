@@ -41,9 +41,7 @@ class Beliefs(NamedTuple):
     evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
     share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
     centre: np.ndarray = _ABSENT  # (n_features,) or (0,), origin of the running units
-    rate: np.ndarray = (
-        _ABSENT  # likewise, running units per unit; 0 for features without known spread
-    )
+    rate: np.ndarray = _ABSENT  # likewise, running units per unit; 0 if unknown
     seen_mean: np.ndarray = _ABSENT  # likewise, mean of the learned contexts
     seen_squares: np.ndarray = _ABSENT  # likewise, sum of squared deviations from it
     seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events

@@ -93,20 +93,21 @@ def probabilities(
     alpha: float,
     n_events: int,
     rule: Rule,
-    scores: np.ndarray,
+    buffer: np.ndarray,
     out: np.ndarray,
     proposing: bool | None,
     draws: bool | None,
 ) -> None:
     """Write into `out` the probability of each available arm; ties share theirs.
 
-    `pool` holds the available arms, which `m`, `v`, `out` and the buffer `scores` are indexed by;
-    `n_events` is the number of events learned; the last two are those of
+    `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
+    by; `n_events` is the number of events learned; the last two are those of
     `parts_of`.
     """
     if draws is not None:
-        thompson.probabilities(pool, m, v, alpha, scores, out)
+        thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
+    scores = buffer[0]
     for k in pool:
         scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
     share_best(pool, scores, out)
