@@ -62,8 +62,9 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
                 "prior_scale must be a positive number or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
             )
-        variance = np.tile(np.sqrt(scales)[:, None], n_weights)
+        variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
+        variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (one > 0).all():
