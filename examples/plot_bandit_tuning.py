@@ -41,7 +41,7 @@ search = GridSearchCV(
     {
         "link": ["linear", "logistic"],
         "alpha": [0.0, 0.1, 0.3, 1.0, 3.0],
-        "prior_variance": [0.1, 1.0],
+        "prior_variance": ["scaled", 1.0],
     },
     scoring=ReplayScorer(random_state=0),
     cv=ReplaySplit(FOLDS, subsample=0.5, random_state=0),
@@ -63,8 +63,8 @@ print(
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 styles = {
-    ("linear", 0.1): ("#D55E00", "s"), ("linear", 1.0): ("#E69F00", "o"),
-    ("logistic", 0.1): ("#0072B2", "d"), ("logistic", 1.0): ("#009E73", "^"),
+    ("linear", "scaled"): ("#D55E00", "s"), ("linear", 1.0): ("#E69F00", "o"),
+    ("logistic", "scaled"): ("#0072B2", "d"), ("logistic", 1.0): ("#009E73", "^"),
 }  # fmt: skip
 for shift, ((link, variance), (color, marker)) in enumerate(styles.items()):
     part = tried[(tried["link"] == link) & (tried["prior_variance"] == variance)]
@@ -76,7 +76,7 @@ for shift, ((link, variance), (color, marker)) in enumerate(styles.items()):
         marker=marker,
         capsize=3,
         linewidth=1,
-        label=f"{link}, prior variance {variance:g}",
+        label=f"{link}, prior variance {variance}",
     )
 ax.axhline(base_rate, color="0.5", linestyle=":", linewidth=1)
 ax.annotate("the log itself", (0, base_rate), va="bottom", color="0.4")
