@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import log_ndtr
 
 from skbandit.rates._binding._confidence import trials_if_predicted
 from skbandit.rates._binding._data import Data
-from skbandit.rates._binding._forms import BoundConstraints
+from skbandit.rates._binding._forms import MET, BoundConstraints
 from skbandit.rates._binding._proportions import wilson_score
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Kind
@@ -139,6 +140,22 @@ class ScoreLimits:
         divisors = self.divisor @ value + self.divisor_offset[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
+
+    def risk(self, sums: np.ndarray, z: float) -> np.ndarray:
+        """Probability, about, that some constraint is missed by the population; shape (C,).
+
+        A constraint is missed with the probability p at whose quantile its limit meets its bound.
+        That quantile is found by proportion from the limit at z > 0, so p is exact where it is
+        the tail of z: for a single constraint, the risk is at most the tail of z exactly where
+        the limit at z is inside. For several, it is 1 - (1 - p)(1 - p') ..., as if they went
+        wrong independently: those far from their bounds hardly count.
+        """
+        at_rates, at_limits = self.slack(sums, 0.0), self.slack(sums, z)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quantile = z * at_rates / (at_rates - at_limits)
+        exact = np.where(at_rates >= -MET, np.inf, -np.inf)  # without width
+        quantile = np.where(np.isfinite(quantile), quantile, exact)
+        return -np.expm1(log_ndtr(quantile).sum(axis=0))
 
     def _measure(
         self, share: _Share, sums: np.ndarray, z: float
