@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
-from skbandit.constrained._multiple_choice import ROUNDING, MultipleChoice, Options, minimise
+from skbandit.constrained._limits import Limits
+from skbandit.constrained._multiple_choice import (
+    ROUNDING,
+    Choice,
+    MultipleChoice,
+    Options,
+    minimise,
+)
 from skbandit.constrained._threshold import best_threshold, cuts_between, head_sums, least_slack
 from skbandit.constrained._tolerances import MET
 from skbandit.rates._binding import (
     BoundConstraints,
-    ConfidenceLimit,
     LinearFractionalForms,
     weight_rows,
 )
 
-TIGHTENED = 12
-"""Rounds in which bounds are tightened until all confidence limits are inside them."""
+TIGHTENED, STRICTER = 12, 1.15
+"""Rounds of tightening bounds until all limits are inside, and the factor of each on the last.
+
+The first tightens by the distances of limits from rates; several binding constraints share the
+allowed error and take more.
+"""
+
+SWEEPS = 10
+"""Rounds at most of moving one cut after the other."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,8 @@ class GroupThresholds:
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float
-        The smallest slack of a hard rate, or of a confidence limit if these are given.
+        The smallest slack of a hard rate; where limits are given and the rates are inside, the
+        slack of the limits, in their unit.
     gap : float
         No cuts that meet the constraints have an objective lower than ``objective - gap``: 0 if
         these are proven to be the best. nan if no cuts that meet the constraints were found
@@ -57,7 +71,7 @@ def best_group_thresholds(
     objective: LinearFractionalForms,
     goals: BoundConstraints,
     preferred: float,
-    limits: Sequence[ConfidenceLimit] = (),
+    limits: Limits | None = None,
 ) -> GroupThresholds:
     """Search all combinations of one cut per group for the best that meets the constraints.
 
@@ -73,8 +87,8 @@ def best_group_thresholds(
         The constraints.
     preferred : float
         Cut to which ties go, one group after the other.
-    limits : sequence of ConfidenceLimit, default=()
-        One per constraint, if confidence limits must be inside the bounds too.
+    limits : Limits or None
+        Confidence limits that must be inside the bounds too.
 
     Returns
     -------
@@ -89,15 +103,14 @@ def best_group_thresholds(
     of limits from rates, until the limits at the best cuts are inside; then one cut at a time is
     moved to where the objective is best.
     """
-    single = best_threshold(scores, objective, goals, preferred, limits)
     curves = _Curves.read(scores, group, objective, goals)
-    start = curves.at_cut(single.cut)
     problem = curves.problem(goals.bound)
-    if limits:
-        return _within_limits(curves, problem, start, goals, limits, preferred)
-    found = minimise(problem, start)
-    options = _nearest(curves, problem, found.options, preferred)
-    return curves.result(options, goals, found.lowest)
+    single = best_threshold(scores, objective, goals, preferred)
+    found = minimise(problem, curves.at_cut(single.cut))
+    if limits is None or found.excess > ROUNDING:
+        options = _nearest(curves, problem, found.options, preferred)
+        return curves.result(options, goals, found.lowest)
+    return _within_limits(curves, found, goals, limits, preferred)
 
 
 @dataclass(frozen=True)
@@ -123,7 +136,7 @@ class _Curves:
         orders, cuts, heads = [], [], []
         by_group = np.lexsort((-scores, group))
         starts = np.searchsorted(group[by_group], np.arange(group.max() + 2))
-        for first, last in zip(starts[:-1], starts[1:], strict=True):
+        for first, last in pairwise(starts):
             order = by_group[first:last]
             at, above = cuts_between(scores[order])
             orders.append(order)
@@ -181,16 +194,15 @@ class _Curves:
         options: np.ndarray,
         goals: BoundConstraints,
         lowest: float,
-        limits: Sequence[ConfidenceLimit] = (),
+        limits: Limits | None = None,
     ) -> GroupThresholds:
         """Measure a choice; `lowest` is the smallest objective that any other may have."""
         positive = self.positive(options)
         value = float(self.objective.values(positive)[0])
         value = np.inf if np.isnan(value) else value
         slack = float(least_slack(goals, goals.forms.values(positive)[:, None])[0])
-        if limits and slack >= -MET:
-            at = np.array([limit.at(positive) for limit in limits])
-            slack = float(least_slack(goals, at[:, None])[0])
+        if limits is not None and slack >= -MET:
+            slack = float(limits.slack((limits.rows @ positive)[:, None])[0])
         cuts = np.array([at[j] for at, j in zip(self.cuts, options, strict=True)])
         if slack < -MET:
             gap = np.inf if lowest == np.inf else np.nan
@@ -211,7 +223,7 @@ def _nearest(
         others = problem.used(options)
         others[one.rows] -= one.uses[:, options[g]]
         over = (one.uses + (others - problem.bound)[one.rows][:, None]).max(axis=0, initial=-np.inf)
-        above, below = problem.numerator, problem.denominator
+        above, below = np.array(problem.numerator), np.array(problem.denominator)
         for h, other in enumerate(problem.sets):
             at = slice(None) if h == g else slice(options[h], options[h] + 1)
             above, below = above + other.numerator[at], below + other.denominator[at]
@@ -224,55 +236,64 @@ def _nearest(
 
 
 def _within_limits(
-    curves: _Curves,
-    problem: MultipleChoice,
-    start: np.ndarray,
-    goals: BoundConstraints,
-    limits: Sequence[ConfidenceLimit],
-    preferred: float,
+    curves: _Curves, best: Choice, goals: BoundConstraints, limits: Limits, preferred: float
 ) -> GroupThresholds:
     """The best choice found whose confidence limits are inside the bounds."""
-    first = minimise(problem, start)
-    found = [start, first.options]
-    margin = np.zeros(len(goals.bound))
+    found = [best.options, curves.at_cut(_single_within(curves, goals, limits))]
+    factor, options = 1.0, best.options
     for _ in range(TIGHTENED):
-        positive = curves.positive(found[-1])
-        at = np.array([limit.at(positive) for limit in limits])
-        measured = goals.sign * (at - goals.forms.values(positive))
-        if least_slack(goals, at[:, None])[0] >= -MET:
+        margin = limits.margins(curves.positive(options), factor)
+        margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
+        options = minimise(curves.problem(goals.bound - goals.sign * margin), options).options
+        found.append(options)
+        if curves.result(options, goals, best.lowest, limits).feasible:
             break
-        margin = np.maximum(margin, np.where(np.isfinite(measured), measured, margin))
-        tight = curves.problem(goals.bound - goals.sign * margin)
-        found.append(minimise(tight, start).options)
-    results = [curves.result(options, goals, first.lowest, limits) for options in found]
+        factor *= STRICTER
+    results = [curves.result(one, goals, best.lowest, limits) for one in found]
     inside = [place for place, one in enumerate(results) if one.feasible]
     if not inside:
         least = max(range(len(results)), key=lambda place: results[place].slack)
-        return replace(results[least], gap=np.inf if first.lowest == np.inf else np.nan)
-    best = min(inside, key=lambda place: (results[place].objective, -place))
-    options = _polished(curves, found[best], goals, limits, preferred)
-    return curves.result(options, goals, first.lowest, limits)
+        return replace(results[least], gap=np.nan)
+    first = min(inside, key=lambda place: results[place].objective)
+    options = _polished(curves, found[first], goals, limits, preferred)
+    return curves.result(options, goals, best.lowest, limits)
+
+
+def _single_within(curves: _Curves, goals: BoundConstraints, limits: Limits) -> float:
+    """The best cut for all groups whose limits are inside, or whose limits miss by least."""
+    order = np.argsort(-curves.scores, kind="stable")
+    cuts, heads = cuts_between(curves.scores[order])
+    forms = curves.objective
+    above = head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
+    below = head_sums(forms.denominator, order, heads) + forms.denominator_constant[:, None]
+    values = forms.quotients(above, below)[0]
+    slack = limits.slack(head_sums(limits.rows, order, heads))
+    inside = np.flatnonzero(slack >= min(-MET, float(slack.max())))
+    return float(cuts[inside[np.argmin(np.where(np.isnan(values), np.inf, values)[inside])]])
 
 
 def _polished(
     curves: _Curves,
     options: np.ndarray,
     goals: BoundConstraints,
-    limits: Sequence[ConfidenceLimit],
+    limits: Limits,
     preferred: float,
 ) -> np.ndarray:
     """Move one cut at a time to its best place, given the others, limits included."""
     options = options.copy()
     forms = [curves.objective, goals.forms]
     tables = [(curves.sums(some.numerator), curves.sums(some.denominator)) for some in forms]
-    counted = [curves.sums(limit.rows) for limit in limits]
+    counted = curves.sums(limits.rows)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
         """Sums with group g at each of its cuts and the others at theirs."""
-        others = [part[:, [j]] for part, j in zip(parts, options, strict=True)]
-        return sum(other for h, other in enumerate(others) if h != g) + parts[g]
+        total = parts[g].copy()
+        for h, (part, j) in enumerate(zip(parts, options, strict=True)):
+            if h != g:
+                total += part[:, [j]]
+        return total
 
-    for _ in range(10):
+    for _ in range(SWEEPS):
         before = options.copy()
         for g, cuts in enumerate(curves.cuts):
             values = []
@@ -282,11 +303,7 @@ def _polished(
                 values.append(some.quotients(n, d))
             objective = np.where(np.isnan(values[0][0]), np.inf, values[0][0])
             inside = np.flatnonzero(least_slack(goals, values[1]) >= -MET)
-            ends = [
-                limit.of_sums(along(parts, g)[:, inside])
-                for limit, parts in zip(limits, counted, strict=True)
-            ]
-            inside = inside[least_slack(goals, np.stack(ends)) >= -MET]
+            inside = inside[limits.slack(along(counted, g)[:, inside]) >= -MET]
             if not len(inside):
                 continue
             equal = inside[objective[inside] <= objective[inside].min() + MET]

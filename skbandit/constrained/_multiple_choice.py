@@ -463,7 +463,7 @@ class _Search:
                 over = (used - problem.bound[:, None]).max(axis=0, initial=0.0)
                 self._offer(picked[:, int(np.argmin(over))])
             else:
-                n, d = problem.numerator, problem.denominator
+                n, d = np.array(problem.numerator), np.array(problem.denominator)
                 for options, j in zip(problem.sets, picked, strict=True):
                     n, d = n + options.numerator[j], d + options.denominator[j]
                 with np.errstate(divide="ignore", invalid="ignore"):
