@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +32,7 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     with_weights,
 )
+from skbandit.constrained._fit_blocks import TableBlocks, fit_to_blocks
 from skbandit.constrained._grouping import Grouping
 from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
@@ -65,6 +67,33 @@ OF_ONE_FIT = ("n_features_in_", "feature_names_in_", "threshold_", "chosen_", "_
 
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What judges the thresholds of a fitted model.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,)
+        Those that the thresholds were chosen on.
+    own : ndarray of shape (n,) or None
+        Those of the fitted model on the rows that it was fitted to, if these differ.
+    goals : Goals
+        Bound to the rows that count.
+    limits : Limits or None
+    data : Data
+        All rows.
+    group : ndarray of int, shape (n,), or None
+        Group of each row.
+    """
+
+    scores: np.ndarray
+    own: np.ndarray | None
+    goals: Goals
+    limits: Limits | None
+    data: Data
+    group: np.ndarray | None
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -371,17 +400,93 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             "sample_weight_extra": sample_weight_extra,
         }
         with atomic_fit(self) as draft:
-            draft._fit(X, y, joined, metadata, fit_params)
+            draft._judge(draft._train(X, y, joined, metadata, fit_params))
         return self
 
-    def _fit(
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit_blocks(
+        self,
+        blocks: Any,
+        *,
+        features: Sequence[str],
+        label: str,
+        sample_weight: str | None = None,
+        sample_size: int = 100_000,
+        random_state: Any = None,
+    ) -> ConstrainedThreshold:
+        """Fit to more rows than memory holds: a model of a sample, thresholds of all rows.
+
+        The classifier is fitted to a random sample. Then every row is counted, so that rates,
+        constraints and the report are those of all rows: of the sample as scored out of fold,
+        of the others as scored by `estimator_`, which has not seen them.
+
+        Parameters
+        ----------
+        blocks : Dask DataFrame, pyarrow Dataset, path of Parquet files, list, or callable
+            Tables of pandas, polars or pyarrow. They are read twice: instead of a generator,
+            pass a function without arguments that returns one.
+        features : sequence of str
+            Columns that the classifier is trained on.
+        label : str
+            Column of labels. All other columns are attributes.
+        sample_weight : str, default=None
+            Column of row weights.
+        sample_size : int, default=100_000
+            Rows of the sample. If there are no more rows, the result is that of `fit`.
+        random_state : int, RandomState instance or None, default=None
+            Draws the sample.
+
+        Returns
+        -------
+        self : ConstrainedThreshold
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            As in `fit`.
+
+        Notes
+        -----
+        The thresholds tried are midway between neighbouring scores of the sample, in each group
+        (and in all rows, for groups of fewer than 1000): about one in `sample_size` rows lies
+        between two of them. Counts at each are exact. Memory holds the sample, one block, and
+        eight numbers for each threshold and rate; results of parts of the rows add up.
+
+        Not supported: `confidence_level` (limits and rates are all but equal on so many rows),
+        extra rows, and a `cv` that leaves rows untested.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from skbandit.constrained import ConstrainedThreshold
+        >>> from skbandit.rates import false_positive_rate, recall
+        >>> X, y = make_classification(6000, 4, random_state=0)
+        >>> table = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+        >>> blocks = [table[start : start + 1000] for start in range(0, 6000, 1000)]
+        >>> clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.9)
+        >>> clf = clf.fit_blocks(
+        ...     blocks, features=list("abcd"), label="y", sample_size=2000, random_state=0
+        ... )
+        >>> clf.constraint_report_[["n_rows", "satisfied"]]
+           n_rows  satisfied
+        0    3004       True
+        """
+        source = TableBlocks.read(blocks, features, label, sample_weight)
+        with atomic_fit(self) as draft:
+            fit_to_blocks(draft, source, sample_size, random_state)
+        return self
+
+    def _train(
         self,
         X: Any,
         y: Any,
         extra: ExtraData | None,
         metadata: dict[str, Any],
         fit_params: dict[str, Any],
-    ) -> None:
+    ) -> Trained:
+        """Fit the classifiers, and set the best one and its thresholds."""
         declared = Declared.read(self.objective, self.constraints)
         reserved = set(type(self)._parameter_constraints)
         models = check_models(self.estimator, reserved)
@@ -443,13 +548,18 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             rules.append(self._search(scores, goals, limits, method, group))
         best = best_model(rules, goals.measured)
         name, self.estimator_, self.response_method_ = fitted[best]
-        self._keep(name, rules[best])
-        decisions = every[best] + self._shifts(group)
+        if isinstance(self.estimator, list):
+            self.chosen_ = name
+        for feature in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, feature):
+                setattr(self, feature, getattr(self.estimator_, feature))
+        self._set_thresholds(rules[best])
+        self._constraints = goals.constraints.constraints
         own = None
         if not prefit:
             own = self._scores(X)
-            own = np.append(own, every[best][len(own) :]) + self._shifts(group)  # extra rows
-        self._judge(decisions, own, goals, limits, data)
+            own = np.append(own, every[best][len(own) :])  # those of extra rows
+        return Trained(every[best], own, goals, limits, data, group)
 
     def _read_prefit(
         self, models: list[tuple[str, Any]], y: np.ndarray
@@ -574,41 +684,29 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             1 if self._grouping is None else len(self._grouping.groups),
         )
 
-    def _keep(self, name: str, rule: Rule) -> None:
-        """Set the fitted attributes of the chosen model and its thresholds."""
-        for feature in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, feature):
-                setattr(self, feature, getattr(self.estimator_, feature))
-        if isinstance(self.estimator, list):
-            self.chosen_ = name
+    @property
+    def _usual(self) -> float:
+        return USUAL[self.response_method_]
+
+    def _set_thresholds(self, rule: Rule) -> None:
         if self.by is None:
             self.threshold_ = float(rule.cuts[0])
         else:
             self._cuts = rule.cuts
         self.gap_ = rule.gap
 
-    def _judge(
-        self,
-        decisions: np.ndarray,
-        own: np.ndarray | None,
-        goals: Goals,
-        limits: Limits | None,
-        data: Data,
-    ) -> None:
-        """Set the report; raise if the constraints are not met.
-
-        `decisions` are those that the thresholds were chosen on; `own` those of `estimator_` on
-        the rows that it was fitted to, if these differ.
-        """
-        self._constraints = goals.constraints.constraints
+    def _judge(self, trained: Trained) -> None:
+        """Set the report; raise if the constraints are not met."""
+        goals, limits, shifts = trained.goals, trained.limits, self._shifts(trained.group)
+        decisions = trained.scores + shifts
         positive = self._predicted_positive(decisions)
         report = self._report(decisions, goals.data, goals.constraints)
         if limits is not None:
             report = with_margins(report, goals, limits, positive)
-        if own is not None:
+        if trained.own is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the report out of fold has warned
-                fitted = self._report(own, data, goals.constraints)
+                fitted = self._report(trained.own + shifts, trained.data, goals.constraints)
             report = judged_out_of_fold(report, fitted, goals, positive)
         self._report_columns = plain_columns(report)
         measured = goals.measured
@@ -616,15 +714,19 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         if limits is not None:
             sums = (limits.rows @ positive[measured.rows])[:, None]
             self.feasible_ &= bool(limits.slack(sums)[0] >= -MET)
-        if self.feasible_:
-            return
+        if not self.feasible_:
+            why = missed(report, goals.constraints)
+            if isinstance(limits, SharedRisk):
+                why += level_reached(limits, positive[measured.rows])
+            raise self._infeasible(why)
+
+    def _infeasible(self, why: str) -> InfeasibleConstraintsError:
+        """The error for thresholds that miss the constraints."""
         what = "threshold meets" if self.by is None else f"thresholds by {self.by!r} meet"
-        text = f"No {what} the constraints together: {missed(report, goals.constraints)}"
+        text = f"No {what} the constraints together: {why}"
         if np.isnan(self.gap_):
-            text = text.replace("No", "Found no", 1) + "; there may be some, not tried"
-        if isinstance(limits, SharedRisk):
-            text += level_reached(limits, positive[measured.rows])
-        raise InfeasibleConstraintsError(
+            text = f"Found n{text[1:]}. There may be some that were not tried"
+        return InfeasibleConstraintsError(
             f"{text}. The closest one is in the error's closest_.", self
         )
 

@@ -31,6 +31,9 @@ The first tightens by the distances of limits from rates; several binding constr
 allowed error and take more.
 """
 
+TIGHT_BOXES = 20
+"""Boxes of each of these rounds, which need not be exact: the last step is one cut at a time."""
+
 SWEEPS = 10
 """Rounds at most of moving one cut after the other."""
 
@@ -244,7 +247,8 @@ def _within_limits(
     for _ in range(TIGHTENED):
         margin = limits.margins(curves.positive(options), factor)
         margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
-        options = minimise(curves.problem(goals.bound - goals.sign * margin), options).options
+        tight = curves.problem(goals.bound - goals.sign * margin)
+        options = minimise(tight, options, TIGHT_BOXES).options
         found.append(options)
         if curves.result(options, goals, best.lowest, limits).feasible:
             break

@@ -133,7 +133,7 @@ class Choice:
     lowest: float
 
 
-def minimise(problem: MultipleChoice, start: np.ndarray) -> Choice:
+def minimise(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None) -> Choice:
     """Find the best feasible choice, or, if there is none, one with the smallest excess.
 
     Parameters
@@ -141,6 +141,8 @@ def minimise(problem: MultipleChoice, start: np.ndarray) -> Choice:
     problem : MultipleChoice
     start : ndarray of int, shape (G,)
         A choice, not necessarily feasible. The result is at least as good.
+    most_boxes : int or None
+        Boxes that are bounded at most; None is MORE_BOXES.
 
     Returns
     -------
@@ -149,7 +151,7 @@ def minimise(problem: MultipleChoice, start: np.ndarray) -> Choice:
     start = np.asarray(start)
     if problem.excess(start) > ROUNDING:
         search = _Search(replace(problem, denominator=1.0), start, elastic=True)
-        search.run()
+        search.run(MORE_BOXES if most_boxes is None else most_boxes)
         start = search.best
         if problem.excess(start) > ROUNDING:
             proven = search.lowest > ROUNDING
@@ -160,7 +162,7 @@ def minimise(problem: MultipleChoice, start: np.ndarray) -> Choice:
                 math.inf if proven else -math.inf,
             )
     search = _Search(problem, start, elastic=False)
-    search.run()
+    search.run(MORE_BOXES if most_boxes is None else most_boxes)
     return Choice(
         search.best, problem.value(search.best), problem.excess(search.best), search.lowest
     )
@@ -315,7 +317,7 @@ class _Search:
 
     # --- branching -------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self, most: int) -> None:
         """Search until the best choice is proven, or the number of boxes is used up."""
         problem = self.problem
         sizes = np.array([len(options) for options in problem.sets])
@@ -324,7 +326,7 @@ class _Search:
         ticket = count()
         heap: list[tuple[float, int, _Box]] = [(-math.inf, next(ticket), root)]
         following: tuple[float, _Box] | None = None
-        for done in range(MORE_BOXES):
+        for done in range(most):
             if self.elastic and self.value <= ROUNDING:
                 break
             while heap and heap[0][0] >= self.value - MET:

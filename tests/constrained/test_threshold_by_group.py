@@ -125,8 +125,8 @@ def test_routed_through_searches_and_pipelines(routing):
         "constrainedthreshold__estimator__C": [0.01, 1.0]
     }, cv=2, error_score="raise")  # fmt: skip
     search.fit(X, Y, attributes=ATTRIBUTES)
-    answers = search.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    best = search.best_estimator_
+    best = search.best_estimator_  # a search's own predict takes no attributes
+    answers = best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     rows = best[0].transform(X_EXTRA)
     np.testing.assert_array_equal(answers, best[-1].predict(rows, attributes=ATTRIBUTES_EXTRA))
 

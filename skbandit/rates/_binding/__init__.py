@@ -11,6 +11,7 @@ Describing data
     `encode`, `MISSING`: labels as 1, 0 and -1.
 Binding
     `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
+    `atom_counts`, `combine_atoms`: what each row adds to a rate's atoms, and their sum.
     `find_rows`, `rows_behind`: numbers of rows; `fill`: a group form on given groups.
 Forms
     `LinearFractionalForms`, `BoundConstraints`: all that a solver sees; `MET`: their tolerance.
@@ -26,8 +27,10 @@ Confidence
 """
 
 from skbandit.rates._binding._bind import (
+    atom_counts,
     bind_constraints,
     bind_rate,
+    combine_atoms,
     expand,
     fill,
     find_rows,
@@ -51,6 +54,7 @@ from skbandit.rates._binding._figures import (
 from skbandit.rates._binding._forms import (
     MET,
     BoundConstraints,
+    Form,
     LinearFractionalForms,
     nonnegative_rows,
     weight_rows,
@@ -71,12 +75,15 @@ __all__ = [
     "Columns",
     "ConfidenceLimit",
     "Data",
+    "Form",
     "LinearFractionalForms",
     "Rows",
     "ScoreLimits",
     "as_rate",
+    "atom_counts",
     "bind_constraints",
     "bind_rate",
+    "combine_atoms",
     "confidence_limits",
     "count",
     "effective_rows",
