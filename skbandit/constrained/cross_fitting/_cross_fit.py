@@ -21,10 +21,10 @@ from scipy.sparse import issparse
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import NEAR, SCALES
 from skbandit.constrained.cross_fitting._choose import (
-    DEFAULT_LEVEL,
     Choice,
     attainable_quantile,
     choose,
+    choose_by_price,
 )
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
@@ -57,6 +57,9 @@ MM_STEPS, MM_TOL = 8, 3e-4
 
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
+
+PRICE = 0.1
+"""What a missed bound counts by default, in units of the sum of the objective's absolute costs."""
 
 PLAIN, LAGRANGIAN = "logistic", "lagrangian"
 
@@ -113,8 +116,8 @@ class CrossFitOptions:
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
-        Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
-        where that is out of reach.
+        Probability with which the constraints shall hold; None weighs
+        the risk of a miss against the objective, at `PRICE`.
     report : callable
         Called with each `Step`.
     """
@@ -313,8 +316,12 @@ class _Columns:
 def _alphas(goals: Goals, options: CrossFitOptions) -> tuple[float, ...]:
     if options.alpha is not None:
         return (options.alpha,)
-    size = float(np.abs(goals.measured.objective.numerator.data).sum()) or 1.0
-    return tuple(alpha * size for alpha in ALPHAS)
+    return tuple(alpha * size_of(goals.measured) for alpha in ALPHAS)
+
+
+def size_of(goals: MeasuredGoals) -> float:
+    """The sum of the objective's absolute costs; 1 for a single rate."""
+    return float(np.abs(goals.objective.numerator.data).sum()) or 1.0
 
 
 def _ramp_name(alpha: float) -> str:
@@ -408,16 +415,24 @@ def _choose(
     }
     candidates = {name: one[rows] for name, one in scores.items()}
     limits = score_limits(goals.constraints, goals.data).columns(rows)
-    choice = choose(
-        candidates,
-        measured,
-        limits,
-        level=DEFAULT_LEVEL if options.level is None else options.level,
-        relax=options.level is None,
-        plain=PLAIN,
-        own={name: one[2][rows] for name, one in final.items()},
-        cuts=None if options.fit_intercept else np.zeros(1),
-    )
+    own = {name: standardised[rows] for name, (_, _, standardised) in final.items()}
+    cuts = None if options.fit_intercept else np.zeros(1)
+    if options.level is None:
+        price = PRICE * size_of(measured)
+        choice = choose_by_price(
+            candidates, measured, limits, price, plain=PLAIN, own=own, cuts=cuts
+        )
+    else:
+        choice = choose(
+            candidates,
+            measured,
+            limits,
+            level=options.level,
+            relax=False,
+            plain=PLAIN,
+            own=own,
+            cuts=cuts,
+        )
     margins, needed = None, 0.0
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
@@ -427,8 +442,10 @@ def _choose(
         needed = len(rows) * ratio**2
     chosen = mixtures[choice.name]
     alpha = _alpha_of(chosen, tuple(ramps), candidates, measured, limits)
-    coef, mean, own = final[choice.name]
-    size, b = _ramp_scale(own[rows], measured, alpha * float(coef @ (scales**2 * coef)), options)
+    coef, mean, standardised = final[choice.name]
+    size, b = _ramp_scale(
+        standardised[rows], measured, alpha * float(coef @ (scales**2 * coef)), options
+    )
     cut = choice.threshold.cut
     return CrossFitted(
         chosen,
