@@ -118,13 +118,83 @@ def choose(
     if own is not None:
         rule = CutSearch.of(own[choice.name], goals, limits, np.array([choice.threshold.cut]))
         if rule.slack[0] < -MET:
-            both = {
-                name: CutSearch.of(own[name], goals, limits, search.cuts).slack >= -MET
-                for name, search in searches.items()
-            }
-            both = {name: mask for name, mask in both.items() if mask.any()}
+            both = _inside_themselves(searches, own, goals, limits)
             choice = _best(searches, goals, z, plain, preferred, both) or choice
     return choice
+
+
+def choose_by_price(
+    candidates: Mapping[str, np.ndarray],
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+    price: float,
+    *,
+    plain: str | None = None,
+    own: Mapping[str, np.ndarray] | None = None,
+    cuts: np.ndarray | None = None,
+    preferred: float = 0.0,
+) -> Choice:
+    """Choose the lowest objective plus price times the risk of missing a bound.
+
+    The risk is small where it costs little, as with many rows; where every bit of it is dear,
+    rates are just inside. Parameters and result as for `choose`.
+
+    Parameters
+    ----------
+    candidates, goals, limits, plain, own, cuts, preferred
+        As for `choose`.
+    price : float
+        What a missed bound counts, in units of the objective.
+
+    Returns
+    -------
+    Choice
+        Its `quantile` is that of its risk.
+    """
+    searches = {name: CutSearch.of(s, goals, limits, cuts) for name, s in candidates.items()}
+    choice = _cheapest(searches, goals, price, plain, preferred)
+    if choice is None:
+        return _closest(searches, 0.0, preferred)
+    if own is not None:
+        rule = CutSearch.of(own[choice.name], goals, limits, np.array([choice.threshold.cut]))
+        if rule.slack[0] < -MET:
+            both = _inside_themselves(searches, own, goals, limits)
+            choice = _cheapest(searches, goals, price, plain, preferred, both) or choice
+    return choice
+
+
+def _cheapest(
+    searches: Mapping[str, CutSearch],
+    goals: MeasuredGoals,
+    price: float,
+    plain: str | None,
+    preferred: float,
+    within: Mapping[str, np.ndarray] | None = None,
+) -> Choice | None:
+    """The candidate with the lowest total, of those in `within`; None if none is inside."""
+    inside, totals = {}, {}
+    for name in searches if within is None else within:
+        mask = None if within is None else within[name]
+        threshold, risk = searches[name].cheapest(price, preferred, mask)
+        if threshold.feasible:
+            positive = searches[name].positive(threshold.cut)
+            inside[name] = Choice(name, threshold, positive, float(-ndtri(risk)))
+            totals[name] = threshold.objective + price * risk
+    return _ahead_of_plain(inside, totals, goals, plain)
+
+
+def _inside_themselves(
+    searches: Mapping[str, CutSearch],
+    own: Mapping[str, np.ndarray],
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+) -> dict[str, np.ndarray]:
+    """Masks of the thresholds at which the rules themselves are inside, where there are some."""
+    both = {
+        name: CutSearch.of(own[name], goals, limits, search.cuts).slack >= -MET
+        for name, search in searches.items()
+    }
+    return {name: mask for name, mask in both.items() if mask.any()}
 
 
 def attainable_quantile(
@@ -164,15 +234,24 @@ def _best(
         if threshold.feasible:
             positive = searches[name].positive(threshold.cut)
             inside[name] = Choice(name, threshold, positive, z)
+    objectives = {name: one.threshold.objective for name, one in inside.items()}
+    return _ahead_of_plain(inside, objectives, goals, plain)
+
+
+def _ahead_of_plain(
+    inside: Mapping[str, Choice],
+    totals: Mapping[str, float],
+    goals: MeasuredGoals,
+    plain: str | None,
+) -> Choice | None:
+    """The lowest total; the plain candidate unless that is ahead of it by more than noise."""
     if not inside:
         return None
-    best = min(inside.values(), key=lambda one: one.threshold.objective)
-    stays = inside.get(plain) if plain is not None else None
-    if stays is None or best is stays:
-        return best
-    gain = stays.threshold.objective - best.threshold.objective
-    enough = ENOUGH_GAIN * standard_error_of_gain(goals, stays.positive, best.positive)
-    return best if gain > enough else stays
+    best = min(inside, key=lambda name: totals[name])
+    if plain is None or plain not in inside or best == plain:
+        return inside[best]
+    error = standard_error_of_gain(goals, inside[plain].positive, inside[best].positive)
+    return inside[best if totals[plain] - totals[best] > ENOUGH_GAIN * error else plain]
 
 
 def standard_error_of_gain(goals: MeasuredGoals, one: np.ndarray, other: np.ndarray) -> float:
