@@ -37,13 +37,9 @@ from skbandit.constrained._grouping import Grouping
 from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
-from skbandit.constrained._report import missed, plain_columns
+from skbandit.constrained._report import add_intervals, cross_fitted_report, missed, plain_columns
 from skbandit.constrained._rules import Rule, best_model, best_rule
-from skbandit.constrained._threshold_report import (
-    judged_out_of_fold,
-    level_reached,
-    with_margins,
-)
+from skbandit.constrained._threshold_report import level_reached, margins_of, with_margins
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, Columns, Data, confidence_limits, encode, score_limits
@@ -67,6 +63,9 @@ OF_ONE_FIT = ("n_features_in_", "feature_names_in_", "threshold_", "chosen_", "_
 
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+REPORTED = 0.95
+"""Nominal coverage of the interval of each out-of-fold rate in `constraint_report_`."""
 
 
 @dataclass(frozen=True)
@@ -317,6 +316,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         self.n_jobs = n_jobs
         self.confidence_level = confidence_level
         self.by = by
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"by": None, "_grouping": None} | state)  # pickles without groups
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` those of the classifiers, too, by their names.
@@ -744,13 +746,15 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         decisions = trained.scores + shifts
         positive = self._predicted_positive(decisions)
         report = self._report(decisions, goals.data, goals.constraints)
-        if limits is not None:
-            report = with_margins(report, goals, limits, positive)
+        margins = None if limits is None else margins_of(goals, limits, positive)
         if trained.own is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the report out of fold has warned
-                fitted = self._report(trained.own + shifts, trained.data, goals.constraints)
-            report = judged_out_of_fold(report, fitted, goals, positive)
+                own = self._report(trained.own + shifts, trained.data, goals.constraints)
+            held_out = add_intervals(report, goals.constraints, goals.data, positive, REPORTED)
+            report = cross_fitted_report(own, held_out, margins)
+        elif margins is not None:
+            report = with_margins(report, goals, margins)
         self._report_columns = plain_columns(report)
         measured = goals.measured
         self.feasible_ = bool(report["satisfied"].fillna(True).all())

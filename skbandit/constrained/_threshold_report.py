@@ -1,4 +1,4 @@
-"""Reports on moved thresholds: on rows as fitted, out of fold, and within confidence limits."""
+"""What confidence limits ask of thresholds, for their reports and errors."""
 
 from __future__ import annotations
 
@@ -9,46 +9,21 @@ from scipy.special import ndtr
 
 from skbandit.constrained._declared import Goals
 from skbandit.constrained._limits import Limits, SharedRisk
-from skbandit.constrained._report import add_intervals
 from skbandit.rates._binding import satisfied
 
-REPORTED_LEVEL = 0.95
-"""Nominal coverage of the interval of each out-of-fold value in a report."""
+
+def margins_of(goals: Goals, limits: Limits, positive: np.ndarray) -> np.ndarray:
+    """The slack that the level takes, for each constraint that was not skipped."""
+    return limits.margins(positive[goals.measured.rows], 1.0)
 
 
-def with_margins(
-    table: pd.DataFrame, goals: Goals, limits: Limits, positive: np.ndarray
-) -> pd.DataFrame:
+def with_margins(table: pd.DataFrame, goals: Goals, margins: np.ndarray) -> pd.DataFrame:
     """Insert column margin; only a slack of at least the margin counts as satisfied."""
     margin = np.full(len(table), np.nan)
-    margin[goals.is_measured] = limits.margins(positive[goals.measured.rows], 1.0)
+    margin[goals.is_measured] = margins
     slack = table["slack"].to_numpy()
     table = table.assign(satisfied=satisfied(slack - margin, goals.is_measured))
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
-    return table
-
-
-def judged_out_of_fold(
-    held_out: pd.DataFrame, own: pd.DataFrame, goals: Goals, positive: np.ndarray
-) -> pd.DataFrame:
-    """Rename the out-of-fold values, with their intervals, and put those as fitted before them.
-
-    Parameters
-    ----------
-    held_out, own : DataFrame
-        Reports of the out-of-fold predictions and of the fitted rule on the rows it was fitted
-        to.
-    goals : Goals
-        The goals, over the rows that were predicted out of fold.
-    positive : ndarray of shape (n,)
-        The out-of-fold predictions, 0 and 1.
-    """
-    table = add_intervals(held_out, goals.constraints, goals.data, positive, REPORTED_LEVEL)
-    table = table.rename(columns={"value": "cross_fitted"})
-    at = table.columns.tolist().index("cross_fitted")
-    table.insert(at, "value", own["value"])
-    for place, name in enumerate(("ci_low", "ci_high"), at + 2):
-        table.insert(place, name, table.pop(name))
     return table
 
 
