@@ -264,8 +264,11 @@ class _Search:
 
     def _master(
         self, columns: Sequence[Sequence[int]]
-    ) -> tuple[float, np.ndarray, list[np.ndarray]]:
-        """Optimal value, multipliers and weights of the linear program over some columns."""
+    ) -> tuple[float, np.ndarray, list[np.ndarray]] | None:
+        """Optimal value, multipliers and weights of the linear program over some columns.
+
+        None if the solver fails: any multipliers give a bound, so those known so far will do.
+        """
         problem, sizes = self.problem, [len(some) for some in columns]
         n = sum(sizes)
         uses = np.zeros((len(problem.bound), n + 1))
@@ -281,7 +284,7 @@ class _Search:
             place += len(some)
         found = linprog(cost, uses, problem.bound, once, np.ones(len(sizes)), method="highs")
         if found.x is None:
-            raise RuntimeError(f"The linear program of a bound failed: {found.message}")
+            return None
         mu = np.maximum(-found.ineqlin.marginals, 0.0)
         weights = np.split(found.x[:n], np.cumsum(sizes)[:-1])
         return float(found.fun) + self._constant, mu, weights
@@ -306,7 +309,10 @@ class _Search:
             if weights and sum(map(len, columns)) == size:
                 break
             chosen = [sorted(some) for some in columns]
-            value, mu, weights = self._master(chosen)
+            solved = self._master(chosen)
+            if solved is None:
+                break
+            value, mu, weights = solved
             bound, choice, at = self._price(box, mu)
             if bound > best:
                 best, kept, above = bound, mu, at
@@ -384,7 +390,7 @@ class _Search:
         lowest = self._lowest_value(bound, box)
         if rounds == FIRST_PRICED:
             box = self._compress(box, left)
-        g, at = self._where(box, columns, weights)
+        g, at = self._where(box)
         first, second = box.high.copy(), box.low.copy()
         first[g] = second[g] = at
         return [(lowest, replace(box, high=first)), (lowest, replace(box, low=second))]
@@ -419,9 +425,7 @@ class _Search:
             nearest.append(int(np.argmin(away)))
         return [np.array(heaviest), np.array(nearest)]
 
-    def _where(
-        self, box: _Box, columns: Sequence[Sequence[int]], weights: Sequence[np.ndarray]
-    ) -> tuple[int, int]:
+    def _where(self, box: _Box) -> tuple[int, int]:
         """The set to split, and the first option of its second half."""
         size = box.high - box.low
         g = int(np.argmax(size))

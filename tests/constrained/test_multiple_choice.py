@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
 from skbandit.constrained import _multiple_choice
 from skbandit.constrained._multiple_choice import ROUNDING, MultipleChoice, Options, minimise
@@ -89,3 +90,12 @@ def test_no_bounds_take_the_best_of_each_set():
     sets = tuple(Options(rng.random(9), np.zeros(9), none, np.zeros((0, 9))) for _ in range(30))
     found = minimise(MultipleChoice(sets, 0.0, 1.0, np.zeros(0)), np.zeros(30, dtype=int))
     assert found.options.tolist() == [int(np.argmin(one.numerator)) for one in sets]
+
+
+def test_a_solver_that_fails_leaves_the_optimum_to_branching(monkeypatch):
+    monkeypatch.setattr(_multiple_choice, "linprog", lambda *_, **__: OptimizeResult(x=None))
+    for seed in range(10):
+        problem = drawn(seed, False)
+        best, _ = enumerated(problem)
+        found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
+        assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)

@@ -89,6 +89,18 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     assert not hasattr(clone(clf), "thresholds_")
 
 
+def test_skops_needs_to_trust_this_package_only():
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    clf = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
+    saved = io.dumps(clf)
+    trusted = io.get_untrusted_types(data=saved)
+    assert all(one.startswith("skbandit.") for one in trusted)
+    again = io.loads(saved, trusted=trusted)
+    pd.testing.assert_series_equal(again.thresholds_, clf.thresholds_)
+    expected = clf.predict(X, attributes=AGED)
+    np.testing.assert_array_equal(again.predict(X, attributes=AGED), expected)
+
+
 def test_columns_of_X_and_combinations_of_columns():
     table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
     clf = fit(rows=table, attributes=None)
