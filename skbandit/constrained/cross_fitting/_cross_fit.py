@@ -21,10 +21,10 @@ from scipy.sparse import issparse
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import NEAR, SCALES
 from skbandit.constrained.cross_fitting._choose import (
+    DEFAULT_LEVEL,
     Choice,
     attainable_quantile,
     choose,
-    choose_by_price,
 )
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
@@ -58,8 +58,11 @@ MM_STEPS, MM_TOL = 8, 3e-4
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
-PRICE = 0.1
-"""What a missed bound counts by default, in units of the sum of the objective's absolute costs."""
+DEAREST = 0.05
+"""What the default level may cost at most, in units of the sum of the objective's absolute costs.
+
+With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
+"""
 
 PLAIN, LAGRANGIAN = "logistic", "lagrangian"
 
@@ -116,8 +119,8 @@ class CrossFitOptions:
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
-        Probability with which the constraints shall hold; None weighs
-        the risk of a miss against the objective, at `PRICE`.
+        Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
+        where that is out of reach or dearer than `DEAREST`.
     report : callable
         Called with each `Step`.
     """
@@ -205,7 +208,7 @@ def cross_fit(
     -------
     CrossFitted
     """
-    weight, centred = row_weights(goals.data), options.fit_intercept
+    weight, centred = rows_used(goals).astype(float), options.fit_intercept
     scales = column_scales(design, weight, centred=centred)
     centre = (weight / weight.sum()) @ design if centred and not issparse(design) else None
     columns = _Columns(design, centre, scales)
@@ -234,13 +237,14 @@ def _cross_fit(
     options: CrossFitOptions,
 ) -> CrossFitted:
     """`cross_fit` with given units of the columns."""
-    design, scales, weight = columns.design, columns.scales, row_weights(goals.data)
-    fold = deal_folds(goals.data, design.shape[1])
+    design, scales, used = columns.design, columns.scales, rows_used(goals)
+    weight = used.astype(float)
+    fold = deal_folds(goals.data, used, design.shape[1])
     alphas = _alphas(goals, options)
     found: list[Mapping[str, np.ndarray]] = []
     ramps: dict[float, list[_Ramp]] = {alpha: [] for alpha in alphas}
     for k in range(int(fold.max()) + 1):
-        kept = rows_to_fit(fold, weight, k, design.shape[1])
+        kept = rows_to_fit(fold, used, k, design.shape[1])
         part = declared.bind_part(goals, kept, factors)
         of_part, of_fold = _train_directions(columns, part, kept, factors, alphas, options)
         found.append({name: coef / scales for name, coef in of_part.items()})
@@ -253,41 +257,45 @@ def _cross_fit(
     return _choose(design, weight, scales, goals, directions, ramps, options)
 
 
-def row_weights(data: Data) -> np.ndarray:
-    """Weights of all rows, extra ones below."""
-    if data.extra is None:
-        return data.train.weight
-    return np.append(data.train.weight, data.extra.weight)
+def rows_used(goals: Goals) -> np.ndarray:
+    """Mask of the rows that matter: those of X, and extra ones that count in some goal.
+
+    Rows of weight 0 do not.
+    """
+    train = goals.data.train
+    used = np.zeros(len(goals.data), dtype=bool)
+    used[goals.measured.rows] = True
+    used[: len(train)] = train.weight > 0
+    return used
 
 
-def deal_folds(data: Data, n_columns: int) -> np.ndarray:
-    """Fold of each row: rows of each label in turn; those of weight 0 take no turn.
+def deal_folds(data: Data, used: np.ndarray, n_columns: int) -> np.ndarray:
+    """Fold of each row: rows of each label in turn; those that are not used take no turn.
 
     Raises
     ------
     ValueError
         If a class has one row only.
     """
-    label, used = data.train.label, data.train.weight > 0
-    counts = [int((used & (label == one)).sum()) for one in (0, 1)]
+    label, counted = data.train.label, used[: len(data.train)]
+    counts = [int((counted & (label == one)).sum()) for one in (0, 1)]
     many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
     n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
     if n_folds < 2:
         raise ValueError(
             f"One class has {min(counts)} row of positive weight, and threshold='cross_fit' "
-            "leaves rows of both classes out in turn: pass more rows, or threshold='train' with a "
-            "number for alpha."
+            "leaves rows of both classes out in turn: pass more rows, or threshold='train'."
         )
     fold = np.zeros(len(data), dtype=int)
     for rows, place in data.parts("all"):
-        inside = np.flatnonzero(rows.weight > 0)
+        inside = np.flatnonzero(used[place])
         fold[place][inside] = stratified_folds(rows.label[inside], n_folds)
     return fold
 
 
-def rows_to_fit(fold: np.ndarray, weight: np.ndarray, k: int, n_columns: int) -> np.ndarray:
+def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
     """Mask of the rows outside of fold k, or of a random part where they are very many."""
-    kept = (fold != k) & (weight > 0)
+    kept = (fold != k) & used
     most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * n_columns)
     if kept.sum() <= most:
         return kept
@@ -416,23 +424,17 @@ def _choose(
     candidates = {name: one[rows] for name, one in scores.items()}
     limits = score_limits(goals.constraints, goals.data).columns(rows)
     own = {name: standardised[rows] for name, (_, _, standardised) in final.items()}
-    cuts = None if options.fit_intercept else np.zeros(1)
-    if options.level is None:
-        price = PRICE * size_of(measured)
-        choice = choose_by_price(
-            candidates, measured, limits, price, plain=PLAIN, own=own, cuts=cuts
-        )
-    else:
-        choice = choose(
-            candidates,
-            measured,
-            limits,
-            level=options.level,
-            relax=False,
-            plain=PLAIN,
-            own=own,
-            cuts=cuts,
-        )
+    choice = choose(
+        candidates,
+        measured,
+        limits,
+        level=DEFAULT_LEVEL if options.level is None else options.level,
+        relax=options.level is None,
+        plain=PLAIN,
+        own=own,
+        cuts=None if options.fit_intercept else np.zeros(1),
+        dearest=DEAREST * size_of(measured),
+    )
     margins, needed = None, 0.0
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
