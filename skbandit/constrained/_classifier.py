@@ -520,14 +520,14 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
                 "solver's limit (max_iter of the Newton solvers), or choose another solver.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if not trained.mm.converged:
             warnings.warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
                 f"still gained more than tol={self.tol:g}: raise one of them.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _judge_infeasible(self, trained: Trained, goals: Goals) -> None:
@@ -550,7 +550,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _judge_cross_fitted(self, found: CrossFitted, goals: Goals) -> None:
@@ -571,7 +571,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"the final rule misses one: {'; '.join(values)}. Its features may be too weak "
                 "for the constraints; try fewer of either.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _why_infeasible(self, found: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:

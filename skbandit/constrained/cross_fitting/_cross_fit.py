@@ -55,6 +55,9 @@ ALPHAS = (0.1, 0.01)
 MM_STEPS, MM_TOL = 8, 3e-4
 """Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
 
+SELECTION_ROWS = 100_000
+"""Rows by which one of the mixtures is preselected where they are more than twice as many."""
+
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
@@ -254,7 +257,7 @@ def _cross_fit(
             prices[was_measured] = of_fold[alpha].multipliers
             ramps[alpha].append(replace(of_fold[alpha], multipliers=prices))
     directions = Directions.standardised(design, weight, fold, found, centred=options.fit_intercept)
-    return _choose(design, weight, scales, goals, directions, ramps, options)
+    return _choose(design, weight, scales, goals, directions, ramps, declared, factors, options)
 
 
 def rows_used(goals: Goals) -> np.ndarray:
@@ -410,31 +413,26 @@ def _choose(
     goals: Goals,
     directions: Directions,
     ramps: dict[float, list[_Ramp]],
+    declared: Declared,
+    factors: np.ndarray,
     options: CrossFitOptions,
 ) -> CrossFitted:
     """The best mixture and its threshold, as a rule for new rows."""
     measured, centred = goals.measured, options.fit_intercept
     rows = measured.rows
     mixtures = {str(one): one for one in _mixtures(directions.names)}
-    scores = {name: directions.out_of_fold(one) for name, one in mixtures.items()}
+    limits = score_limits(goals.constraints, goals.data).columns(rows)
+    settings = _choice_settings(options, measured)
+    if len(rows) > 2 * SELECTION_ROWS:
+        names = _preselected(mixtures, directions, declared, goals, factors, settings)
+        mixtures = {name: mixtures[name] for name in names}
+    candidates = {name: directions.out_of_fold(one, rows) for name, one in mixtures.items()}
     final = {
         name: standardise(design, weight, directions.mean_direction(one), centred=centred)
         for name, one in mixtures.items()
     }
-    candidates = {name: one[rows] for name, one in scores.items()}
-    limits = score_limits(goals.constraints, goals.data).columns(rows)
     own = {name: standardised[rows] for name, (_, _, standardised) in final.items()}
-    choice = choose(
-        candidates,
-        measured,
-        limits,
-        level=DEFAULT_LEVEL if options.level is None else options.level,
-        relax=options.level is None,
-        plain=PLAIN,
-        own=own,
-        cuts=None if options.fit_intercept else np.zeros(1),
-        dearest=DEAREST * size_of(measured),
-    )
+    choice = choose(candidates, measured, limits, plain=PLAIN, own=own, **settings)
     margins, needed = None, 0.0
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
@@ -455,12 +453,45 @@ def _choose(
         Point(size * coef, b - size * mean),
         size * (cut + mean),
         choice,
-        (scores[choice.name] > cut).astype(float),
+        (directions.out_of_fold(chosen) > cut).astype(float),
         _mean_path([one.mm.path for one in ramps[alpha]]),
         _mean_prices(ramps[alpha]),
         margins,
         needed,
     )
+
+
+def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:
+    """Arguments of `choose` that do not depend on the candidates."""
+    return {
+        "level": DEFAULT_LEVEL if options.level is None else options.level,
+        "relax": options.level is None,
+        "cuts": None if options.fit_intercept else np.zeros(1),
+        "dearest": DEAREST * size_of(measured),
+    }
+
+
+def _preselected(
+    mixtures: dict[str, Mixture],
+    directions: Directions,
+    declared: Declared,
+    goals: Goals,
+    factors: np.ndarray,
+    settings: dict[str, Any],
+) -> list[str]:
+    """The plain direction, each ramp, and the mixture that is best on a sample of the rows."""
+    kept = np.zeros(len(goals.data), dtype=bool)
+    chosen = np.random.default_rng(0).choice(goals.measured.rows, SELECTION_ROWS, replace=False)
+    kept[chosen] = True
+    part = declared.bind_part(goals, kept, factors)
+    measured = part.measured
+    limits = score_limits(part.constraints, part.data).columns(measured.rows)
+    candidates = {
+        name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
+    }
+    best = choose(candidates, measured, limits, plain=PLAIN, **(settings | {"relax": True}))
+    ramps = [name for name in directions.names if name not in (PLAIN, LAGRANGIAN)]
+    return list(dict.fromkeys([PLAIN, best.name, *ramps]))
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
