@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
 
 SINGLE = "estimator"
 """Name of the only classifier, where no list was passed."""
@@ -66,3 +68,51 @@ def check_models(estimator: Any, reserved: set[str]) -> list[tuple[str, Any]]:
     if twice:
         raise ValueError(f"estimator has two classifiers of the name {twice[0]!r}.")
     return models
+
+
+class NamedModels(BaseEstimator):
+    """Parameters of the classifiers in a list `estimator`, by their names."""
+
+    estimator: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` those of the classifiers, too, by their names.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of the classifiers.
+
+        Returns
+        -------
+        dict
+        """
+        params = super().get_params(deep=deep)
+        if deep and isinstance(self.estimator, list):
+            for name, model in named_models(self.estimator):
+                params[name] = model
+                if hasattr(model, "get_params"):
+                    inner = model.get_params(deep=True)
+                    params |= {f"{name}__{key}": value for key, value in inner.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; a name of a listed classifier replaces it.
+
+        Parameters
+        ----------
+        **params
+            Values by name, as in `get_params`.
+
+        Returns
+        -------
+        self : estimator
+        """
+        if "estimator" in params:
+            self.estimator = params.pop("estimator")
+        if isinstance(self.estimator, list):
+            models = named_models(self.estimator)
+            if not params.keys().isdisjoint(name for name, _ in models):
+                self.estimator = [(name, params.pop(name, model)) for name, model in models]
+        super().set_params(**params)
+        return self

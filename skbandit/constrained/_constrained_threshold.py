@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._base_models import SINGLE, check_models, named_models
+from skbandit.constrained._base_models import SINGLE, NamedModels, check_models, named_models
 from skbandit.constrained._classes import Classes
-from skbandit.constrained._declared import Declared, Goals, allowed_error
+from skbandit.constrained._declared import Declared, Goals
 from skbandit.constrained._extra_rows import (
     ExtraData,
     blamed_on_extra,
@@ -32,17 +28,26 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     with_weights,
 )
-from skbandit.constrained._fit_blocks import TableBlocks, fit_to_blocks
+from skbandit.constrained._fit_blocks import fit_to_blocks
 from skbandit.constrained._grouping import Grouping
-from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
+from skbandit.constrained._limits import Limits, SharedRisk
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
 from skbandit.constrained._report import add_intervals, cross_fitted_report, missed, plain_columns
 from skbandit.constrained._rules import Rule, best_model, best_rule
+from skbandit.constrained._table_blocks import TableBlocks
 from skbandit.constrained._threshold_report import level_reached, margins_of, with_margins
+from skbandit.constrained._threshold_training import (
+    USUAL,
+    Trained,
+    limits_at,
+    metadata_for,
+    read_prefit,
+    response_of,
+)
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Columns, Data, confidence_limits, encode, score_limits
+from skbandit.rates._binding import MET, Columns, Data
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import Splits, rows_tested
 from skbandit.utils._sklearn_compat import (
@@ -61,38 +66,8 @@ if TYPE_CHECKING:
 OF_ONE_FIT = ("n_features_in_", "feature_names_in_", "threshold_", "chosen_", "_cuts")
 """Attributes that a fit sets only in some cases, and the next one forgets."""
 
-USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
-"""Response methods, the preferred one first, and the threshold of `predict` on each."""
-
 REPORTED = 0.95
 """Nominal coverage of the interval of each out-of-fold rate in `constraint_report_`."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What judges the thresholds of a fitted model.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        Those that the thresholds were chosen on.
-    own : ndarray of shape (n,) or None
-        Those of the fitted model on the rows that it was fitted to, if these differ.
-    goals : Goals
-        Bound to the rows that count.
-    limits : Limits or None
-    data : Data
-        All rows.
-    group : ndarray of int, shape (n,), or None
-        Group of each row.
-    """
-
-    scores: np.ndarray
-    own: np.ndarray | None
-    goals: Goals
-    limits: Limits | None
-    data: Data
-    group: np.ndarray | None
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -106,7 +81,7 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, NamedModels):
     """Moves the threshold of any classifier so that declared goals on rates are met.
 
     Among all thresholds on the classifier's scores whose hard rates meet every constraint, it
@@ -320,48 +295,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({"by": None, "_grouping": None} | state)  # pickles without groups
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` those of the classifiers, too, by their names.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the parameters of the classifiers.
-
-        Returns
-        -------
-        dict
-        """
-        params = super().get_params(deep=deep)
-        if deep and isinstance(self.estimator, list):
-            for name, model in named_models(self.estimator):
-                params[name] = model
-                if hasattr(model, "get_params"):
-                    inner = model.get_params(deep=True)
-                    params |= {f"{name}__{key}": value for key, value in inner.items()}
-        return params
-
-    def set_params(self, **params: Any) -> ConstrainedThreshold:
-        """Set parameters; a name of a listed classifier replaces it.
-
-        Parameters
-        ----------
-        **params
-            Values by name, as in `get_params`.
-
-        Returns
-        -------
-        self : ConstrainedThreshold
-        """
-        if "estimator" in params:
-            self.estimator = params.pop("estimator")
-        if isinstance(self.estimator, list):
-            models = named_models(self.estimator)
-            if not params.keys().isdisjoint(name for name, _ in models):
-                self.estimator = [(name, params.pop(name, model)) for name, model in models]
-        super().set_params(**params)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = [get_tags(model).input_tags for _, model in named_models(self.estimator)]
@@ -544,7 +477,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         X, y = indexable(X, y)
         prefit = isinstance(self.cv, str)
         if prefit:
-            classes, label = self._read_prefit(models, y)
+            classes, label = read_prefit(models, y, self.pos_label)
         else:
             classes = Classes.read(y, self.pos_label)
             label = (y == classes.positive).astype(np.int8)
@@ -562,7 +495,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             read_X=lambda rows: indexable(rows)[0],
         )
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
-        fit_params, split_params = self._route(models, metadata, fit_params, prefit)
+        fit_params, split_params = metadata_for(self, models, metadata, fit_params, prefit)
 
         # bind first: report constraints the data cannot support before training anything
         splits: Splits | None = None
@@ -573,11 +506,11 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             counted = with_weights(data, rows_tested(splits, len(y)).astype(float))
         goals = declared.bind(counted)
         group = self._find_groups(counted)
-        limits = self._bind_limits(goals, prefit, len(models))
+        limits = limits_at(self.confidence_level, goals, prefit, len(models))
         fitted, rules, every = [], [], []
         for name, model in models:
             final = model if splits is None else clone(model).fit(X, y, **fit_params[name])
-            method = self._response_of(final)
+            method = response_of(final, self.response_method)
             if splits is None:
                 scores = responses(final, X, method, self._classes)
             else:
@@ -606,78 +539,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             own = np.append(own, every[best][len(own) :])  # those of extra rows
         return Trained(every[best], own, goals, limits, data, group)
 
-    def _read_prefit(
-        self, models: list[tuple[str, Any]], y: np.ndarray
-    ) -> tuple[Classes, np.ndarray]:
-        """Return the fitted classifiers' classes, and y encoded by them."""
-        for _, model in models:
-            try:
-                check_is_fitted(model)
-            except NotFittedError as error:
-                raise NotFittedError(
-                    f"cv='prefit' requires a fitted estimator, and this {type(model).__name__}"
-                    " is not fitted: fit it first, or choose another cv."
-                ) from error
-        check_classification_targets(y)
-        first, *others = [np.asarray(model.classes_) for _, model in models]
-        for (name, _), labels in zip(models[1:], others, strict=True):
-            if not np.array_equal(labels, first):
-                raise ValueError(
-                    f"estimator: {name!r} was fitted on the classes {labels.tolist()}, and "
-                    f"{models[0][0]!r} on {first.tolist()}: fit all on the same labels."
-                )
-        classes = Classes.of(first, self.pos_label)
-        unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
-        if unknown:
-            raise ValueError(
-                f"y contains {unknown}, which estimator was not fitted on: its classes are "
-                f"{classes.labels.tolist()}."
-            )
-        return classes, encode(y, classes.positive, classes.labels.tolist(), "y")
-
-    def _route(
-        self,
-        models: list[tuple[str, Any]],
-        metadata: dict[str, Any],
-        fit_params: dict[str, Any],
-        prefit: bool,
-    ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-        """Return the metadata for the `fit` of each classifier, and for the splitter."""
-        if prefit:
-            if fit_params:
-                raise ValueError(
-                    f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, "
-                    "which cv='prefit' does not fit. Remove them, or choose another cv."
-                )
-            return {}, {}
-        given = {name: value for name, value in metadata.items() if value is not None}
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **given, **fit_params)
-            return {name: dict(routed[name].fit) for name, _ in models}, dict(routed.splitter.split)
-        taken = {}
-        for name, model in models:
-            own = {n: value for n, value in given.items() if has_fit_parameter(model, n)}
-            taken[name] = own | fit_params
-            if "sample_weight" in given and not any(
-                n.endswith("sample_weight") for n in taken[name]
-            ):
-                warnings.warn(
-                    f"{type(model).__name__}.fit accepts no sample_weight: the weights are "
-                    "used in the rates, not in its training. (For a step of a Pipeline pass "
-                    "<step>__sample_weight as well, or enable metadata routing.)",
-                    UserWarning,
-                    stacklevel=5,
-                )
-        return taken, {}
-
-    def _response_of(self, fitted: Any) -> str:
-        """The response method for a fitted classifier."""
-        wanted = list(USUAL) if self.response_method == "auto" else [self.response_method]
-        found = [method for method in wanted if hasattr(fitted, method)]
-        if not found:
-            raise ValueError(f"{type(fitted).__name__} has no {' and no '.join(wanted)}.")
-        return found[0]
-
     _grouping: Grouping | None
     _cuts: np.ndarray
 
@@ -694,21 +555,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         return np.concatenate(
             [self._grouping.codes(rows.columns) for _, rows in parts if rows is not None]
         )
-
-    def _bind_limits(self, goals: Goals, prefit: bool, n_models: int) -> Limits | None:
-        """Limits at the level; each constraint's own where that is an exact promise."""
-        if self.confidence_level is None:
-            return None
-        rows = goals.measured.rows
-        single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
-        if prefit and single:
-            error = allowed_error(self.confidence_level) or 0.0
-            # each of the models may be chosen, so each takes its share of the error
-            exact = confidence_limits(goals.constraints, goals.data, error / n_models)
-            of_rows = tuple(limit.columns(rows) for limit in exact)
-            return SeparateLimits(goals.measured.constraints, of_rows)
-        limits = score_limits(goals.constraints, goals.data).columns(rows)
-        return SharedRisk(limits, self.confidence_level)
 
     def _search(
         self,

@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
+from skbandit.constrained._branch_and_bound import minimise
 from skbandit.constrained._limits import Limits
 from skbandit.constrained._multiple_choice import (
     ROUNDING,
     Choice,
     MultipleChoice,
     Options,
-    minimise,
 )
 from skbandit.constrained._threshold import best_threshold, cuts_between, head_sums, least_slack
 from skbandit.constrained._tolerances import MET
@@ -102,7 +102,7 @@ def best_group_thresholds(
     Notes
     -----
     Every sum over rows is a sum of one term per group, which depends on its cut alone: see
-    `_multiple_choice`. Limits are not such sums. For them, bounds are tightened by the distances
+    `_branch_and_bound`. Limits are not such sums. For them, bounds are tightened by the distances
     of limits from rates, until the limits at the best cuts are inside; then one cut at a time is
     moved to where the objective is best.
     """
