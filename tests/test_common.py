@@ -60,6 +60,7 @@ VARIANTS = [
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
     ConstrainedRampClassifier(f1(), threshold=None),
     ConstrainedThreshold(LogisticRegression(), cv=3),
+    ConstrainedThreshold([("line", LogisticRegression()), ("ridge", RidgeClassifier())], cv=3),
     ConstrainedThreshold(
         RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
     ),
@@ -99,6 +100,10 @@ def expected_failures(estimator):
         # as scikit-learn declares of its own TunedThresholdClassifierCV
         why = "probabilities stay calibrated, so predict need not be where they are largest"
         failures |= {"check_classifiers_train": why}
+    if isinstance(estimator, ConstrainedThreshold) and isinstance(estimator.estimator, list):
+        why = "one row of weight 2 tells less of the standard error of a gain than two rows"
+        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
+        failures |= dict.fromkeys(names, why)
     answers_otherwise = isinstance(estimator, Widened | CostSensitiveClassifier)
     if answers_otherwise and get_tags(estimator).input_tags.sparse:
         why = "sparse X is fine, but the check expects an output for each column of its y"

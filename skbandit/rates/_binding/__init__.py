@@ -11,6 +11,7 @@ Describing data
     `encode`, `MISSING`: labels as 1, 0 and -1.
 Binding
     `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
+    `atom_counts`, `combine_atoms`: what each row adds to a rate's atoms, and their sum.
     `find_rows`, `rows_behind`: numbers of rows; `fill`: a group form on given groups.
 Forms
     `LinearFractionalForms`, `BoundConstraints`: all that a solver sees; `MET`: their tolerance.
@@ -21,12 +22,15 @@ Figures
     `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
-    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits, for training.
+    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits that err on the safe side.
+    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level.
 """
 
 from skbandit.rates._binding._bind import (
+    atom_counts,
     bind_constraints,
     bind_rate,
+    combine_atoms,
     expand,
     fill,
     find_rows,
@@ -50,12 +54,14 @@ from skbandit.rates._binding._figures import (
 from skbandit.rates._binding._forms import (
     MET,
     BoundConstraints,
+    Form,
     LinearFractionalForms,
     nonnegative_rows,
     weight_rows,
 )
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
+from skbandit.rates._binding._score_limits import ScoreLimits, score_limits
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value, value_range
 from skbandit.rates._kinds import Atom
 from skbandit.rates._parameters import flatten_constraints, read_objective
@@ -69,11 +75,15 @@ __all__ = [
     "Columns",
     "ConfidenceLimit",
     "Data",
+    "Form",
     "LinearFractionalForms",
     "Rows",
+    "ScoreLimits",
     "as_rate",
+    "atom_counts",
     "bind_constraints",
     "bind_rate",
+    "combine_atoms",
     "confidence_limits",
     "count",
     "effective_rows",
@@ -92,6 +102,7 @@ __all__ = [
     "read_predictions",
     "rows_behind",
     "satisfied",
+    "score_limits",
     "smallest_value",
     "value_and_rows",
     "value_range",

@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,19 +34,25 @@ def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:
             f"{rate} is not a ratio of sums over rows, so it can be measured but not trained: "
             "bound each precision, NPV or F1 by a number, as in each(precision, by=...) >= 0.8."
         )
-    n = len(data)
+    return combine_atoms(rate, partial(bind_atom, data=data), len(data))
+
+
+def combine_atoms(
+    rate: Rate, bound: Callable[[Atom], tuple[Form, Form, np.ndarray]], n: int
+) -> tuple[Form, Form, np.ndarray]:
+    """Combine the atoms of a rate, each bound to the same n rows, as in `bind_rate`."""
     one = Form(np.zeros(n), 1.0)
     numerator, denominator = one * rate.constant, one
     behind = np.zeros(n, dtype=bool)
     for coefficient, atom in rate.terms:
-        above, below, rows = bind_atom(atom, data)
+        above, below, rows = bound(atom)
         behind |= rows
         if atom.kind.fractional:  # the algebra allows no other term
             numerator, denominator = above * coefficient + below * rate.constant, below
         else:
             numerator = numerator + above * coefficient
     if rate.denominator is not None:
-        denominator, _, rows = bind_rate(rate.denominator, data)
+        denominator, _, rows = combine_atoms(rate.denominator, bound, n)
         behind |= rows
     return numerator, denominator, behind
 

@@ -1,0 +1,3 @@
+"""Choice of a direction and its threshold by rows that were left out of its training."""
+
+__all__: list[str] = []
