@@ -25,7 +25,13 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from skbandit.rates._binding import MET, BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._binding import (
+    MET,
+    BoundConstraints,
+    LinearFractionalForms,
+    ScoreLimits,
+    weight_rows,
+)
 
 MOST = 100.0
 """Highest price, in units of the largest change of the objective over that of a constraint.
@@ -39,6 +45,8 @@ CUTS = 400
 More change prices by less than sampling error does.
 """
 
+ACCURACY = 1e-6
+"""Of the linear program, relative to the largest objective: less is a rounding error."""
 
 STEP = 0.5
 """Share of the way from the best prices tried to those of the best mixture."""
@@ -55,17 +63,20 @@ class LinearProblem:
     rows : csr_array of shape (K, N)
     rhs : ndarray of shape (K,)
         Constraint k is ``rows[k] @ pi <= rhs[k]``.
+    forms : LinearFractionalForms
+        The K bounded expressions, N/D.
     """
 
     objective: LinearFractionalForms
     rows: csr_array
     rhs: np.ndarray
+    forms: LinearFractionalForms
 
     @classmethod
     def of(cls, objective: LinearFractionalForms, constraints: BoundConstraints) -> LinearProblem:
-        """The problem of an objective, lower is better, under constraints: N - tD for ratios."""
+        """The problem of an objective, lower is better, under constraints N/D <= t: N - tD <= 0."""
         rows, rhs = weight_rows(constraints.forms, constraints.bound, constraints.sign)
-        return cls(objective, rows, rhs)
+        return cls(objective, rows, rhs, constraints.forms)
 
     def costs(self, prices: Prices) -> np.ndarray:
         """Cost, of shape (N,), of answering each row positive rather than negative."""
@@ -116,7 +127,8 @@ class Rules:
         No mixture of these rules that meets the constraints has a lower objective.
         """
         above = self.above + prices @ self.missed
-        if (above[self.below <= 0] < -MET).any():
+        rounding = ACCURACY * np.abs(self.above).max()
+        if (above[self.below <= 0] < -rounding).any():
             return -np.inf
         some = self.below > 0
         return float((above[some] / self.below[some]).min(initial=np.inf))
@@ -146,17 +158,25 @@ class NextPrices:
     ----------
     prices : Prices
         The prices at which rows have their costs.
+    value : float
+        The objective of the best rule that meets the constraints; inf if none does.
     gap : float
-        The best rule that meets the constraints is above the highest Lagrangian by so much, inf
-        if none meets them. If the learner has found the best rule at each of the prices tried,
-        then no rule and no mixture is better by more than this.
+        `value` is above the highest Lagrangian by so much. If the learner has found the best
+        rule at each of the prices tried, then no rule and no mixture is better by more.
     """
 
     prices: Prices
+    value: float
     gap: float
 
 
-def rules_of_cuts(scores: np.ndarray, problem: LinearProblem, most: int = CUTS) -> Rules:
+def rules_of_cuts(
+    scores: np.ndarray,
+    problem: LinearProblem,
+    limits: ScoreLimits | None = None,
+    z: float = 0.0,
+    most: int = CUTS,
+) -> Rules:
     """The rules that thresholds on a score make, from none positive to all.
 
     Parameters
@@ -164,6 +184,10 @@ def rules_of_cuts(scores: np.ndarray, problem: LinearProblem, most: int = CUTS) 
     scores : ndarray of shape (N,)
         Scores of the rows of the problem.
     problem : LinearProblem
+    limits : ScoreLimits or None
+        Of the constraints: not rates but their confidence limits are then to be inside the bounds.
+    z : float
+        Normal quantile of the limits' level.
     most : int
         Number of thresholds at most, besides the two that answer every row alike.
 
@@ -175,10 +199,16 @@ def rules_of_cuts(scores: np.ndarray, problem: LinearProblem, most: int = CUTS) 
     heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
     if len(heads) > most + 2:
         heads = heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
-    objective = problem.objective
+    objective, forms = problem.objective, problem.forms
     above = _sums(objective.numerator, order, heads) + objective.numerator_constant[:, None]
     below = _sums(objective.denominator, order, heads) + objective.denominator_constant[:, None]
     missed = _sums(problem.rows, order, heads) - problem.rhs[:, None]
+    if limits is not None and z > 0:
+        sums = _sums(limits.rows, order, heads)
+        divisors = _sums(forms.denominator, order, heads) + forms.denominator_constant[:, None]
+        with np.errstate(invalid="ignore"):
+            margins = limits.slack(sums, 0.0) - limits.slack(sums, z)
+        missed = missed + np.where(np.isfinite(margins), margins, 0.0) * divisors
     return Rules(above[0], below[0], missed)
 
 
@@ -242,7 +272,19 @@ def next_prices(
     best = int(np.argmax(lower))
     aim = best_prices(rules, most).constraints
     prices = (1.0 - step) * tried[best] + step * aim
-    return NextPrices(Prices(rules.lagrangian(prices), prices), rules.best_value() - lower[best])
+    value = rules.best_value()
+    return NextPrices(Prices(rules.lagrangian(prices), prices), value, value - lower[best])
+
+
+def prices_per_bound(
+    prices: np.ndarray, problem: LinearProblem, positive: np.ndarray
+) -> np.ndarray:
+    """Prices of N - tD as prices of the bound t itself, at given positive predictions.
+
+    The objective N0/D0 changes by the price times D/D0 for each unit of t.
+    """
+    own = problem.objective.fractions(positive)[1][0]
+    return prices * problem.forms.fractions(positive)[1] / own
 
 
 def _reach(rows: csr_array) -> np.ndarray:

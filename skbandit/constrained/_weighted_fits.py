@@ -22,6 +22,12 @@ from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 
 WEIGHT = "sample_weight"
 
+ROUNDING = 1e-12
+"""Costs that are smaller, relative to the largest, are rounding errors of sums that cancel."""
+
+SAME = 1e-3
+"""Weights of rows that differ by less, relative to the largest, make the same problem."""
+
 
 @dataclass(frozen=True)
 class WeightedTask:
@@ -51,9 +57,15 @@ class WeightedTask:
             as it was, so that a penalty of the learner means the same.
         """
         weight = np.abs(costs)
+        weight[weight <= ROUNDING * weight.max(initial=0.0)] = 0.0
         total = weight.sum()
         factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
         return cls(costs < 0, factor * weight)
+
+    def is_near(self, other: WeightedTask) -> bool:
+        """Whether a fit to the other task would only be repeated."""
+        near = np.abs(self.weight - other.weight) <= SAME * self.weight.max(initial=0.0)
+        return bool((near & ((self.positive == other.positive) | (self.weight == 0))).all())
 
     def has_both_labels(self, rows: np.ndarray) -> bool:
         """Whether rows of both labels are left among some."""
@@ -212,6 +224,6 @@ def _refuse_rows_of_X(params: dict[str, Any], n: int, name: str) -> None:
         if hasattr(values, "__len__") and not isinstance(values, str) and len(values) == n:
             raise ValueError(
                 f"{parameter} has an entry for each of the {n} rows of X, but rows of X_extra have "
-                f"costs too and are fitted with them, and {name} would get no {parameter} for them: "
-                "leave it out, or measure every rate on the rows of X."
+                f"costs too and are fitted with them, and {name} would get none for them: leave "
+                f"{parameter} out, or measure every rate on the rows of X."
             )
