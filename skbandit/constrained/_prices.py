@@ -33,10 +33,11 @@ from skbandit.rates._binding import (
     weight_rows,
 )
 
-MOST = 100.0
+MOST, RAISE = 10.0, 10.0
 """Highest price, in units of the largest change of the objective over that of a constraint.
 
-Where no mixture meets the constraints, prices end there.
+Where no mixture meets the constraints, prices end there. The factor by which the highest price is
+raised each time that a fit at it still leaves nothing inside.
 """
 
 CUTS = 400
@@ -48,8 +49,12 @@ More change prices by less than sampling error does.
 ACCURACY = 1e-6
 """Of the linear program, relative to the largest objective: less is a rounding error."""
 
-STEP = 0.5
-"""Share of the way from the best prices tried to those of the best mixture."""
+FIRST_STEP, STEP_BACK = 0.25, 0.75
+"""Shares of the way to the prices of the best mixture: at first, and after a failure.
+
+Mixtures of thresholds on one score are much dearer than what training for a constraint attains, so
+that their prices are several times too high.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,11 @@ class LinearProblem:
         below = self.objective.denominator[[0]].toarray().ravel()
         return above - prices.value * below + self.rows.T @ prices.constraints
 
-    @property
-    def highest_prices(self) -> np.ndarray:
+    def highest_prices(self, raised: int = 0) -> np.ndarray:
         """The price of each constraint that stands for any higher one, shape (K,)."""
         reach = _reach(self.rows)
-        return MOST * _reach(self.objective.numerator)[0] / np.where(reach > 0, reach, 1.0)
+        most = MOST * RAISE**raised * _reach(self.objective.numerator)[0]
+        return most / np.where(reach > 0, reach, 1.0)
 
 
 @dataclass(frozen=True)
@@ -244,34 +249,31 @@ def best_prices(rules: Rules, most: np.ndarray) -> Prices:
     return Prices(float(found.x[0] * size), found.x[1:] * size / scale)
 
 
-def next_prices(
-    rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray, step: float = STEP
-) -> NextPrices:
+def next_prices(rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray) -> NextPrices:
     """Prices between the best of those tried and those of the best mixture.
 
     The latter alone are wild at first (a mixture of few rules is dear, so its prices are too high)
-    and later jump from side to side; a step towards them from the tried prices with the highest
-    Lagrangian is a known remedy (Wentges, ITOR 1997), and converges as well.
+    and later jump from side to side. A shorter step towards them, from the tried prices with the
+    highest Lagrangian, is a known remedy (Wentges, ITOR 1997); full steps are taken while they
+    raise the Lagrangian.
 
     Parameters
     ----------
     rules : Rules
         All rules known, among them those found at the prices tried.
     tried : sequence of ndarray of shape (K,)
-        Prices at which rules have been looked for, one at least.
+        Prices at which rules have been looked for, one at least, the last ones last.
     most : ndarray of shape (K,)
         Highest price of each constraint.
-    step : float
-        The share of the way, above 0 and up to 1.
 
     Returns
     -------
     NextPrices
     """
     lower = [rules.lagrangian(prices) for prices in tried]
-    best = int(np.argmax(lower))
-    aim = best_prices(rules, most).constraints
-    prices = (1.0 - step) * tried[best] + step * aim
+    best, last = int(np.argmax(lower)), len(tried) - 1
+    step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
+    prices = (1.0 - step) * tried[best] + step * best_prices(rules, most).constraints
     value = rules.best_value()
     return NextPrices(Prices(rules.lagrangian(prices), prices), value, value - lower[best])
 

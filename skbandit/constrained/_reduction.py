@@ -43,6 +43,7 @@ from skbandit.constrained.cross_fitting._choose import (
     attainable_quantile,
     choose,
 )
+from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data, score_limits
@@ -116,8 +117,9 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     cv : int, cross-validation generator or iterable, default=None
         The folds of "cross_fit". By default 5, and 3 from 5,000 rows on. A row may be tested
         at most once; rows never tested count in no rate, but are fitted.
-    max_iter : int, default=8
-        Number of weighted fits (out of fold: each is as many as there are folds), at most.
+    max_iter : int, default=7
+        Number of rounds at most: the first fits the rows as they are, the others cost-weighted
+        ones. A round takes as many fits as there are folds.
     tol : float, default=1e-3
         The rounds end when no rule, by the prices so far, can improve the objective by more.
     pos_label : label, default=None
@@ -142,7 +144,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     round_ : int
         The round that `estimator_` stems from; 0 is the fit to the rows as they are.
     n_iter_ : int
-        Number of rounds with weights.
+        Number of rounds.
     prices_ : ndarray of shape (n_constraints,)
         The prices at which `estimator_` was trained, in units of the objective per unit of the
         bound, as declared; 0 for all in round 0, nan for groups that were skipped.
@@ -222,7 +224,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         "threshold": [StrOptions({"cross_fit", "train"})],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
         "cv": ["cv_object"],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "pos_label": "no_validation",
         "random_state": ["random_state"],
@@ -239,7 +241,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         threshold: str = "cross_fit",
         confidence_level: float | None = None,
         cv: Any = None,
-        max_iter: int = 8,
+        max_iter: int = 7,
         tol: float = 1e-3,
         pos_label: Any = None,
         random_state: Any = None,
@@ -445,7 +447,10 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             plain=PLAIN,
             preferred=USUAL[method],
         )
-        self.round_, self.n_iter_ = int(choice.name), len(done) - 1
+        if choice.feasible:
+            scores = candidates[choice.name]
+            choice = nearest_to_usual(choice, scores, measured, limits, USUAL[method])
+        self.round_, self.n_iter_ = int(choice.name), len(done)
         self.threshold_, self.confidence_level_ = choice.threshold.cut, choice.level
         won = done[self.round_]
         self.estimator_ = learner.fitted(X, y, np.arange(len(data)), won.task)

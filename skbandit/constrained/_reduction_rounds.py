@@ -126,7 +126,8 @@ class Judge:
             rules = Rules.joined([rules_of_cuts(one, problem, self.limits, z) for one in scores])
             if np.isfinite(rules.best_value()):
                 break
-        return next_prices(rules, tried, problem.highest_prices)
+        raised = 0 if np.isfinite(rules.best_value()) else len(tried) - 1
+        return next_prices(rules, tried, problem.highest_prices(raised))
 
 
 def rounds(
@@ -152,7 +153,7 @@ def rounds(
         The task at given prices; None if there is nothing to fit, because all rows that cost
         anything are to be answered alike.
     max_iter : int
-        Number of weighted fits.
+        Number of rounds at most.
     tol : float
         The rounds end when no rule is better than the best known by more than this.
 
@@ -166,7 +167,7 @@ def rounds(
     free = task_of(Prices(0.0, prices))  # no constraint costs anything
     settled = not is_ratio and free is not None and free.is_near(plain)
     known, scores, tried = [plain], [], []
-    for _ in range(max_iter + 1):
+    for _ in range(max_iter):
         scores.append(score(task))
         tried.append(prices)
         found = judge.next_prices(scores, tried)
