@@ -8,9 +8,11 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -18,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skbandit.constrained._base_models import SINGLE, check_models, named_models
 from skbandit.constrained._classes import Classes
 from skbandit.constrained._declared import Declared, Goals, allowed_error
 from skbandit.constrained._extra_rows import (
@@ -28,25 +31,37 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     with_weights,
 )
+from skbandit.constrained._grouping import Grouping
+from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
-from skbandit.constrained._report import add_margins, missed, plain_columns
-from skbandit.constrained._threshold import best_threshold
+from skbandit.constrained._report import missed, plain_columns
+from skbandit.constrained._rules import Rule, best_model, best_rule
+from skbandit.constrained._threshold_report import (
+    judged_out_of_fold,
+    level_reached,
+    with_margins,
+)
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import Data, encode
+from skbandit.rates._binding import MET, Columns, Data, confidence_limits, encode, score_limits
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._folds import rows_tested
+from skbandit.utils._folds import Splits, rows_tested
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
+    count_rows,
     feature_names,
     fit_context,
 )
+from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+OF_ONE_FIT = ("n_features_in_", "feature_names_in_", "threshold_", "chosen_", "_cuts")
+"""Attributes that a fit sets only in some cases, and the next one forgets."""
 
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
@@ -54,7 +69,10 @@ USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
     def check(self: ConstrainedThreshold) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), method)  # its own AttributeError
+        fitted = vars(self).get("estimator_")
+        models = named_models(self.estimator) if fitted is None else [(SINGLE, fitted)]
+        for _, model in models:
+            getattr(model, method)  # its own AttributeError
         return True
 
     return check
@@ -181,10 +199,19 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     0   0.95  0.972  0.022   0.021       True
     """
 
+    # The group of a row travels with it: users need no set_predict_request.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {
+        "sample_weight": True,
+        "attributes": True,
+    }
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasMethods(["fit", "decision_function"]),
+            list,
         ],
         "objective": "no_validation",
         "constraints": "no_validation",
@@ -193,6 +220,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         "pos_label": "no_validation",
         "n_jobs": [Integral, None],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        "by": [str, "array-like", None],
     }
 
     def __init__(
@@ -206,6 +234,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         pos_label: Any = None,
         n_jobs: int | None = None,
         confidence_level: float | None = None,
+        by: str | Sequence[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -215,11 +244,55 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.confidence_level = confidence_level
+        self.by = by
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` those of the classifiers, too, by their names.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of the classifiers.
+
+        Returns
+        -------
+        dict
+        """
+        params = super().get_params(deep=deep)
+        if deep and isinstance(self.estimator, list):
+            for name, model in named_models(self.estimator):
+                params[name] = model
+                if hasattr(model, "get_params"):
+                    inner = model.get_params(deep=True)
+                    params |= {f"{name}__{key}": value for key, value in inner.items()}
+        return params
+
+    def set_params(self, **params: Any) -> ConstrainedThreshold:
+        """Set parameters; a name of a listed classifier replaces it.
+
+        Parameters
+        ----------
+        **params
+            Values by name, as in `get_params`.
+
+        Returns
+        -------
+        self : ConstrainedThreshold
+        """
+        if "estimator" in params:
+            self.estimator = params.pop("estimator")
+        if isinstance(self.estimator, list):
+            models = named_models(self.estimator)
+            if not params.keys().isdisjoint(name for name, _ in models):
+                self.estimator = [(name, params.pop(name, model)) for name, model in models]
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        inner = [get_tags(model).input_tags for _, model in named_models(self.estimator)]
+        tags.input_tags.sparse = all(one.sparse for one in inner)
+        tags.input_tags.allow_nan = all(one.allow_nan for one in inner)
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -233,7 +306,8 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
+        for name, model in named_models(self.estimator):
+            router.add(**{name: model}, method_mapping=to_fit)
         return router.add(splitter=self.cv, method_mapping=to_split)
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -309,8 +383,10 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         fit_params: dict[str, Any],
     ) -> None:
         declared = Declared.read(self.objective, self.constraints)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
+        reserved = set(type(self)._parameter_constraints)
+        models = check_models(self.estimator, reserved)
+        for name in OF_ONE_FIT:
+            if name in vars(self):
                 delattr(self, name)
         given, y_given = X, y
         y = column_or_1d(y, warn=True)
@@ -318,7 +394,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         X, y = indexable(X, y)
         prefit = isinstance(self.cv, str)
         if prefit:
-            classes, label = self._read_prefit(y)
+            classes, label = self._read_prefit(models, y)
         else:
             classes = Classes.read(y, self.pos_label)
             label = (y == classes.positive).astype(np.int8)
@@ -336,49 +412,66 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             read_X=lambda rows: indexable(rows)[0],
         )
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
-        fit_params, split_params = self._route(metadata, fit_params, prefit)
+        fit_params, split_params = self._route(models, metadata, fit_params, prefit)
 
         # bind first: report constraints the data cannot support before training anything
-        error = allowed_error(self.confidence_level)
-        if prefit:
-            goals = declared.bind(data, error=error)
-            self.estimator_ = self.estimator
-            self._read_response(self.estimator_)
-            scores = self._scores(X)
-        else:
+        splits: Splits | None = None
+        counted = data
+        if not prefit:
             splitter = check_cv(self.cv, y, classifier=True)
             splits = list(splitter.split(X, y, **split_params))
-            tested = rows_tested(splits, len(y))
-            tested_data = with_weights(data, tested.astype(float))
-            goals = declared.bind(tested_data, error=error)
-            self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
-            self._read_response(self.estimator_)
-            scores = out_of_fold_scores(
-                self.estimator,
-                X,
-                y,
-                fit_params,
-                splits,
-                self.response_method_,
-                self._classes,
-                self.n_jobs,
-            )
-        if X_extra is not None:
-            with blamed_on_extra():
-                scores = np.append(scores, self._scores(X_extra))
-        self._choose(scores, goals)
+            counted = with_weights(data, rows_tested(splits, len(y)).astype(float))
+        goals = declared.bind(counted)
+        group = self._find_groups(counted)
+        limits = self._bind_limits(goals, prefit, len(models))
+        fitted, rules, every = [], [], []
+        for name, model in models:
+            final = model if splits is None else clone(model).fit(X, y, **fit_params[name])
+            method = self._response_of(final)
+            if splits is None:
+                scores = responses(final, X, method, self._classes)
+            else:
+                scores = out_of_fold_scores(
+                    model, X, y, fit_params[name], splits, method, self._classes, self.n_jobs
+                )
+            if X_extra is not None:
+                with blamed_on_extra():
+                    added = responses(final, X_extra, method, self._classes)
+                scores = np.append(scores, added)
+            fitted.append((name, final, method))
+            every.append(scores)
+            rules.append(self._search(scores, goals, limits, method, group))
+        best = best_model(rules, goals.measured)
+        name, self.estimator_, self.response_method_ = fitted[best]
+        self._keep(name, rules[best])
+        decisions = every[best] + self._shifts(group)
+        own = None
+        if not prefit:
+            own = self._scores(X)
+            own = np.append(own, every[best][len(own) :]) + self._shifts(group)  # extra rows
+        self._judge(decisions, own, goals, limits, data)
 
-    def _read_prefit(self, y: np.ndarray) -> tuple[Classes, np.ndarray]:
-        """Return the fitted estimator's classes, and y encoded by them."""
-        try:
-            check_is_fitted(self.estimator)
-        except NotFittedError as error:
-            raise NotFittedError(
-                f"cv='prefit' requires a fitted estimator, and this {type(self.estimator).__name__}"
-                " is not fitted: fit it first, or choose another cv."
-            ) from error
+    def _read_prefit(
+        self, models: list[tuple[str, Any]], y: np.ndarray
+    ) -> tuple[Classes, np.ndarray]:
+        """Return the fitted classifiers' classes, and y encoded by them."""
+        for _, model in models:
+            try:
+                check_is_fitted(model)
+            except NotFittedError as error:
+                raise NotFittedError(
+                    f"cv='prefit' requires a fitted estimator, and this {type(model).__name__}"
+                    " is not fitted: fit it first, or choose another cv."
+                ) from error
         check_classification_targets(y)
-        classes = Classes.of(np.asarray(self.estimator.classes_), self.pos_label)
+        first, *others = [np.asarray(model.classes_) for _, model in models]
+        for (name, _), labels in zip(models[1:], others, strict=True):
+            if not np.array_equal(labels, first):
+                raise ValueError(
+                    f"estimator: {name!r} was fitted on the classes {labels.tolist()}, and "
+                    f"{models[0][0]!r} on {first.tolist()}: fit all on the same labels."
+                )
+        classes = Classes.of(first, self.pos_label)
         unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
         if unknown:
             raise ValueError(
@@ -388,9 +481,13 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         return classes, encode(y, classes.positive, classes.labels.tolist(), "y")
 
     def _route(
-        self, metadata: dict[str, Any], fit_params: dict[str, Any], prefit: bool
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the metadata for the inner `fit`, and for the splitter."""
+        self,
+        models: list[tuple[str, Any]],
+        metadata: dict[str, Any],
+        fit_params: dict[str, Any],
+        prefit: bool,
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+        """Return the metadata for the `fit` of each classifier, and for the splitter."""
         if prefit:
             if fit_params:
                 raise ValueError(
@@ -401,53 +498,135 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         given = {name: value for name, value in metadata.items() if value is not None}
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **given, **fit_params)
-            return dict(routed.estimator.fit), dict(routed.splitter.split)
-        taken = {n: value for n, value in given.items() if has_fit_parameter(self.estimator, n)}
-        taken |= fit_params
-        if "sample_weight" in given and not any(n.endswith("sample_weight") for n in taken):
-            warnings.warn(
-                f"{type(self.estimator).__name__}.fit accepts no sample_weight: the weights are "
-                "used in the rates, not in its training. (For a step of a Pipeline pass "
-                "<step>__sample_weight as well, or enable metadata routing.)",
-                UserWarning,
-                stacklevel=5,
-            )
+            return {name: dict(routed[name].fit) for name, _ in models}, dict(routed.splitter.split)
+        taken = {}
+        for name, model in models:
+            own = {n: value for n, value in given.items() if has_fit_parameter(model, n)}
+            taken[name] = own | fit_params
+            if "sample_weight" in given and not any(
+                n.endswith("sample_weight") for n in taken[name]
+            ):
+                warnings.warn(
+                    f"{type(model).__name__}.fit accepts no sample_weight: the weights are "
+                    "used in the rates, not in its training. (For a step of a Pipeline pass "
+                    "<step>__sample_weight as well, or enable metadata routing.)",
+                    UserWarning,
+                    stacklevel=5,
+                )
         return taken, {}
 
-    def _read_response(self, fitted: Any) -> None:
-        """Choose the response method; copy the fitted estimator's feature attributes."""
+    def _response_of(self, fitted: Any) -> str:
+        """The response method for a fitted classifier."""
         wanted = list(USUAL) if self.response_method == "auto" else [self.response_method]
         found = [method for method in wanted if hasattr(fitted, method)]
         if not found:
             raise ValueError(f"{type(fitted).__name__} has no {' and no '.join(wanted)}.")
-        self.response_method_ = found[0]
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
+        return found[0]
 
-    def _choose(self, scores: np.ndarray, goals: Goals) -> None:
-        """Set the threshold and the report; raise if no threshold meets the constraints."""
-        measured = goals.measured
-        self.threshold_ = best_threshold(
-            self._classes.orientation * scores[measured.rows],
-            measured.objective,
-            measured.constraints,
-            preferred=USUAL[self.response_method_],
-            limits=measured.limits,
-        ).cut
+    _grouping: Grouping | None
+    _cuts: np.ndarray
+
+    def _find_groups(self, counted: Data) -> np.ndarray | None:
+        """Find the groups; the code of each row, or None without `by`."""
+        self._grouping = None
+        if self.by is None:
+            return None
+        self._grouping = Grouping.find(self.by, counted)
+        parts = [("", counted.train), (" of X_extra", counted.extra)]
+        for name, rows in parts:
+            if rows is not None:
+                self._grouping.check_present(rows.columns, rows.weight > 0, name)
+        return np.concatenate(
+            [self._grouping.codes(rows.columns) for _, rows in parts if rows is not None]
+        )
+
+    def _bind_limits(self, goals: Goals, prefit: bool, n_models: int) -> Limits | None:
+        """Limits at the level; each constraint's own where that is an exact promise."""
+        if self.confidence_level is None:
+            return None
+        rows = goals.measured.rows
+        single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
+        if prefit and single:
+            error = allowed_error(self.confidence_level) or 0.0
+            # each of the models may be chosen, so each takes its share of the error
+            exact = confidence_limits(goals.constraints, goals.data, error / n_models)
+            of_rows = tuple(limit.columns(rows) for limit in exact)
+            return SeparateLimits(goals.measured.constraints, of_rows)
+        limits = score_limits(goals.constraints, goals.data).columns(rows)
+        return SharedRisk(limits, self.confidence_level)
+
+    def _search(
+        self,
+        scores: np.ndarray,
+        goals: Goals,
+        limits: Limits | None,
+        method: str,
+        group: np.ndarray | None,
+    ) -> Rule:
+        """The best thresholds on one model's scores."""
+        measured, sign = goals.measured, self._classes.orientation
+        return best_rule(
+            sign * scores[measured.rows],
+            measured,
+            USUAL[method],
+            limits,
+            None if group is None else group[measured.rows],
+            1 if self._grouping is None else len(self._grouping.groups),
+        )
+
+    def _keep(self, name: str, rule: Rule) -> None:
+        """Set the fitted attributes of the chosen model and its thresholds."""
+        for feature in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, feature):
+                setattr(self, feature, getattr(self.estimator_, feature))
+        if isinstance(self.estimator, list):
+            self.chosen_ = name
+        if self.by is None:
+            self.threshold_ = float(rule.cuts[0])
+        else:
+            self._cuts = rule.cuts
+        self.gap_ = rule.gap
+
+    def _judge(
+        self,
+        decisions: np.ndarray,
+        own: np.ndarray | None,
+        goals: Goals,
+        limits: Limits | None,
+        data: Data,
+    ) -> None:
+        """Set the report; raise if the constraints are not met.
+
+        `decisions` are those that the thresholds were chosen on; `own` those of `estimator_` on
+        the rows that it was fitted to, if these differ.
+        """
         self._constraints = goals.constraints.constraints
-        report = self._report(scores, goals.data, goals.constraints)
-        if self.confidence_level is not None:
-            positive = self._predicted_positive(scores)
-            report = add_margins(report, goals.constraints, goals.limits, positive)
+        positive = self._predicted_positive(decisions)
+        report = self._report(decisions, goals.data, goals.constraints)
+        if limits is not None:
+            report = with_margins(report, goals, limits, positive)
+        if own is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the report out of fold has warned
+                fitted = self._report(own, data, goals.constraints)
+            report = judged_out_of_fold(report, fitted, goals, positive)
         self._report_columns = plain_columns(report)
+        measured = goals.measured
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        if not self.feasible_:
-            raise InfeasibleConstraintsError(
-                "No threshold meets the constraints together: "
-                f"{missed(report, goals.constraints)}. The closest one is in the error's closest_.",
-                self,
-            )
+        if limits is not None:
+            sums = (limits.rows @ positive[measured.rows])[:, None]
+            self.feasible_ &= bool(limits.slack(sums)[0] >= -MET)
+        if self.feasible_:
+            return
+        what = "threshold meets" if self.by is None else f"thresholds by {self.by!r} meet"
+        text = f"No {what} the constraints together: {missed(report, goals.constraints)}"
+        if np.isnan(self.gap_):
+            text = text.replace("No", "Found no", 1) + "; there may be some, not tried"
+        if isinstance(limits, SharedRisk):
+            text += level_reached(limits, positive[measured.rows])
+        raise InfeasibleConstraintsError(
+            f"{text}. The closest one is in the error's closest_.", self
+        )
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -483,9 +662,112 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
+    @property
+    def thresholds_(self) -> pd.Series:
+        """The threshold of each group, with `by`."""
+        if "_cuts" not in vars(self) or self._grouping is None:
+            raise AttributeError(
+                f"{type(self).__name__} has thresholds_ if fitted with by=...; without, one "
+                "threshold_."
+            )
+        return pd.Series(self._cuts, index=self._grouping.index(), name="threshold")
+
+    def decision_function(self, X: Any, *, attributes: Any = None) -> np.ndarray:
+        """Signed scores; positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive exactly where `predict` returns ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        scores = self._scores(X)
+        if self._grouping is None:
+            return scores + self._shift_of(self.threshold_)
+        warn_if_reordered({"X": X, "attributes": attributes})
+        columns = Columns.read(attributes, X, count_rows(X))
+        return scores + self._shift_of(self._cuts[self._grouping.known_codes(columns)])
+
+    def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        second = self.decision_function(X, attributes=attributes) > 0
+        return self.classes_[second.astype(int)]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        attributes: Any = None,
+    ) -> float:
+        """Share of rows predicted correctly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X, attributes=attributes)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
     def _scores(self, X: Any) -> np.ndarray:
         return responses(self.estimator_, X, self.response_method_, self._classes)
 
     @property
     def _shift(self) -> float:
-        return -self._classes.orientation * self.threshold_
+        return 0.0  # what reports call scores are decisions here: see `_read`
+
+    def _shift_of(self, threshold: Any) -> Any:
+        return -self._classes.orientation * threshold
+
+    def _shifts(self, codes: np.ndarray | None) -> Any:
+        """What turns scores into decisions: nan for rows of an unknown group."""
+        if codes is None:
+            return self._shift_of(self.threshold_)
+        return self._shift_of(np.append(self._cuts, np.nan)[codes])  # UNKNOWN is -1, the last
+
+    def _read(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        attributes: Any,
+        extra: ExtraData | None,
+        read_X: Callable[[Any], Any],
+    ) -> tuple[Any, Data]:
+        scores, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
+        if self._grouping is None:
+            return scores + self._shifts(None), data
+        parts = [rows for rows in (data.train, data.extra) if rows is not None]
+        codes = [self._grouping.known_codes(rows.columns) for rows in parts]
+        return scores + self._shifts(np.concatenate(codes)), data

@@ -74,16 +74,16 @@ def best_threshold(
     """
     order = np.argsort(-scores, kind="stable")
     sorted_scores = scores[order]
-    cuts, heads = _cuts(sorted_scores)
+    cuts, heads = cuts_between(sorted_scores)
     values = _values_by_cut(objective, order, heads)[0]
     goal = np.where(np.isnan(values), np.inf, values)
     measured = _values_by_cut(goals.forms, order, heads)
-    slack = _least_slack(goals, measured)
+    slack = least_slack(goals, measured)
     inside = np.flatnonzero(slack >= -MET)
     if limits and len(inside):  # a limit is inside its bound only if the rate is
-        at = [limit.of_sums(_head_sums(limit.rows, order, heads[inside])) for limit in limits]
+        at = [limit.of_sums(head_sums(limit.rows, order, heads[inside])) for limit in limits]
         slack = np.full(len(cuts), -np.inf)
-        slack[inside] = _least_slack(goals, np.stack(at))
+        slack[inside] = least_slack(goals, np.stack(at))
     if own_scores is not None:
         both = np.minimum(slack, _slack_at(cuts, own_scores, goals))
         slack = both if (both >= -MET).any() else slack
@@ -103,16 +103,16 @@ def _slack_at(cuts: np.ndarray, scores: np.ndarray, goals: BoundConstraints) -> 
     """The smallest slack of the hard rates of other scores at every cut."""
     order = np.argsort(-scores, kind="stable")
     heads = np.searchsorted(-scores[order], -cuts, side="left")  # the scores above each cut
-    return _least_slack(goals, _values_by_cut(goals.forms, order, heads))
+    return least_slack(goals, _values_by_cut(goals.forms, order, heads))
 
 
-def _least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
+def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     """The smallest slack at every cut, -inf where a value is undefined."""
     slacks = goals.sign[:, None] * (goals.bound[:, None] - values)
     return np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
 
 
-def _cuts(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cuts_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cuts between distinct scores, and the number of rows above each."""
     upper, lower = descending[:-1], descending[1:]
     size = np.maximum(np.abs(upper), np.abs(lower))
@@ -127,14 +127,14 @@ def _values_by_cut(
     forms: LinearFractionalForms, order: np.ndarray, heads: np.ndarray
 ) -> np.ndarray:
     """Values of K expressions at every cut, nan where undefined; shape (K, n_cuts)."""
-    above = _head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
+    above = head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
     below = forms.denominator_constant[:, None]
     if forms.denominator.nnz:
-        below = below + _head_sums(forms.denominator, order, heads)
+        below = below + head_sums(forms.denominator, order, heads)
     return forms.quotients(above, below)
 
 
-def _head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
+def head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
     """Sums of each row's coefficients over the first `heads` rows in order."""
     sums = np.zeros((rows.shape[0], len(heads)))
     for k in range(rows.shape[0]):  # one row at a time: K dense rows may not fit in cache

@@ -151,7 +151,7 @@ def test_extra_rows_are_answered_by_the_final_estimator():
     assert report["value"][0] == pytest.approx(np.mean(there != ATTRIBUTES_EXTRA["deployed"]))
     assert report["value"][1] == pytest.approx(there[Y_EXTRA == 1].mean())
     scores = out_of_fold(RATE, "predict_proba")
-    assert report["value"][2] == pytest.approx(np.mean(scores[Y == 1] > clf.threshold_))
+    assert report["cross_fitted"][2] == pytest.approx(np.mean(scores[Y == 1] > clf.threshold_))
     assert list(report["on"]) == ["extra", "extra", "train"] and report["satisfied"].all()
     new = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)
     assert new["value"][0] == report["value"][0]
@@ -205,7 +205,7 @@ def test_folds_in_parallel_are_the_same(cv):
     clf = fit([recall() >= 0.8], cv=cv, n_jobs=2)
     assert clf.threshold_ == fit([recall() >= 0.8], cv=cv).threshold_
     scores = out_of_fold(RATE, "predict_proba", cv=cv)
-    assert np.mean(scores[Y == 1] > clf.threshold_) == clf.constraint_report_["value"][0]
+    assert np.mean(scores[Y == 1] > clf.threshold_) == clf.constraint_report_["cross_fitted"][0]
 
 
 # --- answers -------------------------------------------------------------------------------
@@ -235,8 +235,15 @@ def test_methods_agree(estimator, pos_label):
 
 def test_report_columns():
     columns = ["constraint", "on", "n_rows", "effective_n", "bound", "value", "slack", "satisfied"]
+    judged = [*columns[:6], "cross_fitted", "ci_low", "ci_high", *columns[6:]]
     clf = fit([recall() >= 0.9])
-    assert list(clf.constraint_report_) == columns
+    assert list(clf.constraint_report_) == judged
+    row = clf.constraint_report_.iloc[0]
+    assert row["value"] == recall().value(Y, clf.predict(X))
+    assert row["slack"] == pytest.approx(row["cross_fitted"] - 0.9) and row["slack"] >= 0
+    assert row["ci_low"] < row["cross_fitted"] < row["ci_high"]
+    fitted = clone(RATE).fit(X_EXTRA, Y_EXTRA)
+    assert list(fit([recall() >= 0.9], fitted, cv="prefit").constraint_report_) == columns
     assert list(clf.constraint_report(X, Y)) == [*columns, "ci_low", "ci_high"]
 
 

@@ -120,9 +120,6 @@ def test_best_threshold_equals_brute_force_over_intervals(name):
 
 BOTH = {
     "ramp": ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.85, max_iter=5),
-    "threshold": ConstrainedThreshold(
-        LogisticRegression(), false_positive_rate(), recall() >= 0.85
-    ),
 }
 IGNORED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr
 
 from skbandit.constrained._declared import MeasuredGoals
-from skbandit.constrained._threshold import Threshold, _cuts
+from skbandit.constrained._threshold import Threshold, cuts_between
 from skbandit.constrained._tolerances import MET
 from skbandit.rates._binding import ScoreLimits
 
@@ -57,7 +57,7 @@ class CutSearch:
         order = np.argsort(-scores, kind="stable")
         descending = scores[order]
         if cuts is None:
-            cuts, heads = _cuts(descending)
+            cuts, heads = cuts_between(descending)
         else:
             heads = np.searchsorted(-descending, -cuts, side="left")
         return cls(goals, limits, scores, cuts, order, heads)

@@ -1,0 +1,219 @@
+"""ConstrainedThreshold(by=...): a threshold per group, attributes at prediction."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbandit.constrained import ConstrainedThreshold, constraint_report
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import difference, each, error_rate, positive_rate, recall
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
+
+RATE = LogisticRegression()
+PARITY = difference(positive_rate, by="sex") <= 0.05
+AGED = ATTRIBUTES.assign(old=ATTRIBUTES["age"] > 45)
+NAMED = pd.DataFrame(X, columns=list("abcd"), index=ATTRIBUTES.index)
+
+
+def fit(constraints=PARITY, by="sex", attributes=ATTRIBUTES, rows=X, estimator=RATE, **parameters):
+    metadata = parameters.pop("metadata", {})
+    clf = ConstrainedThreshold(estimator, None, constraints, by=by, **parameters)
+    return clf.fit(rows, Y, attributes=attributes, **metadata)
+
+
+def scores_out_of_fold(positive=1):
+    return cross_val_predict(RATE, X, Y, method="predict_proba")[:, positive]
+
+
+# --- the theorem ---------------------------------------------------------------------------
+
+
+def test_equals_brute_force_on_out_of_fold_scores():
+    scores, sex = scores_out_of_fold(), ATTRIBUTES["sex"].to_numpy()
+    clf = fit()
+    best = np.inf
+    sides = []
+    for group in "FM":
+        own = np.unique(scores[sex == group])
+        sides.append([-1.0, *(own[1:] + own[:-1]) / 2, 2.0])
+    for f, m in itertools.product(*sides):
+        answers = (scores > np.where(sex == "F", f, m)).astype(int)
+        gap = abs(answers[sex == "F"].mean() - answers[sex == "M"].mean())
+        if gap <= 0.05 + 1e-9:
+            best = min(best, np.mean(answers != Y))
+    cuts = clf.thresholds_
+    answers = (scores > cuts[sex].to_numpy()).astype(int)
+    assert np.mean(answers != Y) == pytest.approx(best)
+    assert clf.gap_ == 0.0 and clf.feasible_
+    report = clf.constraint_report_
+    assert report["satisfied"].all()
+    shares = [answers[sex == group].mean() for group in "FM"]
+    assert report["cross_fitted"][0] == pytest.approx(shares[0] - shares[1])
+
+
+def test_one_group_is_one_threshold():
+    everybody = ATTRIBUTES.assign(sex="x")
+    by_group = fit(recall() >= 0.9, attributes=everybody)
+    one = fit(recall() >= 0.9, by=None)
+    assert by_group.thresholds_["x"] == one.threshold_
+    answers = by_group.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA.assign(sex="x"))
+    np.testing.assert_array_equal(answers, one.predict(X_EXTRA))
+
+
+# --- prediction ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
+    clf = fit(pos_label=pos_label)
+    assert list(clf.thresholds_.index) == ["F", "M"] and clf.thresholds_.index.name == "sex"
+    assert not hasattr(clf, "threshold_")
+    cuts = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
+    high = clf.estimator_.predict_proba(X_EXTRA)[:, pos_label] > cuts
+    answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    np.testing.assert_array_equal(answers == pos_label, high)
+    decided = clf.decision_function(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    np.testing.assert_array_equal(decided > 0, answers == 1)
+    right = np.mean(answers == Y_EXTRA)
+    assert clf.score(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA) == pytest.approx(right)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA), answers)
+    assert not hasattr(clone(clf), "thresholds_")
+
+
+def test_columns_of_X_and_combinations_of_columns():
+    table = NAMED.assign(sex=(ATTRIBUTES["sex"] == "F").astype(int))
+    clf = fit(rows=table, attributes=None)
+    assert list(clf.thresholds_.index) == [0, 1]
+    answers = clf.predict(table)
+    np.testing.assert_array_equal(answers, clf.predict(table.iloc[::-1])[::-1])
+    both = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
+    assert both.thresholds_.index.names == ["sex", "old"] and len(both.thresholds_) == 4
+    cuts = both.thresholds_[("F", True)]
+    rows = ((AGED["sex"] == "F") & AGED["old"]).to_numpy()
+    proba = both.estimator_.predict_proba(X)[rows, 1]
+    np.testing.assert_array_equal(both.predict(X, attributes=AGED)[rows] == 1, proba > cuts)
+
+
+def test_reports_on_any_rows():
+    clf = fit(each(recall, by="sex") >= 0.7)
+    report = clf.constraint_report(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    women = (ATTRIBUTES_EXTRA["sex"] == "F").to_numpy() & (Y_EXTRA == 1)
+    assert report["value"][0] == pytest.approx(answers[women].mean())
+    pipeline = make_pipeline(StandardScaler(), clone(clf))
+    pipeline.fit(X, Y, constrainedthreshold__attributes=ATTRIBUTES)
+    behind = constraint_report(pipeline, X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    assert behind["n_rows"].tolist() == report["n_rows"].tolist()
+    with_extra = fit([recall(on="extra") >= 0.7, PARITY], metadata=EXTRA)
+    there = with_extra.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    found = with_extra.constraint_report_["value"][0]
+    assert found == pytest.approx(there[Y_EXTRA == 1].mean())
+
+
+def test_routed_through_searches_and_pipelines(routing):
+    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
+    search = GridSearchCV(make_pipeline(StandardScaler(), clf), {
+        "constrainedthreshold__estimator__C": [0.01, 1.0]
+    }, cv=2, error_score="raise")  # fmt: skip
+    search.fit(X, Y, attributes=ATTRIBUTES)
+    answers = search.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    best = search.best_estimator_
+    rows = best[0].transform(X_EXTRA)
+    np.testing.assert_array_equal(answers, best[-1].predict(rows, attributes=ATTRIBUTES_EXTRA))
+
+
+# --- what may go wrong ---------------------------------------------------------------------
+
+
+def test_errors_name_the_group_and_the_cure():
+    clf = fit()
+    before = pickle.dumps(clf)
+    with pytest.raises(ValueError, match=r"by='sex': unknown column 'sex'.*pass attributes="):
+        clf.predict(X)
+    strange = ATTRIBUTES.copy()
+    strange.iloc[4, strange.columns.get_loc("sex")] = "X"
+    with pytest.raises(ValueError, match=r"row 4 is of group sex='X'.*'F', 'M'\. Fit with rows"):
+        clf.predict(X, attributes=strange)
+    strange.iloc[4, strange.columns.get_loc("sex")] = None
+    missing = r"'sex' is missing in 1 rows, row 4 first.*such as 'unknown'"
+    with pytest.raises(ValueError, match=missing):
+        clf.decision_function(X, attributes=strange)
+    with pytest.raises(ValueError, match=missing):
+        clone(clf).fit(X, Y, attributes=strange)
+    with pytest.raises(ValueError, match=missing):
+        clf.fit(X, Y, attributes=strange)
+    with pytest.raises(ValueError, match="attributes has 10 rows"):
+        clf.predict(X, attributes=ATTRIBUTES[:10])
+    assert pickle.dumps(clf) == before
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "told"),
+    [
+        ([], TypeError, r"got \[\]"),
+        ([1], TypeError, "by strings"),
+        (["sex", "sex"], ValueError, "twice"),
+        ("sux", ValueError, "unknown column 'sux'"),
+    ],
+)
+def test_bad_columns(by, error, told):
+    with pytest.raises(error, match=told):
+        fit(by=by)
+
+
+def test_infeasible_names_the_groups():
+    with pytest.raises(InfeasibleConstraintsError, match="No thresholds by 'sex' meet") as caught:
+        fit([recall() >= 0.99, positive_rate() <= 0.2])
+    closest = caught.value.closest_
+    assert not closest.feasible_ and len(closest.thresholds_) == 2
+    closest.predict(X, attributes=ATTRIBUTES)
+
+
+def test_groups_of_rows_that_do_not_count_have_no_threshold():
+    weight = (ATTRIBUTES["sex"] == "F").to_numpy().astype(float)
+    clf = fit(recall() >= 0.8, metadata={"sample_weight": weight})
+    assert list(clf.thresholds_.index) == ["F"]
+    with pytest.raises(ValueError, match="group sex='M', which has no threshold"):
+        clf.predict(X, attributes=ATTRIBUTES)
+    # rows that no fold tests count as little, but those of tested groups are predicted
+    half = fit(recall() >= 0.8, cv=ShuffleSplit(1, test_size=60, random_state=0))
+    assert len(half.thresholds_) == 2
+
+
+# --- confidence ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [5, "prefit"])
+def test_limits_are_inside_in_every_group(cv):
+    fitted = clone(RATE).fit(X_EXTRA, Y_EXTRA)
+    goals = each(recall, by="sex") >= 0.6
+    clf = fit(goals, estimator=fitted if cv == "prefit" else RATE, cv=cv, confidence_level=0.9)
+    report = clf.constraint_report_
+    assert report["satisfied"].all() and (report["slack"] >= report["margin"] - 1e-9).all()
+    plain = fit(goals, estimator=clf.estimator, cv=cv)
+    column = "value" if cv == "prefit" else "cross_fitted"
+    assert (plain.constraint_report_[column] <= report[column] + 1e-9).all()
+    answers = clf.predict(X, attributes=ATTRIBUTES)
+    assert error_rate().value(Y, answers) < 0.5
+
+
+def test_groups_gain_where_their_scores_differ():
+    """Scores of one group are shifted: one threshold cannot serve both."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)
+    y = rng.integers(0, 2, 400)
+    rows = (y + 0.7 * rng.normal(size=400) + 3 * group)[:, None]
+    table = pd.DataFrame({"g": group})
+    goals = difference(positive_rate, by="g") <= 0.05
+    one = ConstrainedThreshold(RATE, None, goals).fit(rows, y, attributes=table)
+    two = ConstrainedThreshold(RATE, None, goals, by="g").fit(rows, y, attributes=table)
+    assert one.score(rows, y) < 0.6 < 0.7 < two.score(rows, y, attributes=table)
