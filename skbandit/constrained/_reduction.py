@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,7 +30,12 @@ from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import responses
 from skbandit.constrained._prices import Prices, prices_per_bound
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, rounds
-from skbandit.constrained._report import add_intervals, missed, plain_columns
+from skbandit.constrained._report import (
+    add_intervals,
+    cross_fitted_report,
+    missed,
+    plain_columns,
+)
 from skbandit.constrained._weighted_fits import (
     Folds,
     Learner,
@@ -40,13 +46,14 @@ from skbandit.constrained._weighted_fits import (
 )
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
+    Choice,
     attainable_quantile,
     choose,
 )
 from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import Data, score_limits
+from skbandit.rates._binding import MET, Data, satisfied, score_limits
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
@@ -72,23 +79,8 @@ MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 PLAIN = "0"
 """Name of the candidate that was fitted to the rows as they are; others are named by round."""
 
-INTERVAL = 0.95
+INTERVAL_LEVEL = 0.95
 """Level of `ci_low` and `ci_high` in the report of the fit."""
-
-COLUMNS = (
-    "constraint",
-    "on",
-    "n_rows",
-    "effective_n",
-    "bound",
-    "value",
-    "cross_fitted",
-    "ci_low",
-    "ci_high",
-    "slack",
-    "satisfied",
-)
-"""Columns of the report of the fit, in their order."""
 
 
 class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -156,7 +148,8 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`, `value`
         (of `estimator_`, on the rows that it was fitted to), `cross_fitted` (out of fold: what
         new rows are expected to show) with `ci_low` and `ci_high`, `slack` and `satisfied` (by
-        the latter). With ``threshold="train"`` there is only `value`.
+        the latter; with a `confidence_level`, `margin` is the slack that it takes). With
+        ``threshold="train"`` there is only `value`.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -208,10 +201,10 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     >>> clf = ConstrainedReduction(
     ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1
     ... ).fit(X, y, attributes=people)
-    >>> clf.constraint_report_[["bound", "cross_fitted", "satisfied"]].round(2)
-       bound  cross_fitted  satisfied
-    0    0.1         -0.09       True
-    1    0.1          0.09       True
+    >>> clf.constraint_report_[["bound", "satisfied"]]
+       bound  satisfied
+    0    0.1       True
+    1    0.1       True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -462,18 +455,31 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             won.prices, judge.problem, choice.positive
         )
         self._constraints = goals.constraints.constraints
-        scores = every_score[self.round_]
-        report = self._report(scores, goals.data, goals.constraints)
         self.feasible_ = choice.feasible
-        why = "" if self.feasible_ else _why_not(report, goals, judge, candidates, len(done))
-        if self.threshold == "cross_fit":
-            own = self._report(self._scores(X), goals.data, goals.constraints)
-            positive = self._predicted_positive(scores)
-            report = add_intervals(report, goals.constraints, goals.data, positive, INTERVAL)
-            report = _with_own_values(report, own)
+        report = self._judged(X, every_score[self.round_], goals, judge, choice)
         self._report_columns = plain_columns(report)
-        if why:
-            raise InfeasibleConstraintsError(why, self)
+        if not self.feasible_:
+            why = _why_not(report, goals, judge, candidates)
+            raise InfeasibleConstraintsError(
+                f"{why} The closest classifier is in the error's closest_.", self
+            )
+
+    def _judged(
+        self, X: Any, scores: np.ndarray, goals: Goals, judge: Judge, choice: Choice
+    ) -> pd.DataFrame:
+        """The report on the scores that everything was chosen by, and on the final classifier."""
+        report = self._report(scores, goals.data, goals.constraints)
+        if self.threshold == "train":
+            return report
+        positive, margins = self._predicted_positive(scores), None
+        held_out = add_intervals(report, goals.constraints, goals.data, positive, INTERVAL_LEVEL)
+        if self.confidence_level is not None:
+            at = judge.limits.at
+            margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the report out of fold has warned
+            own = self._report(self._scores(X), goals.data, goals.constraints)
+        return cross_fitted_report(own, held_out, margins)
 
     def _cv(self, n_rows: int) -> Any:
         if self.cv is not None:
@@ -520,26 +526,21 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         return -self._classes.orientation * self.threshold_
 
 
-def _with_own_values(held_out: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
-    """The report out of fold, with the values of the final classifier on its own rows."""
-    table = held_out.rename(columns={"value": "cross_fitted"})
-    table = table.assign(value=own["value"])
-    return table[[name for name in COLUMNS if name in table]]
-
-
 def _why_not(
     report: pd.DataFrame,
     goals: Goals,
     judge: Judge,
     candidates: dict[str, np.ndarray],
-    n_fits: int,
 ) -> str:
     """Why no threshold of any fit is good enough."""
-    closest = "The closest classifier is in the error's closest_."
-    if not report["satisfied"].fillna(True).all():
+    n_fits = len(candidates)
+    slack = report["slack"].to_numpy()[goals.is_measured]
+    if not (slack >= -MET).all():
+        rates = report.drop(columns="margin", errors="ignore")
+        rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
         return (
             f"No threshold on any of the {n_fits} fits meets the constraints together: "
-            f"{missed(report, goals.constraints)}. {closest}"
+            f"{missed(rates, goals.constraints)}."
         )
     full = float(ndtri(judge.level))
     found = attainable_quantile(candidates, judge.goals, judge.limits, full)
@@ -549,5 +550,5 @@ def _why_not(
         f"No threshold on any of the {n_fits} fits meets the constraints "
         f"{', '.join(one.label for one in goals.constraints.constraints)} at "
         f"confidence_level={judge.level:g}: the {n:,} rows support {ndtr(found):.2g}, and it would "
-        f"take {rows}. Lower the level or relax the bounds. {closest}"
+        f"take {rows}. Lower the level or relax the bounds."
     )
