@@ -5,7 +5,7 @@ import os
 import pytest
 import sklearn
 
-from skbandit.datasets import fetch_a9a, fetch_adult
+from skbandit.datasets import fetch_a9a, load_adult
 
 
 @pytest.fixture
@@ -31,6 +31,6 @@ def a9a(real_data):
 
 
 @pytest.fixture(scope="session")
-def adult_frame(real_data):
+def adult_frame():
     """The training rows of Adult, target included."""
-    return fetch_adult(data_home=real_data, download_if_missing=False).frame
+    return load_adult().frame

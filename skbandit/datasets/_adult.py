@@ -10,9 +10,9 @@ from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import DataFile, load_bytes
+from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
 
-__all__ = ["fetch_a9a", "fetch_adult"]
+__all__ = ["fetch_a9a", "fetch_adult", "load_adult"]
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
@@ -86,6 +86,70 @@ Real-world Goals with Dataset Constraints" (2016), use this version.
 Subset = Literal["train", "test", "all"]
 
 
+def load_adult(
+    *,
+    subset: Subset = "train",
+    return_X_y: bool = False,
+    as_frame: bool = True,
+) -> Bunch | tuple[Any, Any]:
+    """Load the Adult census data installed with the package (classification, 14 mixed features).
+
+    The training and test tables have the same dtypes: categorical columns have the levels of both.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        The publisher's training rows (32,561), test rows (16,281), or the former followed by the
+        latter.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Whether data and target are pandas objects; if False, they are object arrays.
+
+    Returns
+    -------
+    Bunch or tuple
+        A Bunch with
+
+        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' is read as missing.
+        - ``target``: Series of ``"<=50K"`` and ``">50K"``, named ``income``.
+        - ``frame``: DataFrame of both (None unless `as_frame`).
+        - ``feature_names``, ``target_names``, ``DESCR``.
+
+        With `return_X_y`, the tuple ``(data, target)``.
+
+    See Also
+    --------
+    fetch_a9a : The same people, encoded as 123 binary features.
+
+    Notes
+    -----
+    The files are the publisher's, compressed: Becker and Kohavi, "Adult", UCI Machine Learning
+    Repository (1996), https://doi.org/10.24432/C5XW20, CC BY 4.0.
+
+    Examples
+    --------
+    >>> from skbandit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> adult.data.shape
+    (32561, 14)
+    >>> adult.frame.groupby("sex", observed=True)["income"].value_counts(normalize=True).round(3)
+    sex     income
+    Female  <=50K     0.891
+            >50K      0.109
+    Male    <=50K     0.694
+            >50K      0.306
+    Name: proportion, dtype: float64
+    """
+    return fetch_adult(
+        subset=subset,
+        data_home=INCLUDED,
+        download_if_missing=False,
+        return_X_y=return_X_y,
+        as_frame=as_frame,
+    )
+
+
 def fetch_adult(
     *,
     subset: Subset = "train",
@@ -130,6 +194,7 @@ def fetch_adult(
 
     See Also
     --------
+    load_adult : The same, from files installed with the package.
     fetch_a9a : The same people, encoded as 123 binary features.
 
     Examples
@@ -211,7 +276,7 @@ def fetch_a9a(
 
     See Also
     --------
-    fetch_adult : The same people as a table of numbers and categories.
+    load_adult : The same people as a table of numbers and categories.
 
     Examples
     --------
