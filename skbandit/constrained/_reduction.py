@@ -29,7 +29,7 @@ from skbandit.constrained._extra_rows import (
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._out_of_fold import responses
 from skbandit.constrained._prices import Prices, prices_per_bound
-from skbandit.constrained._reduction_rounds import Costs, Judge, Round, rounds
+from skbandit.constrained._reduction_rounds import Costs, Judge, Round, best_round, rounds
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
@@ -48,9 +48,7 @@ from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
     attainable_quantile,
-    choose,
 )
-from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, Data, satisfied, score_limits
@@ -75,9 +73,6 @@ USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Folds by default, and how many from so many rows on: there, more would not score better."""
-
-PLAIN = "0"
-"""Name of the candidate that was fitted to the rows as they are; others are named by round."""
 
 INTERVAL_LEVEL = 0.95
 """Level of `ci_low` and `ci_high` in the report of the fit."""
@@ -127,35 +122,35 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
 
     Attributes
     ----------
-    estimator_ : classifier
-        The one classifier that predicts.
+    estimators_ : list of classifier
+        The classifier that predicts, or the two whose mean response does.
     threshold_ : float
         The response above which the positive class is predicted: see `response_method_`.
     response_method_ : {"predict_proba", "decision_function"}
         The response that `threshold_` applies to: the former where there is one.
-    round_ : int
-        The round that `estimator_` stems from; 0 is the fit to the rows as they are.
+    rounds_ : tuple of int
+        The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
     n_iter_ : int
         Number of rounds.
     prices_ : ndarray of shape (n_constraints,)
-        The prices at which `estimator_` was trained, in units of the objective per unit of the
-        bound, as declared; 0 for all in round 0, nan for groups that were skipped.
+        The prices, or their means, at which `estimators_` were trained, in units of the objective
+        per unit of the bound, as declared; 0 in round 0, nan for groups that were skipped.
     confidence_level_ : float
         The level that the threshold attains; 0.5 stands for the rates themselves.
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
         One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`, `value`
-        (of `estimator_`, on the rows that it was fitted to), `cross_fitted` (out of fold: what
+        (of `estimators_`, on the rows that they were fitted to), `cross_fitted` (out of fold: what
         new rows are expected to show) with `ci_low` and `ci_high`, `slack` and `satisfied` (by
         the latter; with a `confidence_level`, `margin` is the slack that it takes). With
         ``threshold="train"`` there is only `value`.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
-        Number of features, if `estimator_` has the attribute.
+        Number of features, if `estimator` has the attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if `estimator_` has the attribute.
+        Names of the features, if `estimator` has the attribute.
 
     See Also
     --------
@@ -173,16 +168,17 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
 
     - Prices are those of the best mixture of all thresholds on all fits so far, a linear
       program, on hard rates out of fold. They settle within a few rounds.
-    - The answer is one model with one threshold, the exact best one on out-of-fold scores, never
-      a lottery. All rounds are candidates; the fit to the rows as they are is handed out
-      unless another one is better by more than half a standard error, so the result is not
-      worse than `ConstrainedThreshold`, but for noise.
+    - The answer is one score with one threshold, the exact best one out of fold, never a lottery.
+      All rounds are candidates; the fit to the rows as they are is handed out unless another
+      one is better by more than half a standard error, so the result is not worse than
+      `ConstrainedThreshold`, but for noise. In the same way one fit gives way to the mean of
+      two: where the best rule changes much with the prices, none but a mean lies between.
     - Rows of X_extra that cost anything are fitted as well, labelled or not; they are dealt to
       the folds in turn.
     - There is no `predict_proba`: a classifier that is trained by costs estimates no
       probabilities of the classes.
 
-    A goal holds on new rows up to sampling error and to the difference between `estimator_` and
+    A goal holds on new rows up to sampling error and to the difference between `estimators_` and
     the folds' models; `constraint_report` on held-out rows shows it.
 
     Examples
@@ -430,36 +426,25 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             if self.verbose:
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
-        candidates = {str(k): one.scores for k, one in enumerate(done)}
-        choice = choose(
-            candidates,
-            measured,
-            limits,
-            level=level,
-            relax=relax,
-            plain=PLAIN,
-            preferred=USUAL[method],
-        )
-        if choice.feasible:
-            scores = candidates[choice.name]
-            choice = nearest_to_usual(choice, scores, measured, limits, USUAL[method])
-        self.round_, self.n_iter_ = int(choice.name), len(done)
+        found = best_round(done, judge, USUAL[method])
+        choice, won = found.choice, [done[k] for k in found.numbers]
+        self.rounds_, self.n_iter_ = found.numbers, len(done)
         self.threshold_, self.confidence_level_ = choice.threshold.cut, choice.level
-        won = done[self.round_]
-        self.estimator_ = learner.fitted(X, y, np.arange(len(data)), won.task)
+        every = np.arange(len(data))
+        self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+        prices = np.mean([one.prices for one in won], axis=0)
         self.prices_ = np.full(len(goals.is_measured), np.nan)
-        self.prices_[goals.is_measured] = prices_per_bound(
-            won.prices, judge.problem, choice.positive
-        )
+        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, choice.positive)
         self._constraints = goals.constraints.constraints
         self.feasible_ = choice.feasible
-        report = self._judged(X, every_score[self.round_], goals, judge, choice)
+        scores = np.mean([every_score[k] for k in found.numbers], axis=0)
+        report = self._judged(X, scores, goals, judge, choice)
         self._report_columns = plain_columns(report)
         if not self.feasible_:
-            why = _why_not(report, goals, judge, candidates)
+            why = _why_not(report, goals, judge, found.candidates, len(done))
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
@@ -519,7 +504,8 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         return taken | fit_params, {}
 
     def _scores(self, X: Any) -> np.ndarray:
-        return responses(self.estimator_, X, self.response_method_, self._classes)
+        method, classes = self.response_method_, self._classes
+        return np.mean([responses(one, X, method, classes) for one in self.estimators_], axis=0)
 
     @property
     def _shift(self) -> float:
@@ -531,9 +517,9 @@ def _why_not(
     goals: Goals,
     judge: Judge,
     candidates: dict[str, np.ndarray],
+    n_fits: int,
 ) -> str:
     """Why no threshold of any fit is good enough."""
-    n_fits = len(candidates)
     slack = report["slack"].to_numpy()[goals.is_measured]
     if not (slack >= -MET).all():
         rates = report.drop(columns="margin", errors="ignore")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,7 +21,8 @@ from skbandit.constrained._prices import (
     rules_of_cuts,
 )
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import HALVINGS
+from skbandit.constrained.cross_fitting._choose import HALVINGS, Choice, choose
+from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
 from skbandit.rates._binding import Data, ScoreLimits
 
 
@@ -117,17 +120,97 @@ class Judge:
         """The goals as a linear problem."""
         return LinearProblem.of(self.goals.objective, self.goals.constraints)
 
-    def next_prices(self, scores: list[np.ndarray], tried: list[np.ndarray]) -> NextPrices:
+    def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""
-        problem = self.problem
         full = max(float(ndtri(self.level)), 0.0)
         steps = [full / 2**halving for halving in range(HALVINGS + 1)] if self.relax else [full]
         for z in [*steps, 0.0] if self.relax else steps:
-            rules = Rules.joined([rules_of_cuts(one, problem, self.limits, z) for one in scores])
+            rules = known.at(z)
             if np.isfinite(rules.best_value()):
                 break
         raised = 0 if np.isfinite(rules.best_value()) else len(tried) - 1
-        return next_prices(rules, tried, problem.highest_prices(raised))
+        return next_prices(rules, tried, self.problem.highest_prices(raised))
+
+
+class KnownRules:
+    """The rules that thresholds make on the scores of all rounds and on means of two of them."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._rounds: list[np.ndarray] = []
+        self._scores: list[np.ndarray] = []
+        self._rules: dict[float, list[Rules]] = {}
+
+    def add(self, scores: np.ndarray) -> None:
+        """Add the scores of a round, and their means with those of each round before."""
+        self._scores += [scores, *(0.5 * (scores + other) for other in self._rounds)]
+        self._rounds.append(scores)
+
+    def at(self, z: float) -> Rules:
+        """All rules, judged by limits at a normal quantile."""
+        found = self._rules.setdefault(z, [])
+        judge = self._judge
+        for scores in self._scores[len(found) :]:
+            found.append(rules_of_cuts(scores, judge.problem, judge.limits, z))
+        return Rules.joined(found)
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The rounds whose fits predict, and their threshold.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        One round, or two, whose scores are averaged.
+    choice : Choice
+        The threshold and what it attains.
+    candidates : dict
+        The scores of all candidates, by name.
+    """
+
+    numbers: tuple[int, ...]
+    choice: Choice
+    candidates: dict[str, np.ndarray]
+
+
+def best_round(done: Sequence[Round], judge: Judge, usual: float) -> Winner:
+    """The round, or the mean of two, and the threshold with the best objective out of fold.
+
+    The fit to the rows as they are gives way to another one, and one fit to the mean of two,
+    only for more than noise. Means matter where the best rule changes much with the prices: there
+    one fit follows the objective, the other one the constraints, and none lies between.
+
+    Parameters
+    ----------
+    done : sequence of Round
+        The first fitted the rows as they are.
+    judge : Judge
+    usual : float
+        The classifier's own threshold.
+
+    Returns
+    -------
+    Winner
+    """
+    options: dict[str, Any] = {
+        "level": judge.level,
+        "relax": judge.relax,
+        "preferred": usual,
+    }
+    one = {str(k): each.scores for k, each in enumerate(done)}
+    two = {
+        f"{i}+{j}": 0.5 * (done[i].scores + done[j].scores)
+        for i, j in combinations(range(len(done)), 2)
+    }
+    choice = choose(one, judge.goals, judge.limits, plain="0", **options)
+    if two:
+        candidates = {choice.name: one[choice.name]} | two
+        choice = choose(candidates, judge.goals, judge.limits, plain=choice.name, **options)
+    if choice.feasible:
+        scores = (one | two)[choice.name]
+        choice = nearest_to_usual(choice, scores, judge.goals, judge.limits, usual)
+    return Winner(tuple(map(int, choice.name.split("+"))), choice, one | two)
 
 
 def rounds(
@@ -166,12 +249,13 @@ def rounds(
     task, prices, value = None, np.zeros(n_constraints), np.nan
     free = task_of(Prices(0.0, prices))  # no constraint costs anything
     settled = not is_ratio and free is not None and free.is_near(plain)
-    known, scores, tried = [plain], [], []
+    fitted, tried, known = [plain], [], KnownRules(judge)
     for _ in range(max_iter):
-        scores.append(score(task))
+        scores = score(task)
+        known.add(scores)
         tried.append(prices)
-        found = judge.next_prices(scores, tried)
-        yield Round(task, prices, scores[-1], found.value, found.gap)
+        found = judge.next_prices(known, tried)
+        yield Round(task, prices, scores, found.value, found.gap)
         prices = found.prices.constraints
         if is_ratio:
             settled = abs(found.prices.value - value) <= tol
@@ -179,7 +263,7 @@ def rounds(
         if settled and found.gap <= tol:
             return
         task = task_of(found.prices)
-        if task is None or any(task.is_near(one) for one in known):
+        if task is None or any(task.is_near(one) for one in fitted):
             return
-        known.append(task)
+        fitted.append(task)
         settled = settled or not is_ratio

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -18,7 +19,6 @@ from skbandit.constrained import ConstrainedThreshold
 from skbandit.constrained._declared import Declared, allowed_error
 from skbandit.constrained._report import add_margins, missed, report_table
 from skbandit.constrained._threshold import MET, best_threshold
-from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     churn,
