@@ -60,13 +60,13 @@ def unfair(n, seed):
 
 @pytest.fixture(scope="module")
 def fair():
-    rows, y, people = unfair(1500, 0)
+    rows, y, people = unfair(1500, 1)
     return ConstrainedReduction(RATE, constraints=PARITY).fit(rows, y, attributes=people)
 
 
 def test_training_attains_a_goal_at_a_lower_price_than_a_moved_threshold(fair):
-    rows, y, people = unfair(1500, 0)
-    new, answers, others = unfair(20_000, 1)
+    rows, y, people = unfair(1500, 1)
+    new, answers, others = unfair(20_000, 2)
     moved = ConstrainedThreshold(RATE, constraints=PARITY).fit(rows, y, attributes=people)
     error = [np.mean(clf.predict(new) != answers) for clf in (fair, moved)]
     assert error[0] < error[1] - 0.1
@@ -77,8 +77,8 @@ def test_training_attains_a_goal_at_a_lower_price_than_a_moved_threshold(fair):
 
 
 def test_the_report_tells_what_new_rows_show(fair):
-    rows, y, people = unfair(1500, 0)
-    new, answers, others = unfair(20_000, 1)
+    rows, y, people = unfair(1500, 1)
+    new, answers, others = unfair(20_000, 2)
     report = fair.constraint_report_
     assert fair.feasible_ and report["satisfied"].all()
     assert (report["ci_low"] <= report["cross_fitted"]).all()
