@@ -1,6 +1,7 @@
 """Datasets: included, fetched and checked by hash, read from log files, or generated."""
 
-from skbandit.datasets._adult import fetch_a9a, fetch_adult, load_adult
+from skbandit.datasets._a9a import fetch_a9a, load_a9a
+from skbandit.datasets._adult import fetch_adult, load_adult
 from skbandit.datasets._bandit_log import make_bandit_log
 from skbandit.datasets._open_bandit import fetch_open_bandit, load_open_bandit
 from skbandit.datasets._parquet import read_parquet_log
@@ -12,6 +13,7 @@ __all__ = [
     "fetch_a9a",
     "fetch_adult",
     "fetch_open_bandit",
+    "load_a9a",
     "load_adult",
     "load_open_bandit",
     "make_bandit_log",

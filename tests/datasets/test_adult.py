@@ -6,7 +6,7 @@ import pytest
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.preprocessing import OneHotEncoder
 
-from skbandit.datasets import fetch_a9a, fetch_adult, load_adult
+from skbandit.datasets import fetch_a9a, fetch_adult, load_a9a, load_adult
 
 N_TRAIN, N_TEST = 32_561, 16_281
 # Stated in the publisher's description of the data.
@@ -113,3 +113,23 @@ def test_a9a_is_adult_row_by_row(real_data):
 def test_adult_is_the_published(real_data):
     fetched = fetch_adult(subset="all", data_home=real_data, download_if_missing=False)
     pd.testing.assert_frame_equal(load_adult(subset="all").frame, fetched.frame)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("subset", ["train", "test", "all"])
+def test_a9a_is_encoded_as_published(real_data, subset):
+    X, y = load_a9a(subset=subset, return_X_y=True)
+    published = fetch_a9a(subset=subset, data_home=real_data, download_if_missing=False)
+    assert (X != published.data).nnz == 0
+    np.testing.assert_array_equal(y, published.target)
+
+
+def test_a9a_is_a_code_of_every_person():
+    a9a, adult = load_a9a(subset="test"), load_adult(subset="test")
+    assert a9a.data.shape == (N_TEST, 123)
+    assert a9a.data.indices.dtype == a9a.data.indptr.dtype == np.int32
+    # one column per attribute that is known
+    known = adult.data.notna().sum(axis=1)
+    np.testing.assert_array_equal(np.asarray(a9a.data.sum(axis=1)).ravel(), known)
+    np.testing.assert_array_equal(a9a.female, adult.data["sex"] == "Female")
+    np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
