@@ -181,6 +181,9 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     A goal holds on new rows up to sampling error and to the difference between `estimators_` and
     the folds' models; `constraint_report` on held-out rows shows it.
 
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
+
     Examples
     --------
     >>> import numpy as np
