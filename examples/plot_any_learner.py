@@ -62,7 +62,7 @@ for (name, curve), colour in zip(curves.items(), ("#0072B2", "#D55E00"), strict=
     attained, error = zip(*curve, strict=True)
     ax.plot(attained, error, "o-", color=colour, linewidth=1)
     ax.annotate(
-        name, (attained[0], error[0]), xytext=(0, 8), textcoords="offset points", ha="right"
+        name, (attained[0], error[0]), xytext=(8, -16), textcoords="offset points", ha="right"
     )
 for bound in BOUNDS:
     ax.axvline(bound, color="0.6", linestyle=":", linewidth=1)
