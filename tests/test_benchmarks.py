@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
-from tests.benchmarks import _measure, adult, churn, growth, intervals, selection, steps
+from tests.benchmarks import _measure, adult, churn, growth, intervals, reduction, selection, steps
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
@@ -266,3 +266,17 @@ def test_intervals_of_guaranteed_coverage_cover(name):
     # at 95 %, 6 misses of 20 have probability 3e-4
     assert float(found["bernstein"]) < 0.3
     assert float(found["ever s"]) < 0.3
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_bounds_against_all_are_those_between_two_groups(share):
+    rng = np.random.default_rng(0)
+    men = np.arange(1000) < 1000 * share
+    for _ in range(200):
+        low, high = np.sort(rng.random(2))
+        rates = np.where(men, high, low)
+        difference = max(abs(rate - rates.mean()) for rate in (low, high))
+        assert difference == pytest.approx(reduction.against_all(high - low, men))
+        if share >= 0.5:
+            ratio = min(low / rates.mean(), rates.mean() / high)
+            assert ratio == pytest.approx(reduction.ratio_against_all(low / high, men))

@@ -16,7 +16,7 @@ from skbandit import (
     SetSelectClassifier,
 )
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy
-from skbandit.constrained import ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.rates import error_rate, f1, positive_rate
 from skbandit.selection import PopularitySetSelector
 from skbandit.selection.reductions import (
@@ -40,6 +40,7 @@ ESTIMATORS = [  # one of each class
     # "auto" leaves the checks' few rows to cvxpy
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedThreshold(LogisticRegression()),
+    ConstrainedReduction(LogisticRegression()),
     # the checks make one ad
     RegressionSetSelector(),
     PopularitySetSelector(),
@@ -64,6 +65,11 @@ VARIANTS = [
     ConstrainedThreshold(
         RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
     ),
+    ConstrainedReduction(LogisticRegression(), f1(), cv=3),
+    ConstrainedReduction(
+        RidgeClassifier(), constraints=[error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
+    ),
+    ConstrainedReduction(LogisticRegression(), threshold="train"),
     # four ads: normal equations, one regressor for all, one for each
     WidenedRegression(n_select=3),
     WidenedRegression(Ridge(solver="lsqr"), n_select=3),

@@ -5,9 +5,11 @@ from skbandit.constrained._constrained_threshold import ConstrainedThreshold
 from skbandit.constrained._constraint_report import constraint_report
 from skbandit.constrained._extra_rows import ExtraData
 from skbandit.constrained._path import ConstraintPath, constraint_path
+from skbandit.constrained._reduction import ConstrainedReduction
 
 __all__ = [
     "ConstrainedRampClassifier",
+    "ConstrainedReduction",
     "ConstrainedThreshold",
     "ConstraintPath",
     "ExtraData",

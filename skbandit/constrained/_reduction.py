@@ -1,0 +1,543 @@
+"""ConstrainedReduction: the estimator around rounds of weighted fits, for any classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from skbandit.constrained._classes import Classes
+from skbandit.constrained._declared import Declared, Goals
+from skbandit.constrained._extra_rows import (
+    ExtraData,
+    blamed_on_extra,
+    join_extra,
+    read_extra,
+    read_rows,
+    with_weights,
+)
+from skbandit.constrained._mixin import ConstrainedClassifierMixin
+from skbandit.constrained._out_of_fold import responses
+from skbandit.constrained._prices import Prices, prices_per_bound
+from skbandit.constrained._reduction_rounds import Costs, Judge, Round, best_round, rounds
+from skbandit.constrained._report import (
+    add_intervals,
+    cross_fitted_report,
+    missed,
+    plain_columns,
+)
+from skbandit.constrained._weighted_fits import (
+    Folds,
+    Learner,
+    WeightedTask,
+    cross_fitted_scores,
+    stacked,
+    weight_parameter,
+)
+from skbandit.constrained.cross_fitting._choose import (
+    DEFAULT_LEVEL,
+    Choice,
+    attainable_quantile,
+)
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import MET, Data, satisfied, score_limits
+from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._folds import rows_tested
+from skbandit.utils._progress import report_progress
+from skbandit.utils._seeds import seed_for
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    feature_names,
+    fit_context,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
+"""Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
+"""Folds by default, and how many from so many rows on: there, more would not score better."""
+
+INTERVAL_LEVEL = 0.95
+"""Level of `ci_low` and `ci_high` in the report of the fit."""
+
+
+class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Trains any classifier by weights of rows so that declared goals on rates are met.
+
+    Parameters
+    ----------
+    estimator : classifier
+        For two classes, with `predict_proba` or `decision_function`, whose `fit` takes
+        `sample_weight`: boosted trees, forests, logistic regression, a Pipeline that ends
+        with one of them.
+    objective : Rate, default=None
+        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Constraints to meet: see `skbandit.rates`.
+    threshold : {"cross_fit", "train"}, default="cross_fit"
+        What the prices, the threshold and the choice among the fits are judged by. With
+        "cross_fit" each row is scored by a model fitted without it, so that goals hold on new
+        rows. "train" scores rows by the model that was fitted to them, one fit a round: only
+        for learners that can hardly memorise, on many rows.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Probability, about, with which all constraints shall hold in the population that the
+        rows are drawn from. None asks for 0.8 where some threshold attains it and for less
+        elsewhere, down to the rates themselves; a level that is given is attained, or an error
+        says what it would take.
+    cv : int, cross-validation generator or iterable, default=None
+        The folds of "cross_fit". By default 5, and 3 from 5,000 rows on. A row may be tested
+        at most once; rows never tested count in no rate, but are fitted.
+    max_iter : int, default=7
+        Number of rounds at most: the first fits the rows as they are, the others cost-weighted
+        ones. A round takes as many fits as there are folds.
+    tol : float, default=1e-3
+        The rounds end when no rule, by the prices so far, can improve the objective by more.
+    pos_label : label, default=None
+        The positive class of all rates; None is ``classes_[1]``.
+    random_state : int, RandomState instance or None, default=None
+        Seeds `estimator` and its parts where their own `random_state` is None: equally in
+        every fit, so that rounds differ by their prices alone.
+    n_jobs : int, default=None
+        Number of folds fitted in parallel.
+    verbose : int, default=0
+        1 reports every round in one line: printed, or logged if logging is configured to show
+        INFO records of "skbandit".
+
+    Attributes
+    ----------
+    estimators_ : list of classifier
+        The classifier that predicts, or the two whose mean response does.
+    threshold_ : float
+        The response above which the positive class is predicted: see `response_method_`.
+    response_method_ : {"predict_proba", "decision_function"}
+        The response that `threshold_` applies to: the former where there is one.
+    rounds_ : tuple of int
+        The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
+    n_iter_ : int
+        Number of rounds.
+    prices_ : ndarray of shape (n_constraints,)
+        The prices, or their means, at which `estimators_` were trained, in units of the objective
+        per unit of the bound, as declared; 0 in round 0, nan for groups that were skipped.
+    confidence_level_ : float
+        The level that the threshold attains; 0.5 stands for the rates themselves.
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    constraint_report_ : DataFrame
+        One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`, `value`
+        (of `estimators_`, on the rows that they were fitted to), `cross_fitted` (out of fold: what
+        new rows are expected to show) with `ci_low` and `ci_high`, `slack` and `satisfied` (by
+        the latter; with a `confidence_level`, `margin` is the slack that it takes). With
+        ``threshold="train"`` there is only `value`.
+    feasible_ : bool
+        Whether every constraint is satisfied; False only on an error's `closest_`.
+    n_features_in_ : int
+        Number of features, if `estimator` has the attribute.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `estimator` has the attribute.
+
+    See Also
+    --------
+    skbandit.ConstrainedRampClassifier : Trains a linear classifier under the constraints.
+    skbandit.constrained.ConstrainedThreshold : Moves the threshold only, and needs no weights.
+
+    Notes
+    -----
+    For given prices of the constraints, objective and constraints together are a sum over rows:
+    each row has a cost of being answered positive. Finding the rule of least cost is
+    classification, with the sign of the cost for the label and its size for the weight. This is
+    the reduction of Agarwal, Beygelzimer, Dudík, Langford & Wallach (ICML 2018), here for
+    every rate: a bound t on a ratio N/D is N - tD <= 0, and an objective that is a ratio
+    has its value as one more price, as in Dinkelbach's method.
+
+    - Prices are those of the best mixture of all thresholds on all fits so far, a linear
+      program, on hard rates out of fold. They settle within a few rounds.
+    - The answer is one score with one threshold, the exact best one out of fold, never a lottery.
+      All rounds are candidates; the fit to the rows as they are is handed out unless another
+      one is better by more than half a standard error, so the result is not worse than
+      `ConstrainedThreshold`, but for noise. In the same way one fit gives way to the mean of
+      two: where the best rule changes much with the prices, none but a mean lies between.
+    - Rows of X_extra that cost anything are fitted as well, labelled or not; they are dealt to
+      the folds in turn.
+    - There is no `predict_proba`: a classifier that is trained by costs estimates no
+      probabilities of the classes.
+
+    A goal holds on new rows up to sampling error and to the difference between `estimators_` and
+    the folds' models; `constraint_report` on held-out rows shows it.
+
+    Threads may predict with one fitted classifier, which that does not change, while none fits
+    it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from skbandit.constrained import ConstrainedReduction
+    >>> from skbandit.rates import difference, positive_rate
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 2000)})
+    >>> X = rng.normal(size=(2000, 3))
+    >>> X[:, 0] += 1.5 * (people["sex"] == "M")
+    >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=2000) > 1
+    >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    >>> clf = ConstrainedReduction(
+    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1
+    ... ).fit(X, y, attributes=people)
+    >>> clf.constraint_report_[["bound", "satisfied"]]
+       bound  satisfied
+    0    0.1       True
+    1    0.1       True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+        ],
+        "objective": "no_validation",
+        "constraints": "no_validation",
+        "threshold": [StrOptions({"cross_fit", "train"})],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        "cv": ["cv_object"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "pos_label": "no_validation",
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        threshold: str = "cross_fit",
+        confidence_level: float | None = None,
+        cv: Any = None,
+        max_iter: int = 7,
+        tol: float = 1e-3,
+        pos_label: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.objective = objective
+        self.constraints = constraints
+        self.threshold = threshold
+        self.confidence_level = confidence_level
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the requests of this estimator, of the inner `fit` and of the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        extra: ExtraData | None = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        **fit_params: Any,
+    ) -> ConstrainedReduction:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows, in a form that `estimator` accepts.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective, in every constraint and in training.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        extra : ExtraData, default=None
+            Rows that count only in rates with ``on="extra"`` or ``"all"``.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one. In a Pipeline use these, with
+            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
+            one, as in ``(X_extra,)``, which is never sliced.
+        **fit_params : dict
+            For the `fit` of `estimator` or, with metadata routing, for those who request
+            them. `estimator` also receives the parameters above that it requests or, without
+            metadata routing, that its `fit` names.
+
+        Returns
+        -------
+        self : ConstrainedReduction
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no threshold on any of the fits meets the constraints; the closest one is in its
+            `closest_`, and this estimator is left as it was.
+        """
+        joined = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
+        metadata = {
+            "sample_weight": sample_weight,
+            "attributes": attributes,
+            "extra": extra,
+            "X_extra": X_extra,
+            "y_extra": y_extra,
+            "attributes_extra": attributes_extra,
+            "sample_weight_extra": sample_weight_extra,
+        }
+        with atomic_fit(self) as draft:
+            draft._fit(X, y, joined, metadata, fit_params)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        extra: ExtraData | None,
+        metadata: dict[str, Any],
+        fit_params: dict[str, Any],
+    ) -> None:
+        declared = Declared.read(self.objective, self.constraints)
+        weight_name = weight_parameter(self.estimator)
+        cross_fits = self.threshold == "cross_fit"
+        if not cross_fits and self.confidence_level is not None:
+            raise ValueError(
+                f"confidence_level={self.confidence_level} is about new rows, and threshold='train'"
+                " looks at the fitted ones only: choose threshold='cross_fit'."
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        given, y_given = X, y
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        X, y = indexable(X, y)
+        classes = Classes.read(y, self.pos_label)
+        self.classes_, self._positive = classes.labels, classes.positive
+        label = (y == classes.positive).astype(np.int8)
+        train_rows = read_rows(
+            given, label, metadata["sample_weight"], metadata["attributes"], y=y_given
+        )
+        if len(np.unique(label[train_rows.weight > 0])) < 2:
+            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
+        X_extra, extra_rows = read_extra(
+            extra,
+            classes.positive,
+            classes.labels,
+            X_is_named=feature_names(given) is not None,
+            read_X=lambda rows: indexable(rows)[0],
+        )
+        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        params, split_params = self._route(metadata, fit_params, weight_name)
+        self.response_method_ = self._response()
+        with blamed_on_extra():
+            X_all = stacked(X, X_extra)
+        n, every = len(y), np.arange(len(data))
+        if cross_fits:
+            splitter = check_cv(self._cv(n), y, classifier=True)
+            splits = list(splitter.split(X, y, **split_params))
+            tested, folds = rows_tested(splits, n), Folds.of(splits, n, len(data) - n)
+        else:
+            tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
+        # bind first: report constraints the data cannot support before training anything
+        goals = declared.bind(with_weights(data, tested.astype(float)))
+        learner = Learner(self._seeded(), classes, params, weight_name)
+        self._reduce(X_all, y, declared, goals, data, learner, folds)
+
+    def _reduce(
+        self,
+        X: Any,
+        y: np.ndarray,
+        declared: Declared,
+        goals: Goals,
+        data: Data,
+        learner: Learner,
+        folds: Folds,
+    ) -> None:
+        """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
+
+        `goals` are bound to the rows that are tested, `data` are all rows, stacked as in X.
+        """
+        classes, method = learner.classes, self.response_method_
+        costs = Costs.of(declared, goals, data)
+        measured = goals.measured
+        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        level, relax = self.confidence_level, self.confidence_level is None
+        if level is None:
+            level = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        every_score: list[np.ndarray] = []
+
+        def score(task: WeightedTask | None) -> np.ndarray:
+            scores = cross_fitted_scores(learner, X, y, folds, task, method, self.n_jobs)
+            every_score.append(scores)
+            return classes.orientation * scores[measured.rows]
+
+        def task_of(prices: Prices) -> WeightedTask | None:
+            task = costs.task(prices)
+            return task if folds.supports(task) else None
+
+        done: list[Round] = []
+        judge, limit = Judge(measured, limits, level, relax), {"max_iter": self.max_iter}
+        for one in rounds(judge, costs.plain, score, task_of, **limit, tol=self.tol):
+            if self.verbose:
+                report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
+            done.append(one)
+        found = best_round(done, judge, USUAL[method])
+        choice, won = found.choice, [done[k] for k in found.numbers]
+        self.rounds_, self.n_iter_ = found.numbers, len(done)
+        self.threshold_, self.confidence_level_ = choice.threshold.cut, choice.level
+        every = np.arange(len(data))
+        self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+        prices = np.mean([one.prices for one in won], axis=0)
+        self.prices_ = np.full(len(goals.is_measured), np.nan)
+        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, choice.positive)
+        self._constraints = goals.constraints.constraints
+        self.feasible_ = choice.feasible
+        scores = np.mean([every_score[k] for k in found.numbers], axis=0)
+        report = self._judged(X, scores, goals, judge, choice)
+        self._report_columns = plain_columns(report)
+        if not self.feasible_:
+            why = _why_not(report, goals, judge, found.candidates, len(done))
+            raise InfeasibleConstraintsError(
+                f"{why} The closest classifier is in the error's closest_.", self
+            )
+
+    def _judged(
+        self, X: Any, scores: np.ndarray, goals: Goals, judge: Judge, choice: Choice
+    ) -> pd.DataFrame:
+        """The report on the scores that everything was chosen by, and on the final classifier."""
+        report = self._report(scores, goals.data, goals.constraints)
+        if self.threshold == "train":
+            return report
+        positive, margins = self._predicted_positive(scores), None
+        held_out = add_intervals(report, goals.constraints, goals.data, positive, INTERVAL_LEVEL)
+        if self.confidence_level is not None:
+            at = judge.limits.at
+            margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the report out of fold has warned
+            own = self._report(self._scores(X), goals.data, goals.constraints)
+        return cross_fitted_report(own, held_out, margins)
+
+    def _cv(self, n_rows: int) -> Any:
+        if self.cv is not None:
+            return self.cv
+        return FOLDS if n_rows < MANY_ROWS else FEW_FOLDS
+
+    def _seeded(self) -> Any:
+        """A copy of the estimator whose parts have a seed where they had none."""
+        estimator = clone(self.estimator)
+        unset = [
+            name
+            for name, value in sorted(estimator.get_params(deep=True).items())
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        ]
+        if not unset:
+            return estimator
+        seed = seed_for("reduction", self.random_state) % 2**31
+        return estimator.set_params(**dict.fromkeys(unset, seed))
+
+    def _response(self) -> str:
+        found = [method for method in USUAL if hasattr(self.estimator, method)]
+        if not found:
+            raise ValueError(f"{type(self.estimator).__name__} has no {' and no '.join(USUAL)}.")
+        return found[0]
+
+    def _route(
+        self, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the metadata for the inner `fit`, and for the splitter."""
+        given = {name: value for name, value in metadata.items() if value is not None}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **given, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        taken = {n: value for n, value in given.items() if has_fit_parameter(self.estimator, n)}
+        if "sample_weight" in given:
+            taken[weight_name] = given["sample_weight"]
+        return taken | fit_params, {}
+
+    def _scores(self, X: Any) -> np.ndarray:
+        method, classes = self.response_method_, self._classes
+        return np.mean([responses(one, X, method, classes) for one in self.estimators_], axis=0)
+
+    @property
+    def _shift(self) -> float:
+        return -self._classes.orientation * self.threshold_
+
+
+def _why_not(
+    report: pd.DataFrame,
+    goals: Goals,
+    judge: Judge,
+    candidates: dict[str, np.ndarray],
+    n_fits: int,
+) -> str:
+    """Why no threshold of any fit is good enough."""
+    slack = report["slack"].to_numpy()[goals.is_measured]
+    if not (slack >= -MET).all():
+        rates = report.drop(columns="margin", errors="ignore")
+        rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
+        return (
+            f"No threshold on any of the {n_fits} fits meets the constraints together: "
+            f"{missed(rates, goals.constraints)}."
+        )
+    full = float(ndtri(judge.level))
+    found = attainable_quantile(candidates, judge.goals, judge.limits, full)
+    n = len(judge.goals.rows)
+    rows = f"about {n * (full / found) ** 2:,.0f} rows like these" if found > 0 else "other rows"
+    return (
+        f"No threshold on any of the {n_fits} fits meets the constraints "
+        f"{', '.join(one.label for one in goals.constraints.constraints)} at "
+        f"confidence_level={judge.level:g}: the {n:,} rows support {ndtr(found):.2g}, and it would "
+        f"take {rows}. Lower the level or relax the bounds."
+    )

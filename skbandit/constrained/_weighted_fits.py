@@ -1,0 +1,229 @@
+"""Weighted classification out of fold: costs of rows become labels and weights for any learner."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse, vstack
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
+
+from skbandit.constrained._classes import Classes
+from skbandit.constrained._out_of_fold import responses
+from skbandit.utils._folds import Splits
+from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
+
+WEIGHT = "sample_weight"
+
+ROUNDING = 1e-12
+"""Costs that are smaller, relative to the largest, are rounding errors of sums that cancel."""
+
+SAME = 1e-3
+"""Weights of rows that differ by less, relative to the largest, make the same problem."""
+
+
+@dataclass(frozen=True)
+class WeightedTask:
+    """A weighted classification problem over N rows.
+
+    Attributes
+    ----------
+    positive : ndarray of bool, shape (N,)
+        The label of each row.
+    weight : ndarray of shape (N,)
+        Rows of weight 0 are left out.
+    """
+
+    positive: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> WeightedTask:
+        """The task whose weighted error is the cost of the answers, but for a constant factor.
+
+        Parameters
+        ----------
+        costs : ndarray of shape (N,)
+            Cost of answering a row positive rather than negative.
+        row_weight : ndarray of shape (N,)
+            Weights of the rows themselves. The total weight of the rows that cost anything is
+            as it was, so that a penalty of the learner means the same.
+        """
+        weight = np.abs(costs)
+        weight[weight <= ROUNDING * weight.max(initial=0.0)] = 0.0
+        total = weight.sum()
+        factor = row_weight[weight > 0].sum() / total if total > 0 else 0.0
+        return cls(costs < 0, factor * weight)
+
+    def is_near(self, other: WeightedTask) -> bool:
+        """Whether a fit to the other task would only be repeated."""
+        near = np.abs(self.weight - other.weight) <= SAME * self.weight.max(initial=0.0)
+        return bool((near & ((self.positive == other.positive) | (self.weight == 0))).all())
+
+    def has_both_labels(self, rows: np.ndarray) -> bool:
+        """Whether rows of both labels are left among some."""
+        return len(np.unique(self.positive[rows][self.weight[rows] > 0])) == 2
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A classifier, and what its `fit` receives besides X, y and weights of costs.
+
+    Attributes
+    ----------
+    estimator : classifier
+        Cloned for each fit.
+    classes : Classes
+    params : dict
+        Parameters for its `fit`. What has an entry per row is sliced; the weights of the task,
+        if there is one, take the place of those of the rows.
+    weight_name : str
+        The parameter of `fit` that takes weights.
+    """
+
+    estimator: Any
+    classes: Classes
+    params: dict[str, Any]
+    weight_name: str
+
+    def fitted(self, X: Any, y: np.ndarray, rows: np.ndarray, task: WeightedTask | None) -> Any:
+        """A clone fitted to some rows of X: as they are, or with labels and weights of a task.
+
+        Without a task only rows with an entry in y are fitted, those of the extra dataset are not.
+        """
+        if task is None:
+            rows = rows[rows < len(y)]
+            return self._fit(X, y[rows], rows, {}, len(y))
+        rows = rows[task.weight[rows] > 0]
+        other = self.classes.labels[self.classes.labels != self.classes.positive][0]
+        labels = np.where(task.positive[rows], self.classes.positive, other)
+        return self._fit(X, labels, rows, {self.weight_name: task.weight[rows]}, len(y))
+
+    def _fit(self, X: Any, y: np.ndarray, rows: np.ndarray, weights: dict[str, Any], n: int) -> Any:
+        # the extra dataset is not indexed by the rows of X
+        whole = {k: part for k, part in self.params.items() if k == "extra" or k.endswith("_extra")}
+        sliced = {k: part for k, part in self.params.items() if k not in whole and k not in weights}
+        if (rows >= n).any():
+            _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)
+        sliced = params_of_rows(np.empty((n, 0)), sliced, indices=rows)
+        return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Rows to fit and rows to score, by the numbers of the stacked rows.
+
+    Attributes
+    ----------
+    splits : list of (ndarray, ndarray)
+    """
+
+    splits: Splits
+
+    @classmethod
+    def of(cls, splits: Splits, n_rows: int, n_extra: int) -> Folds:
+        """Splits of X, with the extra rows dealt to the folds in turn."""
+        fold, rows = np.arange(n_extra) % len(splits), np.arange(n_rows)
+        extra = n_rows + np.arange(n_extra)
+        return cls(
+            [
+                (
+                    np.append(rows[train], extra[fold != k]),
+                    np.append(rows[test], extra[fold == k]),
+                )
+                for k, (train, test) in enumerate(splits)
+            ]
+        )
+
+    def supports(self, task: WeightedTask) -> bool:
+        """Whether rows of both labels are fitted in every fold."""
+        return all(task.has_both_labels(train) for train, _ in self.splits)
+
+
+def cross_fitted_scores(
+    learner: Learner,
+    X: Any,
+    y: np.ndarray,
+    folds: Folds,
+    task: WeightedTask | None,
+    method: str,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Scores of stacked rows by models fitted without them; nan for rows never tested."""
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_fold_scores)(learner, X, y, train, test, task, method)
+        for train, test in folds.splits
+    )
+    scores = np.full(count_rows(X), np.nan)
+    for (_, test), of_fold in zip(folds.splits, found, strict=True):
+        scores[test] = of_fold
+    return scores
+
+
+def _fold_scores(
+    learner: Learner,
+    X: Any,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    task: WeightedTask | None,
+    method: str,
+) -> np.ndarray:
+    if task is None and len(np.unique(y[train[train < len(y)]])) < 2:
+        raise ValueError(
+            "A cv split has training rows of one class only: choose fewer folds or a stratified cv."
+        )
+    fitted = learner.fitted(X, y, train, task)
+    return responses(fitted, rows_of(X, test), method, learner.classes)
+
+
+def weight_parameter(estimator: Any) -> str:
+    """The name of the parameter of `fit` that takes the weights of rows.
+
+    For a Pipeline without metadata routing it is that of the last step, as in
+    ``"svc__sample_weight"``.
+    """
+    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        name, last = estimator.steps[-1]
+        return f"{name}__{weight_parameter(last)}"
+    parameters = inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if WEIGHT not in parameters and not anything:
+        raise ValueError(
+            f"{type(estimator).__name__}.fit accepts no sample_weight, and a reduction trains by "
+            "weights: choose an estimator that accepts them, or ConstrainedThreshold, which "
+            "needs none."
+        )
+    return WEIGHT
+
+
+def stacked(X: Any, X_extra: Any) -> Any:
+    """The extra rows, if any, below the others, as an estimator takes them."""
+    if X_extra is None:
+        return X
+    if isinstance(X, pd.DataFrame) and isinstance(X_extra, pd.DataFrame):
+        return pd.concat([X, X_extra[X.columns]], ignore_index=True)
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(X, polars.DataFrame):
+        return polars.concat([X, X_extra.select(X.columns)])
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.concatenate([np.asarray(X), np.asarray(X_extra)])
+
+
+def _refuse_rows_of_X(params: dict[str, Any], n: int, name: str) -> None:
+    """Refuse parameters with an entry per row of X where rows of X_extra are fitted, too."""
+    for parameter, values in params.items():
+        if hasattr(values, "__len__") and not isinstance(values, str) and len(values) == n:
+            raise ValueError(
+                f"{parameter} has an entry for each of the {n} rows of X, but rows of X_extra have "
+                f"costs too and are fitted with them, and {name} would get none for them: leave "
+                f"{parameter} out, or measure every rate on the rows of X."
+            )

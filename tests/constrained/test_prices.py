@@ -1,0 +1,234 @@
+"""Dual prices against enumerated rules and mixtures, exact oracles and finite differences."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from skbandit.constrained._prices import (
+    LinearProblem,
+    Prices,
+    Rules,
+    best_prices,
+    next_prices,
+    prices_per_bound,
+    rules_of_cuts,
+)
+from skbandit.rates import error_rate, f1, positive_rate, precision, recall
+from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from tests.constrained.cross_fitting.test_choose import bound, made
+from tests.problems import bound_to_rows
+
+HIGH = np.array([1e6])
+A, B = {"g": "a"}, {"g": "b"}
+
+
+def some_rules(seed, n_constraints=1, ratio=False, n=30):
+    """Random rules; the first one meets everything."""
+    rng = np.random.default_rng(seed)
+    missed = rng.normal(size=(n_constraints, n)) + 0.3
+    missed[:, 0] = -0.1
+    below = rng.uniform(0.2, 1.0, n) if ratio else np.ones(n)
+    return Rules(rng.uniform(0.2, 1.0, n), below, missed)
+
+
+def best_of_pairs(rules):
+    """The value of the best mixture under one constraint: of two rules at most."""
+    values = [rules.best_value()]
+    for i, j in combinations(range(len(rules.above)), 2):
+        (a, b) = rules.missed[0, [i, j]]
+        if a * b < 0:
+            p = b / (b - a)  # the mixture that meets the bound exactly
+            above = p * rules.above[i] + (1 - p) * rules.above[j]
+            values.append(above / (p * rules.below[i] + (1 - p) * rules.below[j]))
+    return min(values)
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_value_is_that_of_the_best_mixture_and_of_the_best_lagrangian(seed, ratio):
+    rules = some_rules(seed, ratio=ratio)
+    found = best_prices(rules, HIGH)
+    assert found.value == pytest.approx(best_of_pairs(rules))
+    assert rules.lagrangian(found.constraints) == pytest.approx(found.value)
+    lambdas = np.append(np.linspace(0, 5, 2001), found.constraints)
+    assert max(rules.lagrangian(np.array([one])) for one in lambdas) == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_prices_change_with_the_units_and_not_with_rules_that_nobody_would_use(seed):
+    rules, high = some_rules(seed, n_constraints=3), np.full(3, 1e6)
+    found = best_prices(rules, high)
+    factors = np.array([2.0, 0.1, 30.0])
+    scaled = Rules(5 * rules.above, rules.below, factors[:, None] * rules.missed)
+    again = best_prices(scaled, 5 * high / factors)
+    assert again.value == pytest.approx(5 * found.value)
+    np.testing.assert_allclose(again.constraints, 5 * found.constraints / factors, atol=1e-7)
+    worse = Rules(rules.above + 0.1, rules.below, rules.missed + 0.1)
+    joined = best_prices(Rules.joined([rules, worse]), high)
+    assert joined.value == pytest.approx(found.value)
+
+
+def test_without_a_mixture_that_meets_the_bound_the_price_is_the_highest():
+    rules = Rules(np.array([0.1, 0.3]), np.ones(2), np.array([[0.5, 0.2]]))
+    found = best_prices(rules, np.array([7.0]))
+    assert found.constraints == pytest.approx([7.0])
+    assert found.value == pytest.approx(0.3 + 7 * 0.2)
+
+
+def test_what_costs_nothing_has_no_price():
+    rules = Rules(np.array([0.1, 0.3]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]))
+    np.testing.assert_allclose(best_prices(rules, np.full(2, 9.0)).constraints, 0)
+
+
+# --- an exact learner: of all rules on a few cells, the one of least cost ------------------------
+
+CELLS = 7
+
+
+def cells_problem(seed, objective=None, constraints=None, n=400):
+    rng = np.random.default_rng(seed)
+    cell, group = rng.integers(0, CELLS, n), np.where(rng.random(n) < 0.5, "a", "b")
+    cell = np.where((group == "a") & (rng.random(n) < 0.5), cell // 2, cell)
+    y = (rng.random(n) < (cell + 1 + (group == "b")) / (CELLS + 2)).astype(int)
+    objective = error_rate() if objective is None else objective
+    if constraints is None:
+        constraints = [positive_rate(B) - positive_rate(A) <= 0.05]
+    forms, goals = bound_to_rows(y, group, objective, constraints)
+    if objective.greater_is_better:
+        forms = forms.negated()
+    return LinearProblem.of(forms, goals), cell
+
+
+def rules_of(problem, answers):
+    """The rules of J predictions, shape (n, J)."""
+    columns = [problem.objective.fractions(one) for one in answers.T]
+    above, below = (np.array([part[k][0] for part in columns]) for k in (0, 1))
+    return Rules(above, below, problem.rows @ answers - problem.rhs[:, None])
+
+
+def all_rules(problem, cell):
+    answers = np.array(list(product([0.0, 1.0], repeat=CELLS)))[:, cell].T
+    return answers, rules_of(problem, answers)
+
+
+def cheapest(problem, cell, prices):
+    costs = np.bincount(cell, weights=problem.costs(prices), minlength=CELLS)
+    return (costs < 0)[cell].astype(float)[:, None]
+
+
+GOALS = {
+    "parity": (None, None),
+    "precision": (recall(), [precision() >= 0.75]),
+    "ratio": (f1(), [positive_rate(A) >= 0.9 * positive_rate(B), positive_rate() <= 0.4]),
+}
+
+
+@pytest.mark.parametrize("objective, constraints", GOALS.values(), ids=GOALS)
+@pytest.mark.parametrize("seed", range(3))
+def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
+    seed, objective, constraints
+):
+    problem, cell = cells_problem(seed, objective, constraints)
+    _, every = all_rules(problem, cell)
+    highest = problem.highest_prices()
+    optimum = best_prices(every, highest)
+    tried = [np.zeros(len(problem.rhs))]
+    first = cheapest(problem, cell, Prices(every.lagrangian(tried[0]), tried[0]))
+    known = rules_of(problem, np.hstack([first, 0 * first, 0 * first + 1]))
+    for _ in range(40):
+        found = next_prices(known, tried, highest)
+        tried.append(found.prices.constraints)
+        new = rules_of(problem, cheapest(problem, cell, found.prices))
+        known = Rules.joined([known, new])
+    assert best_prices(known, highest).value == pytest.approx(optimum.value, abs=1e-6)
+    # nothing that meets the constraints is better than promised
+    final = next_prices(known, tried, highest)
+    assert every.best_value() >= final.value - final.gap - 1e-6
+    assert final.value >= optimum.value - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_are_those_of_the_lagrangian(seed):
+    problem, cell = cells_problem(seed, *GOALS["ratio"])
+    answers, every = all_rules(problem, cell)
+    prices = Prices(-0.4, np.array([0.3, 1.2]))
+    reduced = every.above + 0.4 * every.below + prices.constraints @ every.missed
+    np.testing.assert_allclose(
+        np.diff(problem.costs(prices) @ answers), np.diff(reduced), atol=1e-12
+    )
+    best = rules_of(problem, cheapest(problem, cell, prices))
+    least = best.above + 0.4 * best.below + prices.constraints @ best.missed
+    assert least[0] == pytest.approx(reduced.min())
+
+
+def mixture(rules):
+    """Weights of the best mixture, by the primal linear program."""
+    found = linprog(
+        rules.above,
+        A_ub=rules.missed,
+        b_ub=np.zeros(len(rules.missed)),
+        A_eq=rules.below[None, :],
+        b_eq=[1.0],
+    )
+    return found.x / found.x.sum()
+
+
+@pytest.mark.parametrize("objective", [recall(), f1()], ids=str)
+def test_a_price_per_bound_is_a_finite_difference(objective):
+    value, step = {}, 1e-4
+    for t in (0.75 - step, 0.75, 0.75 + step):
+        problem, cell = cells_problem(0, objective, [precision() >= t])
+        answers, every = all_rules(problem, cell)
+        found = best_prices(every, HIGH)
+        value[t] = found.value
+        if t == 0.75:
+            mixed = answers @ mixture(every)
+            price = prices_per_bound(found.constraints, problem, mixed)[0]
+    low, _, high = value.values()
+    assert price > 0.01
+    assert (high - low) / (2 * step) == pytest.approx(price, rel=0.02)
+
+
+# --- thresholds as rules ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("z", [0.0, norm.isf(0.2)])
+def test_cuts_are_rules_with_their_rates_and_limits(z):
+    score, _, data = made(200)
+    score = np.round(score, 1)  # ties
+    goals, limits = bound(recall(), [precision() >= 0.6, positive_rate() <= 0.5], data)
+    problem = LinearProblem.of(goals.objective, goals.constraints)
+    found = rules_of_cuts(score[goals.rows], problem, limits, z, most=10_000)
+    cuts = [np.inf, *np.unique(score)[::-1]]
+    assert len(found.above) == len(cuts)
+    for k, cut in enumerate(cuts):
+        positive = (score >= cut).astype(float)[goals.rows]
+        above, below = problem.objective.fractions(positive)
+        assert (found.above[k], found.below[k]) == pytest.approx((above[0], below[0]))
+        divisors = problem.forms.fractions(positive)[1]
+        if (divisors > 0).all():
+            slack = limits.at(positive, z)
+            np.testing.assert_allclose(found.missed[:, k], -slack * divisors, atol=1e-12)
+
+
+def test_few_cuts_still_hold_both_rules_that_answer_all_alike():
+    score, _, data = made(200)
+    goals, limits = bound(error_rate(), [positive_rate() <= 0.5], data)
+    problem = LinearProblem.of(goals.objective, goals.constraints)
+    few = rules_of_cuts(score[goals.rows], problem, limits, most=5)
+    assert len(few.above) == 7
+    np.testing.assert_allclose(few.missed[0, [0, -1]], [-0.5, 0.5])
+
+
+def test_skipped_rows_and_weights_count():
+    y = np.array([0, 1, 1, 0], dtype=np.int8)
+    weight = np.array([1.0, 2.0, 0.0, 1.0])
+    data = Data(Rows(Columns.read(None, None, 4, "attributes"), y, weight), None, 1, [0, 1])
+    goals, _ = bound(error_rate(), [recall() >= 0.5], data)
+    problem = LinearProblem.of(goals.objective, goals.constraints)
+    np.testing.assert_allclose(problem.costs(Prices(0.0, np.array([1.0]))), [0.25, -1.5, 0.25])
+    assert goals.rows.tolist() == [0, 1, 3]
+    assert score_limits(goals.constraints, data).rows.shape[1] == 4
