@@ -332,7 +332,7 @@ def _alphas(goals: Goals, options: CrossFitOptions) -> tuple[float, ...]:
 
 def size_of(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs; 1 for a single rate."""
-    return float(np.abs(goals.objective.numerator.data).sum()) or 1.0
+    return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
 
 
 def _ramp_name(alpha: float) -> str:
