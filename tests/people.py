@@ -24,8 +24,17 @@ X_EXTRA, Y_EXTRA, ATTRIBUTES_EXTRA = ALL_X[120:], ALL_Y[120:], FRAME[120:]
 EXTRA = {"X_extra": X_EXTRA, "y_extra": Y_EXTRA, "attributes_extra": ATTRIBUTES_EXTRA}
 
 
-def fit(constraints, *, rows=X, y=Y, attributes=ATTRIBUTES, objective=None, **metadata):
-    clf = ConstrainedRampClassifier(objective, constraints)
+def fit(
+    constraints,
+    *,
+    rows=X,
+    y=Y,
+    attributes=ATTRIBUTES,
+    objective=None,
+    n_perturbations="auto",
+    **metadata,
+):
+    clf = ConstrainedRampClassifier(objective, constraints, n_perturbations=n_perturbations)
     return clf.fit(rows, y, attributes=attributes, **metadata)
 
 

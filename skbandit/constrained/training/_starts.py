@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
@@ -43,6 +44,24 @@ def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> I
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
     elastic = solver.solve(problem.majorise_at(zero), FIRST_PENALTY, gap)
     yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
+
+
+def unconstrained_direction(problem: RampProblem, solver: Solver) -> np.ndarray:
+    """Solve the all-hinge problem without constraints; return its w.
+
+    An objective that is best alone if all predictions are the same, such as recall, leaves no
+    direction; then every constraint's costs are added, each at a price of 1.
+    """
+    zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    gap = problem.objective_scale * solver.rough
+    free = solver.solve(problem.majorise_at(zero, constrained=False), np.inf, gap)
+    if np.ptp(problem.X @ free.coef) > FLAT or not len(problem.rhs):
+        return free.coef
+    prices = csr_array(np.full((1, len(problem.rhs)), problem.objective_scale))
+    objective = problem.objective
+    priced = replace(objective, numerator=csr_array(objective.numerator + prices @ problem.rows))
+    convex = replace(problem, objective=priced).majorise_at(zero, constrained=False)
+    return solver.solve(convex, np.inf, gap).coef
 
 
 def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from skbandit.constrained._threshold import Threshold, best_threshold
 from skbandit.constrained._tolerances import (
+    HARD_SCALES,
     MET,
     NEAR,
     TIGHTEN,
@@ -20,9 +21,15 @@ from skbandit.constrained._tolerances import (
 )
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
+from skbandit.constrained.training._perturbations import HardGoals, search_perturbations
 from skbandit.constrained.training._problem import Point, RampProblem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._starts import directions, starts
+from skbandit.constrained.training._starts import (
+    best_intercept,
+    directions,
+    starts,
+    unconstrained_direction,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,10 @@ class TrainingOptions:
         Whether to replace b by the best threshold on hard rates.
     report : callable
         Called with each `Step`.
+    n_perturbations : int
+        Random changes of w that are tried if a threshold is chosen; 0 is the paper's machine.
+    seed : int
+        Of these changes.
     """
 
     solver: Solver
@@ -48,6 +59,8 @@ class TrainingOptions:
     tol: float
     choose_threshold: bool
     report: Callable[[Step], None] = lambda step: None
+    n_perturbations: int = 0
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,10 @@ def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = N
             break
     assert best is not None  # there is always a start
     first = Trained(best, problem.without_noise(best.point), best.multipliers, None)
-    return _with_threshold(problem, first, options) if options.choose_threshold else first
+    if not options.choose_threshold:
+        return first
+    found = _with_threshold(problem, first, options)
+    return perturbed(problem, found, options) if options.n_perturbations else found
 
 
 def _ahead(one: MMResult, other: MMResult) -> bool:
@@ -143,6 +159,32 @@ def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpt
             found = replace(best, point=point, threshold=_search(problem, point))
             if _better(problem, found, best):
                 best = found
+    return best
+
+
+def perturbed(problem: RampProblem, trained: Trained, options: TrainingOptions) -> Trained:
+    """Try random changes of w; keep the best rule on hard rates.
+
+    Starts are the trained direction and the one that no constraint holds back, so the result is
+    at least as good as the best threshold of either. The randomised rule follows to the new
+    direction, at its best scale and b.
+    """
+    free = unconstrained_direction(problem, options.solver)
+    found = search_perturbations(
+        problem.X,
+        HardGoals(problem.objective, problem.goals),
+        [trained.point.coef, free],
+        options.n_perturbations,
+        np.random.default_rng(options.seed),
+    )
+    best = trained
+    for coef in (free, found):
+        spread = float(np.ptp(problem.X @ coef))
+        if spread > 0:
+            point = best_intercept(problem, coef / spread, HARD_SCALES)
+            other = replace(trained, point=point, threshold=_search(problem, point))
+            if _better(problem, other, best):
+                best = other
     return best
 
 
