@@ -89,7 +89,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     fit_intercept : bool, default=True
         Whether there is an (unpenalised) intercept. Without one there is no threshold to
         move.
-    max_iter : int, default=15
+    max_iter : int, default=100
         Maximum number of majorisation-minimisation steps.
     tol : float, default=1e-5
         Training stops when a step lowers the objective by less.
@@ -133,8 +133,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Random changes of the weights that are tried where the threshold is chosen on training
         rows, each with its exactly best threshold, in search of a better deterministic rule: on
         few rows the ramp's local optima are far from the best one. "auto" is 600 for up to 1,000
-        rows, else 0; 0 is the machine of the paper, and training then draws no random numbers.
-        Without a `confidence_level` only.
+        rows, and none beyond. The solution without constraints and its best threshold are tried
+        too. 0 tries nothing, draws no random numbers, and is the machine of the paper. Without a
+        `confidence_level` only.
 
     Attributes
     ----------
@@ -150,9 +151,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Number of steps.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        objective per unit by which a bound is relaxed, in the last convex problem. For
-        precision, F1 and ratios, N/D against t, per unit of the linear form N - tD. nan for
-        groups that were skipped.
+        objective per unit by which a bound, as declared, is relaxed, in the last convex
+        problem. nan for groups that were skipped.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better. (If no
         useful threshold is found, bounds are tightened for a few more steps, which are not
@@ -247,7 +247,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         *,
         alpha: float = 1e-3,
         fit_intercept: bool = True,
-        max_iter: int = 15,
+        max_iter: int = 100,
         tol: float = 1e-5,
         solver: str | Solver = "auto",
         solver_options: dict[str, Any] | None = None,

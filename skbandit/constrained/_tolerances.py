@@ -32,6 +32,9 @@ __all__ = [
     "PERTURBED_ROWS",
     "RAISE_PENALTY",
     "REFITS",
+    "ROUNDING_ROUNDS",
+    "ROUNDING_STEPS",
+    "ROUNDING_TOL",
     "ROUNDS",
     "SAME_SCORE",
     "SCALES",
@@ -40,11 +43,9 @@ __all__ = [
     "START_PENALTY",
     "TIE",
     "TIGHTEN",
-    "TIGHTEN_ROUNDS",
-    "TIGHTEN_STEPS",
-    "TIGHTEN_TOL",
     "TOL",
     "USELESS",
+    "WORTHWHILE",
 ]
 
 # --- when a constraint holds ------------------------------------------------------------------
@@ -87,7 +88,7 @@ INACCURATE = 1e-4
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Factors of a direction that are tried, each with its best intercept."""
 
-HARD_SCALES = tuple(2.0**i for i in range(0, 16))
+HARD_SCALES = tuple(4.0**i for i in range(8))
 """Ranges of scores that are tried for a direction chosen by hard rates, each with its best b.
 
 In units of the ramp's width: over a wide range few rows lie on the ramp, and its rates are
@@ -117,8 +118,14 @@ NEAR = 1e-3
 USELESS = 0.005
 """A threshold is rejected if its objective is worse than the ramp's by more than this."""
 
-TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
-"""Tightening for a threshold: normalised amount beyond the miss, rounds, MM steps, their `tol`."""
+TIGHTEN = 2e-4
+"""Normalised amount by which a bound that a hard rate misses moves beyond the miss."""
+
+ROUNDING_ROUNDS, ROUNDING_STEPS, ROUNDING_TOL = 6, 5, 1e-4
+"""Moving the ramp's bounds for the sake of hard rates: rounds, MM steps in each, their `tol`."""
+
+WORTHWHILE = 1e-3
+"""Gain of the objective, expected of slack that hard rates do not use, that is worth a round."""
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""

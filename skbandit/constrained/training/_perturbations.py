@@ -33,10 +33,13 @@ BLOCK = 2**18
 """Running sums held in memory at a time, per form."""
 
 
-def number_of_perturbations(asked: int | str, n_rows: int) -> int:
-    """Perturbations to try on so many rows; "auto" is PERTURBATIONS, on few rows only."""
+def number_of_perturbations(asked: int | str, n_rows: int) -> int | None:
+    """Perturbations to try on so many rows; "auto" is PERTURBATIONS, on few rows only.
+
+    None, for 0, also leaves out the comparison with the unconstrained direction.
+    """
     if not isinstance(asked, str):
-        return int(asked)
+        return int(asked) or None
     return PERTURBATIONS if n_rows <= PERTURBED_ROWS else 0
 
 
@@ -138,15 +141,17 @@ def search_perturbations(
     Returns
     -------
     ndarray of shape (d,)
-        A start or a changed direction, scaled.
+        The best start itself, or a changed direction that is better.
     """
     unit = _deviations(X)
     found = np.array([one * unit for one in starts], dtype=float)
     length = np.linalg.norm(found, axis=1)
+    given = [np.asarray(one) for one, norm in zip(starts, length, strict=True) if norm > 0]
     found = found[length > 0] / length[length > 0, None]
-    if not len(found):
-        found = np.eye(1, len(unit))
-    ranks = goals.ranks(_scores(X, found / unit))
+    if not given:
+        given, found = [np.eye(1, len(unit))[0] / unit], np.eye(1, len(unit))
+    ranks = goals.ranks(_scores(X, np.array(given)))
+    best_given, lowest = given[np.argmin(ranks)], ranks.min()
     sizes = np.geomspace(FIRST_CHANGE, LAST_CHANGE, ROUNDS)
     for size, batch in zip(sizes, np.array_split(np.arange(n_perturbations), ROUNDS), strict=True):
         first = np.argsort(ranks, kind="stable")[:ELITE]
@@ -156,7 +161,7 @@ def search_perturbations(
         tried /= np.maximum(np.linalg.norm(tried, axis=1, keepdims=True), 1e-300)
         found = np.vstack([found, tried])
         ranks = np.append(ranks, goals.ranks(_scores(X, tried / unit)))
-    return found[np.argmin(ranks)] / unit
+    return found[np.argmin(ranks)] / unit if ranks.min() < lowest - MET else best_given
 
 
 def _scores(X: Any, directions: np.ndarray) -> np.ndarray:

@@ -132,6 +132,7 @@ def test_few_rows_are_searched_by_default():
     assert number_of_perturbations("auto", PERTURBED_ROWS) == PERTURBATIONS
     assert number_of_perturbations("auto", PERTURBED_ROWS + 1) == 0
     assert number_of_perturbations(7, 10**6) == 7
+    assert number_of_perturbations(0, 5) is None
 
 
 def reached_and_optimum(seed, name, **settings):
@@ -166,7 +167,7 @@ def test_training_finds_most_optima_of_tiny_problems():
 
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_training_is_never_worse_than_the_unconstrained_direction_with_its_best_threshold(seed):
-    X, y, group = draw(seed, n=300, d=5)
+    X, y, _ = draw(seed, n=300, d=5)
     goals = GOALS["recall"]
     clf = ConstrainedRampClassifier(*goals, alpha=1e-3, solver="newton").fit(X, y)
     moved = ConstrainedThreshold(LogisticRegression(), *goals, cv=None).fit(X, y)
