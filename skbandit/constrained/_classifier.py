@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.constrained._classes import Classes
-from skbandit.constrained._declared import Declared, Goals, allowed_error
+from skbandit.constrained._declared import Declared, Goals
 from skbandit.constrained._extra_rows import (
     ExtraData,
     class_factors,
@@ -27,24 +27,26 @@ from skbandit.constrained._extra_rows import (
 )
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
-    add_margins,
+    add_intervals,
     cross_fitted_report,
     missed,
     plain_columns,
     report_table,
 )
 from skbandit.constrained._tolerances import INACCURATE, MET
+from skbandit.constrained.cross_fitting._cross_fit import (
+    CrossFitOptions,
+    CrossFitted,
+    cross_fit,
+    is_wide,
+)
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
-from skbandit.constrained.training._margin_training import (
-    CrossFitted,
-    leave_folds_out,
-    train_with_margins,
-)
 from skbandit.constrained.training._mm import Step
 from skbandit.constrained.training._perturbations import number_of_perturbations
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._relaxations import relaxation_advice
 from skbandit.constrained.training._row_span import RowSpan, row_span
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -67,16 +69,22 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+PAPER_ALPHA = 1e-3
+"""The alpha of alpha="auto" where nothing is left out that could judge it."""
+
+INTERVAL_LEVEL = 0.95
+"""Level of the intervals in `constraint_report_`."""
+
+
 class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
-    """Linear classifier that meets declared goals on rates.
+    """Linear classifier that meets declared goals on rates, on new rows.
 
-    It minimises (or maximises) one rate expression under bounds on others,
-
-        objective(w, b) + alpha/2 |w|^2   subject to   every constraint,
-
-    by majorisation-minimisation on the ramp loss (Goh, Cotter, Gupta & Friedlander, NIPS
-    2016, Algorithm 1), and then moves the threshold to the best one whose *hard* training
-    rates meet the constraints.
+    It minimises (or maximises) one rate expression under bounds on others. By default whatever
+    is chosen is judged by rows that were left out of training: directions are trained without
+    each fold in turn, by logistic regression, by majorisation-minimisation on the ramp loss (Goh,
+    Cotter, Gupta & Friedlander, NIPS 2016, Algorithm 1) and by prices of the constraints, and the
+    best of them and of their mixtures wins, at the exact best threshold that meets the
+    constraints with some room for chance.
 
     Parameters
     ----------
@@ -84,15 +92,17 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Rate to optimise, in the direction in which it is better; None is `error_rate()`.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
-    alpha : float, default=1e-3
-        The paper's lambda, in units of the mean objective.
+    alpha : float or "auto", default="auto"
+        The paper's lambda, in units of the mean objective. "auto" judges a path of ramps, at 0.1
+        and 0.01, out of fold; where nothing is left out (`threshold`), it is 0.001.
     fit_intercept : bool, default=True
-        Whether there is an (unpenalised) intercept. Without one there is no threshold to
-        move.
+        Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
     max_iter : int, default=100
-        Maximum number of majorisation-minimisation steps.
+        Maximum number of majorisation-minimisation steps; at most 8 per alpha and fold if
+        ``threshold="cross_fit"``.
     tol : float, default=1e-5
-        Training stops when a step lowers the objective by less.
+        Training stops when a step lowers the objective by less; by less than 0.0003 at least if
+        ``threshold="cross_fit"``.
     solver : str or Solver, default="auto"
         Solver of the convex problem in each step. "newton" is the fast one: it is
         "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more; of features
@@ -101,41 +111,49 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. All solve
         the same convex problems, but training is local: where rounding and tolerances differ,
         it may end at another local optimum. "auto"
-        is cvxpy for at most 500 rows and 500 features, where it is as fast, else newton. Also
-        an instance from `skbandit.constrained.solvers`, such as
-        ``SmoothedNewtonSolver(max_iter=50)``, or any object that follows `Solver` there.
+        is newton; with another `threshold` than "cross_fit" it is cvxpy for at most 500 rows and
+        500 features, where that is as fast. Also an instance from
+        `skbandit.constrained.solvers`, such as ``SmoothedNewtonSolver(max_iter=50)``, or any
+        object that follows `Solver` there.
     solver_options : dict, default=None
         Parameters of a solver given by name. For cvxpy: the arguments of
         ``cvxpy.Problem.solve``, as in ``{"solver": "CLARABEL"}``; by default PIQP if installed,
         else Clarabel. For newton: ``max_iter``, maximum steps per convex problem.
-    threshold : {"shift"} or None, default="shift"
-        Whether to move the intercept to the best threshold that meets the constraints.
+    threshold : {"cross_fit", "train"} or None, default="cross_fit"
+        By which rows bounds, direction and threshold are judged. "cross_fit": by rows left out
+        of training. "train": by the training rows; the paper's machine, with the intercept
+        moved to the best threshold whose hard training rates meet the constraints. It meets
+        bounds on the rows that it was fitted to and often misses them on new ones. None: as
+        "train", with the intercept left where training ended.
     pos_label : label, default=None
         The positive class of all rates; None is ``classes_[1]``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the objective; constraints are not affected.
     warm_start : bool, default=False
-        Whether to start from the previous fit.
+        Whether to start from the previous fit. Without effect if ``threshold="cross_fit"``: the
+        previous fit has seen the rows that are left out.
     random_state : int, RandomState instance or None, default=None
-        Used by `sample_predict`, and for perturbations in training; for the latter None is
-        seed 0, so that training is reproducible.
+        Used by `sample_predict`, and for `n_perturbations`; for the latter None is seed 0, so
+        that training is reproducible.
     verbose : int, default=0
         1 reports every step in one line: printed, or logged if logging is configured to show
         INFO records of "skbandit". With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, at least, that all constraints met in training also hold in the
-        population that the rows are drawn from. None takes training rates at face value: a
-        binding constraint is then violated more often than not. Takes some 6 to 18 times as
-        long; see Notes.
-
+        Probability, about, that all constraints hold in the population that the rows are drawn
+        from. None is for 0.8, or less where that is out of reach; a number that is out of reach
+        is an error. Only with ``threshold="cross_fit"``.
     n_perturbations : int or "auto", default="auto"
-        Random changes of the weights that are tried where the threshold is chosen on training
-        rows, each with its exactly best threshold, in search of a better deterministic rule: on
-        few rows the ramp's local optima are far from the best one. "auto" is 600 for up to 1,000
-        rows, and none beyond. The solution without constraints and its best threshold are tried
-        too. 0 tries nothing, draws no random numbers, and is the machine of the paper. Without a
-        `confidence_level` only.
+        Random changes of the weights that are tried if ``threshold="train"``, each with its
+        exactly best threshold, in search of a better deterministic rule: on few rows the ramp's
+        local optima are far from the best one. "auto" is 600 for up to 1,000 rows, and none
+        beyond. The solution without constraints and its best threshold are tried too, and ramp
+        bounds are relaxed where hard rates leave slack unused. 0 does none of this, draws no
+        random numbers, and is the machine of the paper.
+    start : {"search", "zeros"}, default="search"
+        Where training starts if there is no previous fit: "search" compares constant predictions
+        and the solution without constraints, at several scales; "zeros" is the paper's w = 0,
+        b = 0. Without effect if ``threshold="cross_fit"``.
 
     Attributes
     ----------
@@ -144,31 +162,40 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     intercept_ : ndarray of shape (1,)
         Intercept of the deterministic rule (minus the paper's b).
     ramp_intercept_ : ndarray of shape (1,)
-        Intercept of the randomised rule, with which training ended.
+        Intercept of the randomised rule: that with which training ended or, if cross-fitted,
+        with which the ramp of the chosen direction does best on the training rows.
+    alpha_ : float
+        The alpha of the ramp that was trained. If cross-fitted, that of the ramp in the chosen
+        direction, or of the ramp that does best if another direction was chosen; it refers to
+        columns in units of their deviation.
+    direction_ : str
+        The direction that was chosen: "logistic", "ramp", "lagrangian" or a mixture such as
+        "0.5 logistic + 0.5 ramp".
     classes_ : ndarray of shape (2,)
         Class labels.
     n_iter_ : int
-        Number of steps.
+        Number of steps; if cross-fitted, the largest one of a fold at `alpha_`.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        objective per unit by which a bound, as declared, is relaxed, in the last convex
-        problem. nan for groups that were skipped.
+        objective per unit by which a bound, as declared, is relaxed, in the last convex problem;
+        if cross-fitted, the mean over the folds' ramps at `alpha_`. nan for groups that were
+        skipped.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective after each step, signed so that lower is better. (If no
-        useful threshold is found, bounds are tightened for a few more steps, which are not
-        included.)
+        Regularised ramp objective after each step, signed so that lower is better; if
+        cross-fitted, the mean over the folds' ramps at `alpha_`. (If no useful threshold is
+        found, bounds are tightened for a few more steps, which are not included.)
     constraint_report_ : DataFrame
         One row per constraint, on the training data: `constraint`, `on`, `n_rows`,
         `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
-        rule), `value` (of the deterministic one), `slack`, `satisfied` (by the latter; the
-        two rules rarely disagree), `multiplier`. With a `confidence_level`, `expected` and
-        `value` are still rates of the final rules on their training rows; `cross_fitted` after
-        them is the rate of out-of-fold predictions, to which `effective_n` and `slack` refer;
-        `margin` is the slack that the level requires. `satisfied` means a slack of at least
-        that, and a `value` inside the bound.
+        rule), `value` (of the deterministic one), `slack`, `satisfied`, `multiplier`. If
+        cross-fitted, `cross_fitted` after `value` is the rate of out-of-fold predictions, which
+        new rows can be expected to show, with its interval of 95 %, `ci_low` and `ci_high`;
+        `effective_n`, `slack` and `satisfied` refer to it. With a `confidence_level`, `margin`
+        is the slack that it takes for each constraint alone, and `satisfied` means a slack of at
+        least that.
     feasible_ : bool
-        Whether every constraint is satisfied: by the deterministic rule on the training data
-        and, with a `confidence_level`, out of fold with the required margin.
+        Whether every constraint is satisfied, by the deterministic rule on its training rows
+        and, if cross-fitted, out of fold.
     solver_ : str
         Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
         "cutting_plane", or the `name` of an instance of your own.
@@ -188,20 +215,22 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
     probability.
 
-    With ``confidence_level=c``, the one-sided confidence limit of every bounded expression,
-    at level 1 - (1 - c)/m for m constraints, must be inside its bound: Clopper and
-    Pearson's for a single rate, combined cautiously for expressions of several (for a
-    difference between two groups some 1.3 times as far as for a rule fixed in advance, as
-    the choice costs something). A linear rule does better on its training rows than on new
-    ones, the more so the more features there are; so limits are based on out-of-fold rates
-    of models trained in the same way without a fifth of the rows each. Bounds move inwards
-    by the limit's width and that optimism, all models are trained again, and the threshold
-    is the best one within all limits. The guarantee assumes independent rows and folds'
-    models that resemble the final one: it holds asymptotically, not exactly for few rows.
-    Measured at level 0.9: of 100 samples of 300 rows with 8 features, 11 violated a bound
-    on recall; of 40 samples of 2,000 rows of Adult with 123 features, 4; without a
-    confidence level, 36 of 40 and 4 of 8. `ConstrainedThreshold` gives an exact guarantee
-    on rows set aside for it.
+    A linear rule does better on its training rows than on new ones, the more so the more
+    features there are. So rows are left out of training in five folds, or in three where they
+    are many. Directions of the folds' models are standardised, so that one threshold suits the
+    scores of all, and each row is scored by the model that has not seen it. A threshold is
+    allowed if all constraints are met on the population with probability 0.8: by Wilson's
+    limits, combined by MOVER for differences and ratios, on out-of-fold rates. Where no
+    threshold of any direction allows that, the probability is lowered, in the end to rates that
+    are just inside. The plain logistic direction stays unless another one is ahead by more than
+    half a standard error. The final direction is the mean of the folds' ones; for a large number
+    of rows each is fitted to a sample of them, and thresholds are still chosen on all. Columns
+    are used in units of their deviations, so their units do not matter.
+
+    The limits are for a rule fixed in advance, and many directions and thresholds are tried on
+    the same rows; folds' models stand in for the final one, and rows must be independent. So a
+    level holds approximately. `ConstrainedThreshold` gives an exact guarantee on rows set aside
+    for it.
 
     Threads may predict with one fitted classifier, which that does not change, while none fits
     it.
@@ -214,23 +243,23 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     >>> from skbandit.rates import false_positive_rate, recall
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = ConstrainedRampClassifier(
-    ...     objective=false_positive_rate(), constraints=recall() >= 0.99, pos_label=0
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.98, pos_label=0
     ... )
     >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
            constraint  bound  satisfied
-    0  recall() >= 0.99   0.99       True
+    0  recall() >= 0.98   0.98       True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": "no_validation",
         "constraints": "no_validation",
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "solver_options": [dict, None],
-        "threshold": [StrOptions({"shift"}), None],
+        "threshold": [StrOptions({"cross_fit", "train", "shift"}, deprecated={"shift"}), None],
         "pos_label": "no_validation",
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
@@ -238,6 +267,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "verbose": ["verbose"],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
         "n_perturbations": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "start": [StrOptions({"search", "zeros"})],
     }
 
     def __init__(
@@ -245,13 +275,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         objective: Rate | None = None,
         constraints: Constraint | Sequence[Any] = (),
         *,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         fit_intercept: bool = True,
         max_iter: int = 100,
         tol: float = 1e-5,
         solver: str | Solver = "auto",
         solver_options: dict[str, Any] | None = None,
-        threshold: str | None = "shift",
+        threshold: str | None = "cross_fit",
         pos_label: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
@@ -259,6 +289,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         verbose: int = 0,
         confidence_level: float | None = None,
         n_perturbations: int | str = "auto",
+        start: str = "search",
     ) -> None:
         self.objective = objective
         self.constraints = constraints
@@ -276,6 +307,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.verbose = verbose
         self.confidence_level = confidence_level
         self.n_perturbations = n_perturbations
+        self.start = start
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -342,7 +374,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         step_done: Callable[[str], None],
     ) -> None:
         declared = Declared.read(self.objective, self.constraints)
-        alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
+        alpha, tol = self._read_alpha(), finite(self.tol, "tol")
+        self._check_threshold()
         previous = vars(self).copy() if self.warm_start else {}
 
         given, y_given = X, y
@@ -362,39 +395,110 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
 
-        goals = declared.bind(data, factors, allowed_error(self.confidence_level))
+        goals = declared.bind(data, factors)
         self._constraints = goals.constraints.constraints
         design = stack_rows(X, X_extra)
+        if self.threshold == "cross_fit":
+            self._cross_fit(design, goals, declared, factors, alpha, tol, step_done)
+        else:
+            alpha = PAPER_ALPHA if alpha is None else alpha
+            self._train(design, goals, alpha, tol, previous, step_done)
+
+    def _read_alpha(self) -> float | None:
+        """The number of `alpha`, None for "auto"."""
+        return None if isinstance(self.alpha, str) else finite(self.alpha, "alpha")
+
+    def _check_threshold(self) -> None:
+        if self.threshold == "shift":
+            raise ValueError("threshold='shift' is now called threshold='train'.")
+        if self.confidence_level is not None and self.threshold != "cross_fit":
+            raise ValueError(
+                f"confidence_level={self.confidence_level} is judged on rows that were left out "
+                f"of training, which threshold={self.threshold!r} does not do: choose "
+                "threshold='cross_fit', or confidence_level=None."
+            )
+
+    def _cross_fit(
+        self,
+        design: Any,
+        goals: Goals,
+        declared: Declared,
+        factors: np.ndarray,
+        alpha: float | None,
+        tol: float,
+        step_done: Callable[[str], None],
+    ) -> None:
+        """Choose direction and threshold by rows left out; see `cross_fitting`."""
+        with one_blas_thread():
+            n, d = design.shape
+            # "auto" means newton: fits are rough and many
+            name = "newton" if self.solver == "auto" else self.solver
+            dimensions = n if is_wide(design) else d
+            solver = choose_solver(name, self.solver_options or {}, n, d, dimensions)
+            options = CrossFitOptions(
+                solver,
+                self.max_iter,
+                tol,
+                alpha,
+                self.fit_intercept,
+                self.confidence_level,
+                self._reporter(step_done),
+            )
+            found = cross_fit(design, goals, declared, factors, options)
+        self.solver_ = solver.name
+        sign = self._classes.orientation
+        self.coef_ = sign * found.point.coef[None, :]
+        self.intercept_ = np.array([-sign * found.cut])
+        self.ramp_intercept_ = np.array([sign * found.point.intercept])
+        self.alpha_, self.direction_ = found.alpha, found.direction_name
+        self.objective_path_, self.n_iter_ = np.array(found.path), len(found.path)
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = found.multipliers
+        own = self._report(self._linear(design), goals.data, goals.constraints)
+        held_out = report_table(goals.constraints, goals.data, found.predictions)
+        held_out = add_intervals(
+            held_out, goals.constraints, goals.data, found.predictions, INTERVAL_LEVEL
+        )
+        report = cross_fitted_report(own, held_out, found.margins)
+        self._report_columns = plain_columns(report)
+        self.feasible_ = bool(report["satisfied"].fillna(True).all()) and found.choice.feasible
+        self._judge_cross_fitted(found, goals)
+
+    def _train(
+        self,
+        design: Any,
+        goals: Goals,
+        alpha: float,
+        tol: float,
+        previous: dict[str, Any],
+        step_done: Callable[[str], None],
+    ) -> None:
+        """Train on all rows, and judge by them: the paper's algorithm."""
         with one_blas_thread():
             span = row_span(design)
         (n, d), n_dimensions = design.shape, span.rows.shape[1]
         solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
+        n_tried = number_of_perturbations(self.n_perturbations, len(goals.measured.rows))
         options = TrainingOptions(
             solver,
             self.max_iter,
             tol,
-            choose_threshold=self.threshold == "shift" and self.fit_intercept,
+            choose_threshold=self.threshold == "train" and self.fit_intercept,
             report=self._reporter(step_done),
+            n_perturbations=n_tried,
+            seed=_drawn_seed(self.random_state) if n_tried else 0,
+            from_zero=self.start == "zeros",
         )
         problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
-        warm = self._previous_point(previous, span)
-        if self.confidence_level is None:
-            n_tried = number_of_perturbations(self.n_perturbations, len(goals.measured.rows))
-            seed = _drawn_seed(self.random_state) if n_tried else 0
-            searching = replace(options, n_perturbations=n_tried, seed=seed)
-            trained = train(problem, searching, warm)
-            self._set_model(trained, problem, goals, span)
-            report = self._report(self._linear(design), goals.data, goals.constraints)
-        else:
-            folds = leave_folds_out(declared, goals, factors)
-            found = train_with_margins(span.rows, goals, folds, problem, options, warm)
-            trained = found.trained
-            self._set_model(trained, problem, goals, span)
-            report = self._cross_fitted_report(design, found, goals)
+        trained = train(problem, options, self._previous_point(previous, span))
+        self._set_model(trained, problem, goals, span)
+        self.alpha_, self.direction_ = alpha, "ramp"
+        report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        self._judge(trained, goals)
+        relax = partial(relaxation_advice, problem, trained.point, goals, solver)
+        self._judge(trained, goals, relax)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""
@@ -430,17 +534,10 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
 
-    def _cross_fitted_report(self, design: Any, found: CrossFitted, goals: Goals) -> pd.DataFrame:
-        """Report on the final rule itself and on out-of-fold predictions, with their margins."""
-        own = self._report(self._linear(design), goals.data, goals.constraints)
-        held_out = report_table(goals.constraints, goals.data, found.predictions)
-        held_out = add_margins(held_out, goals.constraints, goals.limits, found.predictions)
-        return cross_fitted_report(own, held_out)
-
-    def _judge(self, trained: Trained, goals: Goals) -> None:
+    def _judge(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise if no rule meets the constraints; warn of what was not achieved."""
         if not self.feasible_:
-            self._judge_infeasible(trained, goals)
+            self._judge_infeasible(trained, goals, relax)
         if trained.mm.gap > INACCURATE:
             warnings.warn(
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
@@ -456,40 +553,74 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 stacklevel=5,
             )
 
-    def _judge_infeasible(self, trained: Trained, goals: Goals) -> None:
-        """Raise unless the randomised rule meets the constraints; else warn of the threshold."""
+    def _judge_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
+        """Raise unless the randomised rule meets the constraints; else warn of the threshold.
+
+        `relax` says which bounds to relax, at the cost of some more training.
+        """
         report = self.constraint_report_
         faults = missed(report, goals.constraints)
         # N - tD >= 0 holds where D = 0, but a precision without positive predictions is not met
         defined = report["expected"][goals.is_measured].notna().all()
         randomised_holds = trained.mm.feasible and defined
-        shifted = self.threshold == "shift"
-        out_of_fold_misses = False
-        if self.confidence_level is not None:
-            enough = report["slack"] >= report["margin"] - MET
-            out_of_fold_misses = not enough[goals.is_measured].all()
-        if not randomised_holds or (out_of_fold_misses and shifted):
+        shifted = self.threshold == "train"
+        if not randomised_holds:
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
-                f"{faults}. The closest model is in the error's closest_.{more}",
+                f"{faults}. {relax()}The closest model is in the error's closest_.{more}",
                 self,
             )
-        if shifted and self.confidence_level is not None:
-            warnings.warn(
-                "feasible_ is False: out of fold the constraints hold, but on its training rows "
-                f"the final rule misses them: {faults}. Its features may be too weak for the "
-                "constraints; try fewer of either, or threshold=None and sample_predict.",
-                UserWarning,
-                stacklevel=6,
-            )
-        elif shifted:
+        if shifted:
             warnings.warn(
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
                 stacklevel=6,
             )
+
+    def _judge_cross_fitted(self, found: CrossFitted, goals: Goals) -> None:
+        """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
+        report = self.constraint_report_
+        if not self.feasible_:
+            raise InfeasibleConstraintsError(
+                f"{self._why_infeasible(found, report, goals)} The closest model is in the "
+                "error's closest_.",
+                self,
+            )
+        own = goals.constraints.slack(report["value"].to_numpy())[goals.is_measured]
+        if not (own >= -MET).all():
+            self.feasible_ = False
+            values = [f"{one['constraint']} is {one['value']:.4g}" for _, one in report.iterrows()]
+            warnings.warn(
+                "feasible_ is False: out of fold the constraints hold, but on its training rows "
+                f"the final rule misses one: {'; '.join(values)}. Its features may be too weak "
+                "for the constraints; try fewer of either.",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _why_infeasible(self, found: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
+        """Which constraints no direction meets on rows left out of its training."""
+        faults = missed(report, goals.constraints)
+        if self.confidence_level is None:
+            return (
+                "No rule was found that meets the constraints together on rows left out of its "
+                f"training: {faults}."
+            )
+        n = len(goals.data)
+        if np.isinf(found.rows_needed):
+            more = "No number of rows would do: the rates themselves miss a bound."
+        else:
+            more = (
+                f"It would take about {_rounded_up(found.rows_needed)} rows like these {n}, "
+                "a lower level, or wider bounds."
+            )
+        goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
+        return (
+            f"{n} rows do not support confidence_level={self.confidence_level} of the "
+            f"constraints together{goal}. {more}"
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Scores clipped to [0, 1]; not calibrated probabilities.
@@ -569,6 +700,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
+
+
+def _rounded_up(number: float) -> int:
+    """A number with two significant digits, not below it."""
+    unit = 10 ** max(int(np.log10(max(number, 1.0))) - 1, 0)
+    return int(np.ceil(number / unit)) * unit
 
 
 def _drawn_seed(random_state: Any) -> int:

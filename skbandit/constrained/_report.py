@@ -107,17 +107,41 @@ def add_margins(
     return table
 
 
-def cross_fitted_report(own: pd.DataFrame, held_out: pd.DataFrame) -> pd.DataFrame:
+def cross_fitted_report(
+    own: pd.DataFrame, held_out: pd.DataFrame, margins: np.ndarray | None
+) -> pd.DataFrame:
     """Combine the reports of a rule on its training rows and of out-of-fold predictions.
 
-    `expected` and `value` are the rule's own; `cross_fitted`, `effective_n`, `slack` and `margin`
-    are out of fold. Both must hold.
+    `expected` and `value` are the rule's own. All else is out of fold: `cross_fitted` and its
+    interval, `effective_n`, `slack`, the `margin` that a confidence level takes, if there is
+    one, and `satisfied`.
+
+    Parameters
+    ----------
+    own : DataFrame
+        From `report_table`, of the rule itself.
+    held_out : DataFrame
+        From `report_table` and `add_intervals`, of out-of-fold predictions.
+    margins : ndarray of shape (m,) or None
+        Slack that the confidence level takes, for each constraint that was not skipped.
+
+    Returns
+    -------
+    DataFrame
     """
-    both = own["satisfied"] & held_out["satisfied"]
-    table = own.assign(effective_n=held_out["effective_n"], slack=held_out["slack"], satisfied=both)
-    after = table.columns.tolist().index("value") + 1
-    table.insert(after, "cross_fitted", held_out["value"])
-    table.insert(after + 2, "margin", held_out["margin"])
+    kept = {name: held_out[name] for name in ("effective_n", "slack", "satisfied")}
+    table = own.assign(**kept)
+    place = table.columns.tolist().index("value") + 1
+    inserted = {"cross_fitted": "value", "ci_low": "ci_low", "ci_high": "ci_high"}
+    for offset, (name, of) in enumerate(inserted.items()):
+        table.insert(place + offset, name, held_out[of])
+    if margins is None:
+        return table
+    measured = table["n_rows"].to_numpy() > 0
+    margin = np.full(len(table), np.nan)
+    margin[measured] = margins
+    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
+    table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 
 
@@ -160,7 +184,10 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
                 f"{needed:.4g}"
             )
         else:
-            fault = f"is {row['value']:.4g}, missed by {-own_slack:.2g}"
+            of, slack = ("", own_slack)
+            if "cross_fitted" in table:
+                of, slack = (" out of fold", row["slack"])
+            fault = f"is {cross_fitted:.4g}{of}, missed by {-slack:.2g}"
         faults.append(f"{row['constraint']}: {fault}")
     return "; ".join(faults)
 

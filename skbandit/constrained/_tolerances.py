@@ -32,6 +32,7 @@ __all__ = [
     "PERTURBED_ROWS",
     "RAISE_PENALTY",
     "REFITS",
+    "RELAXED_STEPS",
     "ROUNDING_ROUNDS",
     "ROUNDING_STEPS",
     "ROUNDING_TOL",
@@ -123,6 +124,9 @@ TIGHTEN = 2e-4
 
 ROUNDING_ROUNDS, ROUNDING_STEPS, ROUNDING_TOL = 6, 5, 1e-4
 """Moving the ramp's bounds for the sake of hard rates: rounds, MM steps in each, their `tol`."""
+
+RELAXED_STEPS = 10
+"""MM steps of the search for the least relaxation of one infeasible bound."""
 
 WORTHWHILE = 1e-3
 """Gain of the objective, expected of slack that hard rates do not use, that is worth a round."""

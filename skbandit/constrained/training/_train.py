@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import numpy as np
+
 from skbandit.constrained._tolerances import NEAR
 from skbandit.constrained.training._deterministic import perturbed, with_threshold
 from skbandit.constrained.training._mm import MMResult, majorise_minimise
@@ -27,7 +29,10 @@ def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = N
     """
     best: MMResult | None = None
     unconstrained = cache(lambda: unconstrained_solution(problem, options.solver))
-    for start in starts(problem, options.solver, warm, unconstrained):
+    zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    only_zero = options.from_zero and warm is None
+    searched = starts(problem, options.solver, warm, unconstrained)
+    for start in [zero] if only_zero else searched:
         before = problem.evaluate(start)
         mm = majorise_minimise(
             problem,

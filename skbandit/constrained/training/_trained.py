@@ -34,6 +34,8 @@ class TrainingOptions:
         problem without constraints; None tries neither and is the paper's machine.
     seed : int
         Of these changes.
+    from_zero : bool
+        Whether to start from w = 0, b = 0, as the paper does, unless there is a warm start.
     """
 
     solver: Solver
@@ -43,6 +45,7 @@ class TrainingOptions:
     report: Callable[[Step], None] = lambda step: None
     n_perturbations: int | None = None
     seed: int = 0
+    from_zero: bool = False
 
 
 @dataclass(frozen=True)

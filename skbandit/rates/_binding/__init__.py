@@ -21,7 +21,8 @@ Figures
     `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
-    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits, for training.
+    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits that err on the safe side.
+    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level.
 """
 
 from skbandit.rates._binding._bind import (
@@ -56,6 +57,7 @@ from skbandit.rates._binding._forms import (
 )
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
+from skbandit.rates._binding._score_limits import ScoreLimits, score_limits
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value, value_range
 from skbandit.rates._kinds import Atom
 from skbandit.rates._parameters import flatten_constraints, read_objective
@@ -71,6 +73,7 @@ __all__ = [
     "Data",
     "LinearFractionalForms",
     "Rows",
+    "ScoreLimits",
     "as_rate",
     "bind_constraints",
     "bind_rate",
@@ -92,6 +95,7 @@ __all__ = [
     "read_predictions",
     "rows_behind",
     "satisfied",
+    "score_limits",
     "smallest_value",
     "value_and_rows",
     "value_range",

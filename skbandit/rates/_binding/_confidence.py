@@ -275,7 +275,7 @@ def _share(
 
 def _trials_at(atom: Atom, data: Data, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which rows are successes, and the weight of each as a trial; shape (n,)."""
-    success, trial = _trials(atom, data)
+    success, trial = trials_if_predicted(atom, data)
     rows, predicted = np.arange(len(positive)), positive.astype(int)
     return success[rows, predicted], trial[rows, predicted]
 
@@ -375,7 +375,7 @@ def margins(
 def _bind_limit(rate: Rate, sign: float, tail: float, data: Data) -> ConfidenceLimit:
     tables, counted = [], []
     for atom in rate.atoms:
-        success, trial = _trials(atom, data)
+        success, trial = trials_if_predicted(atom, data)
         counted.append((trial > 0).any(axis=1))
         tables += [trial * success, trial, trial**2]
     rows = vstack([csr_array((table[:, 1] - table[:, 0])[None, :]) for table in tables])
@@ -388,7 +388,7 @@ def _bind_limit(rate: Rate, sign: float, tail: float, data: Data) -> ConfidenceL
 # --- both ------------------------------------------------------------------------------
 
 
-def _trials(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
+def trials_if_predicted(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Whether each row is a success, and its weight as a trial, if predicted 0 or 1; (n, 2)."""
     numerator, denominator, _ = atom_counts(atom, data)
     success = numerator > 0

@@ -72,9 +72,22 @@ def wilson(share: np.ndarray, trials: np.ndarray, tail: float) -> np.ndarray:
     >>> float(wilson(np.array(0.5), np.array(100), 0.025).round(4))
     0.4038
     """
-    z2 = ndtri(tail) ** 2
+    return wilson_score(share, trials, -float(ndtri(tail)))
+
+
+def wilson_score(share: np.ndarray, trials: np.ndarray, z: float) -> np.ndarray:
+    """`wilson` for a normal quantile z >= 0 instead of a tail probability.
+
+    Examples
+    --------
+    >>> float(wilson_score(np.array(0.5), np.array(100), 1.96).round(4))
+    0.4038
+    """
+    z2 = z * z
+    if z2 == 0:
+        return np.asarray(share, dtype=float)
     # sqrt(z2) * sqrt(z2/4) is z2/2: at share 0 the limit is 0
-    spread = np.sqrt(z2) * np.sqrt(share * (1.0 - share) * trials + z2 / 4.0)
+    spread = z * np.sqrt(share * (1.0 - share) * trials + z2 / 4.0)
     return np.maximum((share * trials + z2 / 2.0 - spread) / (trials + z2), 0.0)
 
 

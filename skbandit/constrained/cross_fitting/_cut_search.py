@@ -1,0 +1,185 @@
+"""All thresholds of one score: the best one whose risk of missing a bound is small enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import ndtr
+
+from skbandit.constrained._declared import MeasuredGoals
+from skbandit.constrained._threshold import Threshold, _cuts
+from skbandit.constrained._tolerances import MET
+from skbandit.rates._binding import ScoreLimits
+
+COARSE = 256
+"""Thresholds at which limits are evaluated first: the best of them excludes most others."""
+
+
+UNIT = 1.0
+"""Normal quantile from which risks are found by proportion where no level is asked for."""
+
+
+@dataclass(frozen=True)
+class CutSearch:
+    """Hard rates at every threshold of a score, by one sort and running sums.
+
+    Parameters
+    ----------
+    goals : MeasuredGoals
+        Objective and constraints over n rows.
+    limits : ScoreLimits
+        Of the constraints, over the same rows.
+    scores : ndarray of shape (n,)
+        One score per row.
+    cuts : ndarray of shape (C,)
+        The thresholds.
+    order : ndarray of shape (n,)
+        Rows by descending score.
+    heads : ndarray of shape (C,)
+        Number of rows above each threshold.
+    """
+
+    goals: MeasuredGoals
+    limits: ScoreLimits
+    scores: np.ndarray
+    cuts: np.ndarray
+    order: np.ndarray
+    heads: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        scores: np.ndarray,
+        goals: MeasuredGoals,
+        limits: ScoreLimits,
+        cuts: np.ndarray | None = None,
+    ) -> CutSearch:
+        """Sort a score; its thresholds are between all its values unless `cuts` are given."""
+        order = np.argsort(-scores, kind="stable")
+        descending = scores[order]
+        if cuts is None:
+            cuts, heads = _cuts(descending)
+        else:
+            heads = np.searchsorted(-descending, -cuts, side="left")
+        return cls(goals, limits, scores, cuts, order, heads)
+
+    @cached_property
+    def objective(self) -> np.ndarray:
+        """The objective at every threshold, lower is better; inf where undefined."""
+        forms = self.goals.objective
+        above = self._heads_of(forms.numerator, self.heads) + forms.numerator_constant[:, None]
+        below = self._heads_of(forms.denominator, self.heads) + forms.denominator_constant[:, None]
+        values = forms.quotients(above, below)[0]
+        return np.where(np.isnan(values), np.inf, values)
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        return self._heads_of(self.limits.rows, self.heads)
+
+    @cached_property
+    def slack(self) -> np.ndarray:
+        """The smallest slack of a rate at every threshold; inf without constraints."""
+        return self.limits.slack(self._sums, 0.0).min(axis=0, initial=np.inf)
+
+    def best(self, z: float, preferred: float = 0.0, within: np.ndarray | None = None) -> Threshold:
+        """The threshold with the lowest objective among those inside.
+
+        Parameters
+        ----------
+        z : float
+            The risk of missing a bound must not exceed the tail of this normal quantile; with
+            0, the rates themselves must be inside.
+        preferred : float
+            Threshold to which ties go.
+        within : ndarray of bool, shape (C,), or None
+            Thresholds that may be chosen, one at least; None is for all.
+
+        Returns
+        -------
+        Threshold
+            Its `slack` is that of the rates, -inf where these are inside and the risk is too
+            large everywhere. Then it is the threshold with the least risk; where no rate is
+            inside, the one that misses by least.
+        """
+        kept = np.arange(len(self.cuts)) if within is None else np.flatnonzero(within)
+        inside = kept[self.slack[kept] >= -MET]
+        if not len(inside):
+            least_missed = kept[self.slack[kept] >= self.slack[kept].max() - MET]
+            return self._nearest(least_missed, preferred)
+        if z > 0 and len(self.limits.offset):
+            tail = float(ndtr(-z))
+            sample = inside[:: max(1, len(inside) // COARSE)]
+            risk = self._risk(sample, z)
+            if (risk <= tail + MET).any():
+                enough = self.objective[sample[risk <= tail + MET]].min()
+                inside = inside[self.objective[inside] <= enough + MET]
+            risk = self._risk(inside, z)
+            if not (risk <= tail + MET).any():
+                least = inside[risk <= risk.min() + MET]
+                found = self._nearest(least, preferred)
+                return Threshold(found.cut, found.objective, -np.inf)
+            inside = inside[risk <= tail + MET]
+        return self._nearest(inside, preferred)
+
+    def cheapest(
+        self, price: float, preferred: float = 0.0, within: np.ndarray | None = None
+    ) -> tuple[Threshold, float]:
+        """The threshold with the lowest objective plus price times risk, of rates inside.
+
+        Parameters
+        ----------
+        price : float
+            What a missed bound counts, in units of the objective.
+        preferred, within
+            As in `best`.
+
+        Returns
+        -------
+        Threshold
+            As `best` without limits where no rate is inside.
+        float
+            Its risk.
+        """
+        kept = np.arange(len(self.cuts)) if within is None else np.flatnonzero(within)
+        inside = kept[self.slack[kept] >= -MET]
+        if not len(inside):
+            return self.best(0.0, preferred, within), 1.0
+        sample = inside[:: max(1, len(inside) // COARSE)]
+        enough = (self.objective[sample] + price * self._risk(sample, UNIT)).min()
+        inside = inside[self.objective[inside] <= enough + MET]
+        if not len(inside):
+            inside = sample  # no objective is defined
+        risk = self._risk(inside, UNIT)
+        total = self.objective[inside] + price * risk
+        near = np.flatnonzero(total <= total.min() + MET)
+        best = near[np.argmin(np.abs(self.cuts[inside[near]] - preferred))]
+        at = inside[best]
+        found = Threshold(float(self.cuts[at]), float(self.objective[at]), float(self.slack[at]))
+        return found, float(risk[best])
+
+    def positive(self, cut: float) -> np.ndarray:
+        """1.0 where the score is above a threshold."""
+        return (self.scores > cut).astype(float)
+
+    def _risk(self, at: np.ndarray, z: float) -> np.ndarray:
+        return self.limits.risk(self._sums[:, at], z)
+
+    def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
+        """The best of some thresholds, among equals the one nearest to `preferred`."""
+        goal = self.objective[candidates]
+        candidates = candidates[goal <= goal.min() + MET]
+        best = candidates[np.argmin(np.abs(self.cuts[candidates] - preferred))]
+        return Threshold(
+            float(self.cuts[best]), float(self.objective[best]), float(self.slack[best])
+        )
+
+    def _heads_of(self, rows: csr_array, heads: np.ndarray) -> np.ndarray:
+        """Sums of each row's coefficients over the first `heads` rows in order."""
+        sums = np.zeros((rows.shape[0], len(heads)))
+        for k in np.flatnonzero(np.diff(rows.indptr)):  # those without coefficients stay 0
+            running = np.cumsum(rows[[k]].toarray().ravel()[self.order])
+            sums[k] = np.append(0.0, running)[heads]
+        return sums

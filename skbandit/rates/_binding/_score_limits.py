@@ -1,0 +1,308 @@
+"""One-sided limits of all constraints at once, at many predictions: Wilson's, joined by MOVER.
+
+The constraint N/D <= t holds if N - tD <= 0, a sum of rates with coefficients, as D > 0. Wilson's
+score limit of each rate, at one normal quantile z, lies some distance from its estimate. MOVER
+(Zou & Donner, Statistics in Medicine 2008; method 10 of Newcombe 1998 for a difference) adds the
+distances as if they were standard errors, with the correlations of rates that share rows, which
+are estimated from these rows. The upper limit of N - tD covers at the level of z approximately:
+neither always less nor always more.
+
+Everything is a function of a few sums over rows, each linear in the positive predictions. Along
+the thresholds of a score they are running sums, so the limits at all n + 1 thresholds cost little
+more than those at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import log_ndtr
+
+from skbandit.rates._binding._confidence import trials_if_predicted
+from skbandit.rates._binding._data import Data
+from skbandit.rates._binding._forms import MET, BoundConstraints
+from skbandit.rates._binding._proportions import wilson_score
+from skbandit.rates._expression import Constraint, Rate
+from skbandit.rates._kinds import Atom, Kind
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Numbers of the sums that give the share of successes of one atom among its trials.
+
+    Attributes
+    ----------
+    kind : Kind
+        Converts the share to the rate.
+    success, trial : int
+        Weights of successes and of trials.
+    squared_success, squared_trial : int
+        The same for squared weights.
+    """
+
+    kind: Kind
+    success: int
+    trial: int
+    squared_success: int
+    squared_trial: int
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Numbers of the sums over the rows that two atoms share, of products of their weights.
+
+    Attributes
+    ----------
+    first, second : int
+        Numbers of the atoms.
+    sums : tuple of int
+        Rows that are successes of both, of the first, of the second, and all.
+    """
+
+    first: int
+    second: int
+    sums: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class ScoreLimits:
+    """Upper limits of sign * (N - bound D) of K constraints, as functions of the predictions.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (S, n)
+    constant : ndarray of shape (S,)
+        All sums that are needed: ``rows @ pi + constant`` at positive predictions pi.
+    shares : tuple of A _Share
+    pairs : tuple of _Pair
+        Of atoms that share rows in some constraint.
+    coefficients : ndarray of shape (K, A)
+    offset : ndarray of shape (K,)
+        The expressions whose upper limits may not be positive: coefficients times rates, plus
+        this.
+    divisor, divisor_offset : ndarray of shape (K, A) and (K,)
+        D in the same way.
+    """
+
+    rows: csr_array
+    constant: np.ndarray
+    shares: tuple[_Share, ...]
+    pairs: tuple[_Pair, ...]
+    coefficients: np.ndarray
+    offset: np.ndarray
+    divisor: np.ndarray
+    divisor_offset: np.ndarray
+
+    def columns(self, rows: np.ndarray) -> ScoreLimits:
+        """Keep some of the n rows; the others are counted as predicted negative."""
+        return replace(self, rows=self.rows[:, rows])
+
+    def at(self, positive: np.ndarray, z: float) -> np.ndarray:
+        """`slack` at one prediction pi of shape (n,); shape (K,)."""
+        return self.slack((self.rows @ positive)[:, None], z)[:, 0]
+
+    def slack(self, sums: np.ndarray, z: float) -> np.ndarray:
+        """Distance of each limit from its bound: negative where it is beyond.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (S, C)
+            ``rows @ pi`` at C predictions.
+        z : float
+            Normal quantile of the level; 0 is for the rates themselves.
+
+        Returns
+        -------
+        ndarray of shape (K, C)
+            In the unit of the bound. Where a rate has no trials, nothing is known of it: it may
+            be anything from 0 to its maximum.
+        """
+        if not len(self.shares):
+            return np.repeat(-self.offset[:, None], sums.shape[1], axis=1)
+        sums = sums + self.constant[:, None]
+        measured = [self._measure(share, sums, z) for share in self.shares]
+        value, below, above = (np.stack(parts) for parts in zip(*measured, strict=True))
+        correlations = [self._correlation(pair, sums) for pair in self.pairs]
+        found = np.empty((len(self.offset), sums.shape[1]))
+        for k, (offset, row) in enumerate(zip(self.offset, self.coefficients, strict=True)):
+            used = np.flatnonzero(row)
+            c = row[used, None]
+            moved = np.zeros_like(value)
+            moved[used] = c * np.where(c > 0, above[used], below[used])
+            square = (moved[used] ** 2).sum(axis=0)
+            for pair, r in zip(self.pairs, correlations, strict=True):
+                square = square + 2.0 * r * moved[pair.first] * moved[pair.second]
+            upper = offset + row[used] @ value[used] + np.sqrt(np.maximum(square, 0.0))
+            found[k] = -upper
+        divisors = self.divisor @ value + self.divisor_offset[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(divisors > 0, found / divisors, -np.inf)
+
+    def risk(self, sums: np.ndarray, z: float) -> np.ndarray:
+        """Probability, about, that some constraint is missed by the population; shape (C,).
+
+        A constraint is missed with the probability p at whose quantile its limit meets its bound.
+        That quantile is found by proportion from the limit at z > 0, so p is exact where it is
+        the tail of z: for a single constraint, the risk is at most the tail of z exactly where
+        the limit at z is inside. For several, it is 1 - (1 - p)(1 - p') ..., as if they went
+        wrong independently: those far from their bounds hardly count.
+        """
+        at_rates, at_limits = self.slack(sums, 0.0), self.slack(sums, z)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quantile = z * at_rates / (at_rates - at_limits)
+        exact = np.where(at_rates >= -MET, np.inf, -np.inf)  # without width
+        quantile = np.where(np.isfinite(quantile), quantile, exact)
+        return -np.expm1(log_ndtr(quantile).sum(axis=0))
+
+    def _measure(
+        self, share: _Share, sums: np.ndarray, z: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rate of one atom, and its distances to both limits; each of shape (C,)."""
+        q, trials = _share_of(share, sums)
+        of_share = share.kind.of_share
+        rate = of_share(q)
+        low = of_share(wilson_score(q, trials, z))
+        high = of_share(1.0 - wilson_score(1.0 - q, trials, z))
+        none = trials == 0
+        ends = float(of_share(0.0)), float(of_share(1.0))
+        low, high = np.where(none, ends[0], low), np.where(none, ends[1], high)
+        return rate, np.maximum(rate - low, 0.0), np.maximum(high - rate, 0.0)
+
+    def _correlation(self, pair: _Pair, sums: np.ndarray) -> np.ndarray:
+        """Correlation of two atoms' shares by the rows they share; shape (C,)."""
+        first, second = self.shares[pair.first], self.shares[pair.second]
+        (p, _), (q, _) = _share_of(first, sums), _share_of(second, sums)
+        both, of_first, of_second, either = (sums[index] for index in pair.sums)
+        covariance = both - q * of_first - p * of_second + p * q * either
+        spread = np.sqrt(_squares(first, sums, p) * _squares(second, sums, q))
+        found = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
+        return np.clip(found, -1.0, 1.0)
+
+
+def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Share of successes and Kish's number of trials; both 0 without trials."""
+    success, trial, squared = sums[share.success], sums[share.trial], sums[share.squared_trial]
+    some = trial > 0
+    q = np.divide(success, trial, out=np.zeros_like(trial), where=some)
+    trials = np.divide(trial**2, squared, out=np.zeros_like(trial), where=some & (squared > 0))
+    return np.clip(q, 0.0, 1.0), trials
+
+
+def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Sum of w^2 (success - q)^2 over the trials."""
+    found = (1.0 - 2.0 * q) * sums[share.squared_success] + q * q * sums[share.squared_trial]
+    return np.maximum(found, 0.0)
+
+
+def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
+    """Limits of the constraints that were not skipped, in their order.
+
+    Parameters
+    ----------
+    goals : BoundConstraints
+        Constraints over n rows.
+    data : Data
+        The rows they are bound to.
+
+    Returns
+    -------
+    ScoreLimits
+    """
+    measured = np.flatnonzero(goals.n_rows > 0)
+    constraints = [goals.constraints[k] for k in measured]
+    atoms: dict[tuple[object, ...], Atom] = {}
+    for one in constraints:
+        atoms |= {atom.key: atom for atom in one.rate.atoms}
+    place = {key: index for index, key in enumerate(atoms)}
+    table = _Sums()
+    counts = [trials_if_predicted(atom, data) for atom in atoms.values()]
+    shares = []
+    for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
+        won, squared = trial * success, trial**2
+        numbers = [table.add(one) for one in (won, trial, squared * success, squared)]
+        shares.append(_Share(atom.kind, *numbers))
+    pairs = [_pair(table, a, b, counts) for a, b in _together(constraints, place)]
+    sizes = len(constraints), len(atoms)
+    coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
+    offset, divisor_offset = np.zeros(len(constraints)), np.ones(len(constraints))
+    for k, (one, which) in enumerate(zip(constraints, measured, strict=True)):
+        sign, bound = goals.sign[which], goals.bound[which]
+        _add_terms(one.rate, sign, coefficients[k], place)
+        offset[k] = sign * one.rate.constant
+        if one.rate.denominator is not None:
+            _add_terms(one.rate.denominator, 1.0, divisor[k], place)
+            divisor_offset[k] = one.rate.denominator.constant
+        coefficients[k] -= sign * bound * divisor[k]
+        offset[k] -= sign * bound * divisor_offset[k]
+    rows, constant = table.stacked(len(data))
+    return ScoreLimits(
+        rows,
+        constant,
+        tuple(shares),
+        tuple(pair for pair in pairs if pair is not None),
+        coefficients,
+        offset,
+        divisor,
+        divisor_offset,
+    )
+
+
+def _together(
+    constraints: Sequence[Constraint], place: dict[tuple[object, ...], int]
+) -> list[tuple[int, int]]:
+    """Pairs of different atoms that some constraint combines."""
+    found = set()
+    for one in constraints:
+        used = sorted({place[atom.key] for atom in one.rate.atoms})
+        found |= {(a, b) for i, a in enumerate(used) for b in used[i + 1 :]}
+    return sorted(found)
+
+
+def _pair(
+    table: _Sums, a: int, b: int, counts: list[tuple[np.ndarray, np.ndarray]]
+) -> _Pair | None:
+    """The sums of two atoms' common rows; None without any."""
+    (won, trial), (other_won, other_trial) = counts[a], counts[b]
+    either = trial * other_trial
+    if not either.any():
+        return None
+    parts = (either * (won & other_won), either * won, either * other_won, either)
+    both, first, second, all_of_them = (table.add(part) for part in parts)
+    return _Pair(a, b, (both, first, second, all_of_them))
+
+
+def _add_terms(
+    rate: Rate, factor: float, into: np.ndarray, place: dict[tuple[object, ...], int]
+) -> None:
+    for coefficient, atom in rate.terms:
+        into[place[atom.key]] += factor * coefficient
+
+
+class _Sums:
+    """Sums over rows, each counted once: with weights of 1, squares are the weights themselves."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self._known: dict[bytes, int] = {}
+
+    def add(self, contributions: np.ndarray) -> int:
+        """Return the number of a sum of contributions if predicted 0 or 1, shape (n, 2)."""
+        exact = np.asarray(contributions, dtype=float)
+        number = self._known.setdefault(exact.tobytes(), len(self._parts))
+        if number == len(self._parts):
+            self._parts.append(exact)
+        return number
+
+    def stacked(self, n: int) -> tuple[csr_array, np.ndarray]:
+        """Rows and constants such that the sums are ``rows @ pi + constant``."""
+        constant = np.array([part[:, 0].sum() for part in self._parts])
+        moved = [part[:, 1] - part[:, 0] for part in self._parts]
+        columns = [np.flatnonzero(one) for one in moved]
+        data = [one[at] for one, at in zip(moved, columns, strict=True)]
+        indptr = np.cumsum([0, *map(len, columns)])
+        stored = np.concatenate([np.zeros(0), *data])
+        indices = np.concatenate([np.zeros(0, dtype=int), *columns])
+        return csr_array((stored, indices, indptr), shape=(len(moved), n)), constant

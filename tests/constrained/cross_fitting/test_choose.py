@@ -1,0 +1,181 @@
+"""The choice among scores and thresholds, against brute force and known answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from skbandit.constrained._declared import Declared
+from skbandit.constrained.cross_fitting._choose import (
+    attainable_quantile,
+    choose,
+    standard_error_of_gain,
+)
+from skbandit.constrained.cross_fitting._cut_search import CutSearch
+from skbandit.rates import (
+    difference,
+    error_rate,
+    false_positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._binding import Columns, Data, Rows, score_limits
+
+Z = norm.isf(0.2)
+
+
+def made(n=300, seed=0, weight=None):
+    rng = np.random.default_rng(seed)
+    label = (rng.random(n) < 0.4).astype(np.int8)
+    sex = rng.choice(["F", "M"], n)
+    score = 1.5 * label + 0.4 * (sex == "F") + rng.normal(size=n)
+    columns = Columns.read(pd.DataFrame({"sex": sex}), None, n, "attributes")
+    weight = np.ones(n) if weight is None else weight
+    return score, rng.normal(size=n), Data(Rows(columns, label, weight), None, 1, [0, 1])
+
+
+def bound(objective, constraints, data):
+    measured = (goals := Declared.read(objective, constraints).bind(data)).measured
+    return measured, score_limits(goals.constraints, data).columns(measured.rows)
+
+
+GOALS = {
+    "recall": (false_positive_rate(), recall() >= 0.8),
+    "precision": (recall(), precision() >= 0.6),
+    "groups": (error_rate(), difference(recall, by="sex") <= 0.2),
+    "two": (error_rate(), [recall() >= 0.6, false_positive_rate() <= 0.3]),
+    "none": (error_rate(), []),
+}
+
+
+@pytest.mark.parametrize("objective, constraints", GOALS.values(), ids=GOALS)
+@pytest.mark.parametrize("z", [0.0, 0.3, Z])
+def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
+    weight = np.random.default_rng(5).uniform(0.5, 2.0, size=700)
+    score, _, data = made(700, weight=weight)
+    score = np.round(score, 2)  # ties
+    goals, limits = bound(objective, constraints, data)
+    score = score[goals.rows]
+    best = np.inf
+    for cut in [*np.unique(score), score.min() - 1]:
+        positive = (score > cut).astype(float)
+        value = goals.objective.values(positive)[0]
+        slack = limits.at(positive, 0.0).min(initial=np.inf)
+        risk = limits.risk((limits.rows @ positive)[:, None], z)[0] if z else 0.0
+        if slack >= -1e-9 and risk <= norm.sf(z) + 1e-9 and value < best:
+            best = value
+    found = CutSearch.of(score, goals, limits).best(z)
+    assert found.feasible
+    assert found.objective == pytest.approx(best, abs=1e-12)
+    positive = (score > found.cut).astype(float)
+    assert goals.objective.values(positive)[0] == pytest.approx(best, abs=1e-12)
+
+
+def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():
+    score, _, data = made()
+    goals, limits = bound(*GOALS["recall"], data)
+    search = CutSearch.of(score[goals.rows], goals, limits)
+    inside = limits.slack(search._sums, Z)[0] >= 0
+    assert (inside == (limits.risk(search._sums, Z) <= norm.sf(Z))).all()
+    assert 0 < inside.sum() < len(inside)
+
+
+def test_constraints_far_from_their_bounds_do_not_count():
+    score, _, data = made()
+    alone, limits = bound(*GOALS["recall"], data)
+    _, more = bound(false_positive_rate(), [recall() >= 0.8, precision() >= 0.05], data)
+    _, twice = bound(false_positive_rate(), [recall() >= 0.8, recall() >= 0.8], data)
+    cuts = {}
+    for name, some in (("alone", limits), ("far", more), ("twice", twice)):
+        cuts[name] = choose({"s": score[alone.rows]}, alone, some).threshold.cut
+    assert cuts["alone"] == cuts["far"] > cuts["twice"]
+
+
+def test_the_better_score_is_chosen_with_its_predictions():
+    score, noise, data = made()
+    goals, limits = bound(*GOALS["recall"], data)
+    found = choose({"noise": noise[goals.rows], "score": score[goals.rows]}, goals, limits)
+    assert found.name == "score"
+    assert found.feasible
+    assert (found.positive == (score[goals.rows] > found.threshold.cut)).all()
+    assert found.level == pytest.approx(0.8)
+    assert limits.at(found.positive, Z).min() >= 0
+
+
+def test_the_plain_score_stays_unless_the_gain_exceeds_its_noise():
+    score, noise, data = made()
+    goals, limits = bound(*GOALS["two"], data)
+    close = {"plain": score, "other": score + 0.02 * noise}
+    close = {name: one[goals.rows] for name, one in close.items()}
+    assert choose(close, goals, limits, plain="plain").name == "plain"
+    far = {"plain": (score + 2 * noise)[goals.rows], "other": score[goals.rows]}
+    assert choose(far, goals, limits, plain="plain").name == "other"
+
+
+def test_the_level_falls_only_where_that_is_allowed():
+    score, _, data = made(60)
+    declared = [recall() >= 0.8, false_positive_rate() <= 0.5]
+    goals, limits = bound(error_rate(), declared, data)
+    score = {"s": score[goals.rows]}
+    found = choose(score, goals, limits, level=0.99)
+    assert found.feasible
+    assert found.level < 0.99
+    assert goals.constraints.slack(goals.constraints.values(found.positive)).min() >= 0
+    strict = choose(score, goals, limits, level=0.99, relax=False)
+    assert not strict.feasible
+
+
+def test_impossible_goals_end_at_the_least_miss():
+    score, _, data = made()
+    goals, limits = bound(error_rate(), [recall() >= 0.95, false_positive_rate() <= 0.02], data)
+    found = choose({"s": score[goals.rows]}, goals, limits)
+    assert not found.feasible
+    slack = CutSearch.of(score[goals.rows], goals, limits).slack
+    assert found.threshold.slack == pytest.approx(slack.max())
+
+
+def test_the_rule_itself_is_inside_where_that_is_possible():
+    score, _, data = made()
+    goals, limits = bound(*GOALS["recall"], data)
+    out_of_fold, own = score[goals.rows], (score - 0.8)[goals.rows]  # as after overfitting
+    alone = choose({"s": out_of_fold}, goals, limits)
+    both = choose({"s": out_of_fold}, goals, limits, own={"s": own})
+    share = recall().value
+    label = data.train.label[goals.rows]
+    assert share(label, (own > alone.threshold.cut).astype(int)) < 0.8
+    assert share(label, (own > both.threshold.cut).astype(int)) >= 0.8
+
+
+def test_only_given_thresholds_are_chosen():
+    score, _, data = made()
+    goals, limits = bound(error_rate(), [], data)
+    found = choose({"s": score[goals.rows]}, goals, limits, cuts=np.array([0.25]))
+    assert found.threshold.cut == 0.25
+    expected = np.mean((score > 0.25) != data.train.label)
+    assert found.threshold.objective == pytest.approx(expected)
+
+
+def test_the_attainable_quantile_grows_with_the_square_root_of_the_rows():
+    score, _, data = made(200)
+    declared = [recall() >= 0.75, false_positive_rate() <= 0.35]
+    goals, limits = bound(error_rate(), declared, data)
+    few = attainable_quantile({"s": score[goals.rows]}, goals, limits, 50.0)
+    nine = np.tile(np.arange(200), 9)
+    columns = Columns.read(data.train.columns.attributes.iloc[nine], None, 1800, "attributes")
+    label = data.train.label[nine]
+    more = Data(Rows(columns, label, np.ones(1800)), None, 1, [0, 1])
+    goals, limits = bound(error_rate(), declared, more)
+    many = attainable_quantile({"s": score[nine][goals.rows]}, goals, limits, 50.0)
+    assert many == pytest.approx(3 * few, rel=0.25)
+    declared = [recall() >= 0.95, false_positive_rate() <= 0.02]
+    impossible, limits = bound(error_rate(), declared, data)
+    assert attainable_quantile({"s": score[impossible.rows]}, impossible, limits, 1.0) == 0.0
+
+
+def test_the_standard_error_of_a_gain_is_that_of_the_paired_difference():
+    score, noise, data = made(2000)
+    goals, _ = bound(error_rate(), [], data)
+    one, other = ((s > 0.6).astype(float) for s in (score, score + 0.5 * noise))
+    wrong = [np.abs(data.train.label - p) for p in (one, other)]
+    expected = np.std(wrong[0] - wrong[1]) / np.sqrt(2000)
+    assert standard_error_of_gain(goals, one, other) == pytest.approx(expected, rel=0.02)
