@@ -42,13 +42,15 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
         return best
     promised = _promised(problem, trained.point)
     current, multipliers = trained.point, trained.multipliers
+    margin = np.zeros(len(problem.rhs))
     for _ in range(ROUNDING_ROUNDS):
         serves = _serves(best.threshold, promised)
         relaxes = options.n_perturbations is not None
         if serves and not (relaxes and _unused(problem, current, multipliers) > WORTHWHILE):
             break
+        missed = np.maximum(problem.violation(_hard(problem, current)), 0.0)
         mm = majorise_minimise(
-            moved_bounds(problem, current),
+            moved_bounds(problem, current, margin),
             current,
             options.solver,
             max_iter=ROUNDING_STEPS,
@@ -56,6 +58,7 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
             expected=TIGHTEN,
             report=options.report,
         )
+        margin = margin + missed if mm.feasible else 0.5 * margin
         current, multipliers = problem.without_noise(mm.point), mm.multipliers
         improved = False
         for point in (current, randomised(problem, current.coef)):
@@ -74,17 +77,16 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
     return best
 
 
-def moved_bounds(problem: RampProblem, point: Point) -> RampProblem:
+def moved_bounds(problem: RampProblem, point: Point, margin: np.ndarray) -> RampProblem:
     """Bounds on ramp rates under which hard rates, differing as they do here, just meet theirs.
 
     Inwards where hard rates are worse than ramp rates, outwards where they are better. The
-    bounds of the two sides of |a - b| <= c move together, so there is always room between them.
-    Moves start afresh from the declared bounds each time: added up, they could exclude one
-    another.
+    bounds of the two sides of |a - b| <= c move together, so there is room between them but for
+    `margin`, by which each bound moves inwards in addition.
     """
     hard, mean = _hard(problem, point), ramp(problem.scores(point))
     missed = problem.violation(hard)
-    moves = problem.violation(mean) - missed - np.where(missed > 0, TIGHTEN, 0.0)
+    moves = problem.violation(mean) - missed - margin
     return replace(problem, rhs=problem.rhs + moves)
 
 

@@ -96,7 +96,7 @@ def _least(
         if total[best] < together.sum():
             together = needed[:, best]
         for k, own in enumerate(needed):
-            others_hold = total - own <= MET if np.isfinite(own).any() else total < 0
+            others_hold = (np.delete(needed, k, axis=0) == 0).all(axis=0)
             alone[k] = min(alone[k], own[others_hold].min(initial=np.inf))
     return Relaxations(alone, together)
 

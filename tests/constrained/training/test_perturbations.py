@@ -138,7 +138,9 @@ def test_few_rows_are_searched_by_default():
 def reached_and_optimum(seed, name, **settings):
     """The objective on the training rows, and the best that any line can reach on them."""
     X, y, group = draw(seed)
-    clf = ConstrainedRampClassifier(*GOALS[name], alpha=1e-3, solver="newton", **settings)
+    clf = ConstrainedRampClassifier(
+        *GOALS[name], alpha=1e-3, threshold="train", solver="newton", **settings
+    )
     predicted = clf.fit(X, y, attributes={"g": group}).predict(X)
     assert clf.feasible_
     reached = GOALS[name][0].value(y, predicted, {"g": group})
@@ -169,7 +171,9 @@ def test_training_finds_most_optima_of_tiny_problems():
 def test_training_is_never_worse_than_the_unconstrained_direction_with_its_best_threshold(seed):
     X, y, _ = draw(seed, n=300, d=5)
     goals = GOALS["recall"]
-    clf = ConstrainedRampClassifier(*goals, alpha=1e-3, solver="newton").fit(X, y)
+    clf = ConstrainedRampClassifier(*goals, alpha=1e-3, threshold="train", solver="newton").fit(
+        X, y
+    )
     moved = ConstrainedThreshold(LogisticRegression(), *goals, cv=None).fit(X, y)
     assert clf.feasible_
     reached, other = (goals[0].value(y, one.predict(X)) for one in (clf, moved))
