@@ -31,10 +31,13 @@ def fit(
     y=Y,
     attributes=ATTRIBUTES,
     objective=None,
+    threshold="cross_fit",
     n_perturbations="auto",
     **metadata,
 ):
-    clf = ConstrainedRampClassifier(objective, constraints, n_perturbations=n_perturbations)
+    clf = ConstrainedRampClassifier(
+        objective, constraints, threshold=threshold, n_perturbations=n_perturbations
+    )
     return clf.fit(rows, y, attributes=attributes, **metadata)
 
 

@@ -141,8 +141,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
     confidence_level : float in [0.5, 1) or None, default=None
         Probability, about, that all constraints hold in the population that the rows are drawn
-        from. None is for 0.8, or less where that is out of reach; a number that is out of reach
-        is an error. Only with ``threshold="cross_fit"``.
+        from. None is for 0.8, or less where that is out of reach or worsens the objective by more
+        than 0.05; a number that is out of reach is an error. Only with
+        ``threshold="cross_fit"``.
     n_perturbations : int or "auto", default="auto"
         Random changes of the weights that are tried if ``threshold="train"``, each with its
         exactly best threshold, in search of a better deterministic rule: on few rows the ramp's
@@ -218,14 +219,15 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     A linear rule does better on its training rows than on new ones, the more so the more
     features there are. So rows are left out of training in five folds, or in three where they
     are many. Directions of the folds' models are standardised, so that one threshold suits the
-    scores of all, and each row is scored by the model that has not seen it. A threshold is
-    allowed if all constraints are met on the population with probability 0.8: by Wilson's
-    limits, combined by MOVER for differences and ratios, on out-of-fold rates. Where no
-    threshold of any direction allows that, the probability is lowered, in the end to rates that
-    are just inside. The plain logistic direction stays unless another one is ahead by more than
-    half a standard error. The final direction is the mean of the folds' ones; for a large number
-    of rows each is fitted to a sample of them, and thresholds are still chosen on all. Columns
-    are used in units of their deviations, so their units do not matter.
+    scores of all, and each row is scored by the model that has not seen it. The rates of
+    these predictions must be inside their bounds, and with some room: the risk that the
+    population misses one, by Wilson's limits, combined by MOVER for differences and ratios, may
+    be 0.2, or 1 minus the `confidence_level`. Where no threshold of any direction allows 0.2, or
+    it is too dear, the room is halved up to three times, in the end to none. The plain logistic
+    direction stays unless another one is ahead by more than half a standard error. The final
+    direction is the mean of the folds' ones; for a large number of rows each is fitted to a
+    sample of them, and thresholds are still chosen on all. Columns are used in units of their
+    deviations, so their units do not matter.
 
     The limits are for a rule fixed in advance, and many directions and thresholds are tried on
     the same rows; folds' models stand in for the final one, and rows must be independent. So a
@@ -431,8 +433,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         """Choose direction and threshold by rows left out; see `cross_fitting`."""
         with one_blas_thread():
             n, d = design.shape
-            # "auto" means newton: fits are rough and many
-            name = "newton" if self.solver == "auto" else self.solver
+            # fits are rough and many; options may be for what "auto" means otherwise
+            rough = self.solver == "auto" and not self.solver_options
+            name = "newton" if rough else self.solver
             dimensions = n if is_wide(design) else d
             solver = choose_solver(name, self.solver_options or {}, n, d, dimensions)
             options = CrossFitOptions(
@@ -543,14 +546,14 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
                 "solver's limit (max_iter of the Newton solvers), or choose another solver.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if not trained.mm.converged:
             warnings.warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
                 f"still gained more than tol={self.tol:g}: raise one of them.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _judge_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
@@ -576,7 +579,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _judge_cross_fitted(self, found: CrossFitted, goals: Goals) -> None:
@@ -597,7 +600,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"the final rule misses one: {'; '.join(values)}. Its features may be too weak "
                 "for the constraints; try fewer of either.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _why_infeasible(self, found: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:

@@ -155,7 +155,7 @@ def test_threshold_none_leaves_the_intercept_of_the_ramp():
     left = ConstrainedRampClassifier(constraints=goal, threshold=None).fit(X, Y)
     assert left.intercept_ == left.ramp_intercept_
     assert left.constraint_report_["expected"].iloc[0] >= 0.9 - 1e-6
-    shifted = ConstrainedRampClassifier(constraints=goal).fit(X, Y)
+    shifted = ConstrainedRampClassifier(constraints=goal, threshold="train").fit(X, Y)
     assert shifted.intercept_ != shifted.ramp_intercept_
     assert shifted.ramp_intercept_ == left.ramp_intercept_
 
@@ -169,7 +169,7 @@ def test_no_intercept():
 
 def test_larger_alpha_means_smaller_weights():
     norms = [
-        np.linalg.norm(ConstrainedRampClassifier(alpha=alpha).fit(X, Y).coef_)
+        np.linalg.norm(ConstrainedRampClassifier(alpha=alpha, threshold="train").fit(X, Y).coef_)
         for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0)
     ]
     assert all(np.diff(norms) < 0), norms
@@ -213,7 +213,8 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     ]
     sign = 1 if goal.greater_is_better else -1
     best = max(sign * goal.value(ONE_Y, rule, ONE_DEPLOYED) for rule in allowed)
-    clf = ConstrainedRampClassifier(objective, constraints).fit(ONE, ONE_Y, attributes=ONE_DEPLOYED)
+    clf = ConstrainedRampClassifier(objective, constraints, threshold="train")
+    clf.fit(ONE, ONE_Y, attributes=ONE_DEPLOYED)
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
 
@@ -258,7 +259,8 @@ def test_balanced_means_equal_total_weight():
 
 
 def test_path_does_not_rise_and_its_length_is_n_iter():
-    clf = ConstrainedRampClassifier(constraints=[recall() >= 0.8, precision() >= 0.6]).fit(X, Y)
+    goals = [recall() >= 0.8, precision() >= 0.6]
+    clf = ConstrainedRampClassifier(constraints=goals, threshold="train").fit(X, Y)
     assert clf.objective_path_.shape == (clf.n_iter_,) and clf.n_iter_ <= clf.max_iter
     assert (np.diff(clf.objective_path_) <= 1e-9).all()
 
@@ -305,7 +307,7 @@ def test_verbose_prints_a_line_a_step(capsys):
 
 
 def test_too_few_steps_warn_where_the_user_called():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, max_iter=1)
+    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, max_iter=1, threshold="train")
     with pytest.warns(ConvergenceWarning, match="max_iter=1") as caught:
         clf.fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
@@ -348,10 +350,18 @@ def test_multipliers_skip_with_their_groups():
 GOALS = [recall() >= 0.9, false_positive_rate() <= 0.7]
 
 
-@pytest.mark.parametrize("solver", ["auto", "cvxpy"])
-def test_solver_names(solver):
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver=solver).fit(X, Y)
-    assert clf.solver_ == "cvxpy"
+@pytest.mark.parametrize(
+    ("solver", "threshold", "used"),
+    [
+        ("auto", "train", "cvxpy"),
+        ("cvxpy", "train", "cvxpy"),
+        ("cvxpy", "cross_fit", "cvxpy"),
+        ("auto", "cross_fit", "smoothed_newton"),
+    ],
+)
+def test_solver_names(solver, threshold, used):
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver=solver, threshold=threshold)
+    assert clf.fit(X, Y).solver_ == used
 
 
 @pytest.mark.parametrize(

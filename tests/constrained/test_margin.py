@@ -1,12 +1,12 @@
 """confidence_level=: confidence limits inside the bounds, exactly; what users see of it."""
 
-import warnings
+import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -15,10 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._declared import Declared, allowed_error
+from skbandit.constrained._declared import allowed_error
 from skbandit.constrained._report import add_margins, missed, report_table
 from skbandit.constrained._threshold import MET, best_threshold
-from skbandit.constrained.training._margin_training import FOLDS, leave_folds_out
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     churn,
@@ -138,12 +137,9 @@ def test_report_tells_the_margin(estimator):
     assert "margin" not in plain
     report = estimator.set_params(confidence_level=0.9).fit(X, Y).constraint_report_
     columns = plain.columns.tolist()
-    after = columns.index("slack") + 1
-    columns[after:after] = ["margin"]
-    value = "value"
-    if isinstance(estimator, ConstrainedRampClassifier):  # it also reports on itself
-        value = "cross_fitted"
-        columns.insert(after - 1, value)
+    columns.insert(columns.index("slack") + 1, "margin")
+    cross_fitted = isinstance(estimator, ConstrainedRampClassifier)
+    value = "cross_fitted" if cross_fitted else "value"
     assert report.columns.tolist() == columns
     row = report.iloc[0]
     assert row["bound"] == 0.85 and row["satisfied"] and estimator.feasible_
@@ -152,7 +148,11 @@ def test_report_tells_the_margin(estimator):
     hits = round(row[value] * Y.sum())
     assert row[value] == pytest.approx(hits / Y.sum())
     limit = row[value] - row["margin"]
-    assert binom.sf(hits - 1, Y.sum(), limit) == pytest.approx(0.1)
+    if cross_fitted:  # Wilson's limit is the root of a quadratic
+        error = np.sqrt(limit * (1 - limit) / Y.sum())
+        assert row["margin"] == pytest.approx(norm.isf(0.1) * error)
+    else:
+        assert binom.sf(hits - 1, Y.sum(), limit) == pytest.approx(0.1)
     assert row["slack"] >= row["margin"] - MET
     assert "margin" not in estimator.constraint_report(X, Y)
 
@@ -160,7 +160,6 @@ def test_report_tells_the_margin(estimator):
 @IGNORED
 @pytest.mark.parametrize("seed", first(2, range(1, 8)))
 def test_the_final_rule_itself_is_checked(seed):
-    """Constraints that only cut positives off: w = 0 is optimal, any other w is rounding."""
     rng = np.random.default_rng(seed)
     n = 150 + 150 * (seed % 2)
     rows, g = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
@@ -168,25 +167,14 @@ def test_the_final_rule_itself_is_checked(seed):
     clf = ConstrainedRampClassifier(
         false_positive_rate(),
         [false_positive_rate() >= 0.47, false_positive_rate({"g": 1}) <= 0.73],
-        solver="newton",
         confidence_level=0.9,
     )
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            clf.fit(rows, y, attributes={"g": g})
-        except InfeasibleConstraintsError as error:
-            clf = error.closest_
-            assert not clf.feasible_
+    clf.fit(rows, y, attributes={"g": g})
     positive = clf.predict(rows)
     own = [positive[y == 0].mean(), positive[(y == 0) & (g == 1)].mean()]
     np.testing.assert_allclose(clf.constraint_report_["value"], own)
-    if clf.feasible_:
-        assert own[0] >= 0.47 and own[1] <= 0.73
-    elif (clf.constraint_report_["slack"] >= clf.constraint_report_["margin"]).all():
-        assert any("the final rule misses them" in str(one.message) for one in told)
-    spread = np.ptp(rows @ clf.coef_[0])
-    assert spread == 0 or spread > 1e-6
+    assert clf.feasible_
+    assert own[0] >= 0.47 and own[1] <= 0.73
 
 
 @IGNORED
@@ -194,23 +182,21 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
     """A model that says yes to all, whatever its stand-ins do."""
     from skbandit.constrained import _classifier
 
-    trained = _classifier.train_with_margins
+    found = _classifier.cross_fit
 
     def yes_to_all(*args):
-        found = trained(*args)
-        threshold = replace(found.trained.threshold, cut=-1e3)
-        return replace(found, trained=replace(found.trained, threshold=threshold))
+        return replace(found(*args), cut=-1e3)
 
-    monkeypatch.setattr(_classifier, "train_with_margins", yes_to_all)
+    monkeypatch.setattr(_classifier, "cross_fit", yes_to_all)
     clf = ConstrainedRampClassifier(
         constraints=[positive_rate() <= 0.6, recall() >= 0.5], confidence_level=0.9
     )
-    told = r"feasible_ is False: .* misses them: positive_rate\(\) <= 0.6: is 1, missed by 0.4"
+    told = r"feasible_ is False: .* misses one: positive_rate\(\) <= 0.6 is 1"
     with pytest.warns(UserWarning, match=told):
         clf.fit(X, Y)
     assert not clf.feasible_ and clf.predict(X).all()
     report = clf.constraint_report_
-    assert report["value"].tolist() == [1, 1] and report["satisfied"].tolist() == [False, True]
+    assert report["value"].tolist() == [1, 1] and report["satisfied"].tolist() == [True, True]
     assert (report["slack"] >= report["margin"]).all()
     held_out = report["bound"] + np.array([-1, 1]) * report["slack"]
     np.testing.assert_allclose(report["cross_fitted"], held_out)
@@ -280,12 +266,15 @@ def test_less_is_allowed_the_more_certain_it_is_to_be():
 
 
 @IGNORED
-def test_training_moves_the_bound_of_a_ramp_classifier():
-    plain = ConstrainedRampClassifier(constraints=recall() >= 0.9).fit(X, Y)
-    sure = ConstrainedRampClassifier(constraints=recall() >= 0.9, confidence_level=0.95).fit(X, Y)
+def test_a_higher_level_leaves_more_room():
+    goal = recall() >= 0.9
+    plain, sure = (
+        ConstrainedRampClassifier(constraints=goal, confidence_level=c).fit(X, Y)
+        for c in (0.5, 0.99)
+    )
+    reports = [one.constraint_report_.iloc[0] for one in (plain, sure)]
+    assert reports[1]["cross_fitted"] > reports[0]["cross_fitted"]
     assert recall().value(Y, sure.predict(X)) > recall().value(Y, plain.predict(X))
-    ramp = np.clip(0.5 + X @ sure.coef_[0] + sure.ramp_intercept_[0], 0, 1)
-    assert ramp[Y == 1].mean() > 0.91
 
 
 @IGNORED
@@ -333,7 +322,9 @@ def test_too_few_rows_for_the_bound(estimator, level):
     if level is None:
         assert estimator.fit(X[rows], Y[rows]).feasible_
         return
-    told = r"recall\(\) >= 0.9: is .*, missed by .*20 rows, the bound 0.9 becomes 1?"
+    if isinstance(estimator, ConstrainedRampClassifier):  # Wilson's limit needs 15 of 15
+        rows = np.sort(np.append(np.flatnonzero(Y == 1)[:14], np.flatnonzero(Y == 0)))
+    told = r"recall\(\) >= 0.9: is .*, missed by .*(14|20) rows, the bound 0.9 becomes 1?"
     with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
         estimator.fit(X[rows], Y[rows])
     row = caught.value.closest_.constraint_report_.iloc[0]
@@ -342,31 +333,30 @@ def test_too_few_rows_for_the_bound(estimator, level):
 
 
 @IGNORED
-def test_what_is_memorised_does_not_count():
+@pytest.mark.parametrize("level", [None, 0.9])
+def test_what_is_memorised_does_not_count(level):
     """Labels without any relation to 200 features: 60 rows are told apart, new ones not."""
     rng = np.random.default_rng(0)
     noise, labels = rng.normal(size=(60, 200)), np.arange(60) % 2
     clf = ConstrainedRampClassifier(constraints=[recall() >= 0.6, false_positive_rate() <= 0.4])
-    assert clf.fit(noise, labels).score(noise, labels) == 1
-    with pytest.raises(InfeasibleConstraintsError, match="with the margin for 30 rows"):
-        clf.set_params(confidence_level=0.9).fit(noise, labels)
+    clf.set_params(threshold="train").fit(noise, labels)
+    assert clf.score(noise, labels) == 1
+    clf.set_params(threshold="cross_fit", confidence_level=level)
+    with pytest.raises(InfeasibleConstraintsError, match="missed by"):
+        clf.fit(noise, labels)
 
 
-def test_folds_share_out_the_rows_of_either_dataset():
-    data = Data(data_of().train, data_of(Y[:100], TABLE[:100]).train, 1, [0, 1])
-    declared = Declared.read(None, recall(on="all") >= 0.5)
-    goals = declared.bind(data, error=0.1)
-    parts = leave_folds_out(declared, goals, np.ones(N))
-    held_out = [part.held_out for part in parts]
-    assert len(parts) == FOLDS
-    np.testing.assert_array_equal(np.sort(np.concatenate(held_out)), np.arange(N + 100))
-    stacked = np.append(Y, Y[:100])
-    for part in parts:
-        weight = np.append(part.goals.data.train.weight, part.goals.data.extra.weight)
-        np.testing.assert_array_equal(np.flatnonzero(weight == 0), part.held_out)
-        assert abs(stacked[part.held_out].sum() - stacked.sum() / FOLDS) < 2
-        positives = stacked.sum() - stacked[part.held_out].sum()
-        assert part.goals.constraints.n_rows.tolist() == [positives]
+def test_a_level_out_of_reach_names_the_rows_that_it_takes():
+    clf = ConstrainedRampClassifier(false_positive_rate(), confidence_level=0.9)
+    clf.set_params(constraints=[recall() >= 0.85, false_positive_rate() <= 0.2])
+    told = r"60 rows do not support confidence_level=0.9.* about (\d+) rows like these 60"
+    with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
+        clf.fit(X[:60], Y[:60])
+    needed = int(re.search(told, str(caught.value)).group(1))
+    assert 60 < needed
+    times = int(np.ceil(2 * needed / 60))
+    again = np.tile(np.arange(60), times)
+    assert clf.fit(X[again], Y[again]).feasible_
 
 
 @IGNORED
@@ -403,11 +393,10 @@ def test_grid_search_over_confidence_level(estimator):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-@IGNORED
-def test_without_a_threshold_to_move_the_randomised_rule_is_trained():
+@pytest.mark.parametrize("threshold", ["train", None])
+def test_a_level_needs_rows_that_are_left_out(threshold):
     clf = ConstrainedRampClassifier(
-        constraints=positive_rate() <= 0.4, threshold=None, confidence_level=0.9
-    ).fit(X, Y)
-    assert clf.intercept_ == clf.ramp_intercept_
-    row = clf.constraint_report_.iloc[0]
-    assert row["expected"] < 0.4 and row["margin"] > 0
+        constraints=positive_rate() <= 0.4, threshold=threshold, confidence_level=0.9
+    )
+    with pytest.raises(ValueError, match=r"confidence_level=0\.9 is judged .*'cross_fit'"):
+        clf.fit(X, Y)

@@ -72,6 +72,7 @@ def choose(
     own: Mapping[str, np.ndarray] | None = None,
     cuts: np.ndarray | None = None,
     preferred: float = 0.0,
+    dearest: float = np.inf,
 ) -> Choice:
     """Choose the candidate and the threshold with the lowest objective among those inside.
 
@@ -98,6 +99,9 @@ def choose(
         The thresholds that may be chosen; None is for all.
     preferred : float
         Threshold to which ties go.
+    dearest : float
+        If the level may fall: how much worse the objective may be than at rates that are just
+        inside.
 
     Returns
     -------
@@ -109,9 +113,13 @@ def choose(
     steps = [full / 2**halving for halving in range(HALVINGS + 1)] if relax else [full]
     if relax and full > 0:
         steps.append(0.0)
+    just_inside = _best(searches, goals, 0.0, plain, preferred)
+    if just_inside is None:
+        return _closest(searches, full, preferred)
+    most = just_inside.threshold.objective + dearest if relax else np.inf
     for z in steps:
-        choice = _best(searches, goals, z, plain, preferred)
-        if choice is not None:
+        choice = just_inside if z == 0 else _best(searches, goals, z, plain, preferred)
+        if choice is not None and choice.threshold.objective <= most + MET:
             break
     if choice is None:
         return _closest(searches, full, preferred)
@@ -121,66 +129,6 @@ def choose(
             both = _inside_themselves(searches, own, goals, limits)
             choice = _best(searches, goals, z, plain, preferred, both) or choice
     return choice
-
-
-def choose_by_price(
-    candidates: Mapping[str, np.ndarray],
-    goals: MeasuredGoals,
-    limits: ScoreLimits,
-    price: float,
-    *,
-    plain: str | None = None,
-    own: Mapping[str, np.ndarray] | None = None,
-    cuts: np.ndarray | None = None,
-    preferred: float = 0.0,
-) -> Choice:
-    """Choose the lowest objective plus price times the risk of missing a bound.
-
-    The risk is small where it costs little, as with many rows; where every bit of it is dear,
-    rates are just inside. Parameters and result as for `choose`.
-
-    Parameters
-    ----------
-    candidates, goals, limits, plain, own, cuts, preferred
-        As for `choose`.
-    price : float
-        What a missed bound counts, in units of the objective.
-
-    Returns
-    -------
-    Choice
-        Its `quantile` is that of its risk.
-    """
-    searches = {name: CutSearch.of(s, goals, limits, cuts) for name, s in candidates.items()}
-    choice = _cheapest(searches, goals, price, plain, preferred)
-    if choice is None:
-        return _closest(searches, 0.0, preferred)
-    if own is not None:
-        rule = CutSearch.of(own[choice.name], goals, limits, np.array([choice.threshold.cut]))
-        if rule.slack[0] < -MET:
-            both = _inside_themselves(searches, own, goals, limits)
-            choice = _cheapest(searches, goals, price, plain, preferred, both) or choice
-    return choice
-
-
-def _cheapest(
-    searches: Mapping[str, CutSearch],
-    goals: MeasuredGoals,
-    price: float,
-    plain: str | None,
-    preferred: float,
-    within: Mapping[str, np.ndarray] | None = None,
-) -> Choice | None:
-    """The candidate with the lowest total, of those in `within`; None if none is inside."""
-    inside, totals = {}, {}
-    for name in searches if within is None else within:
-        mask = None if within is None else within[name]
-        threshold, risk = searches[name].cheapest(price, preferred, mask)
-        if threshold.feasible:
-            positive = searches[name].positive(threshold.cut)
-            inside[name] = Choice(name, threshold, positive, float(-ndtri(risk)))
-            totals[name] = threshold.objective + price * risk
-    return _ahead_of_plain(inside, totals, goals, plain)
 
 
 def _inside_themselves(

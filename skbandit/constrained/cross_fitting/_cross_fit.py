@@ -21,10 +21,10 @@ from scipy.sparse import issparse
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import NEAR, SCALES
 from skbandit.constrained.cross_fitting._choose import (
+    DEFAULT_LEVEL,
     Choice,
     attainable_quantile,
     choose,
-    choose_by_price,
 )
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
@@ -55,11 +55,17 @@ ALPHAS = (0.1, 0.01)
 MM_STEPS, MM_TOL = 8, 3e-4
 """Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
 
+SELECTION_ROWS = 100_000
+"""Rows by which one of the mixtures is preselected where they are more than twice as many."""
+
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
-PRICE = 0.1
-"""What a missed bound counts by default, in units of the sum of the objective's absolute costs."""
+DEAREST = 0.05
+"""What the default level may cost at most, in units of the sum of the objective's absolute costs.
+
+With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
+"""
 
 PLAIN, LAGRANGIAN = "logistic", "lagrangian"
 
@@ -116,8 +122,8 @@ class CrossFitOptions:
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
-        Probability with which the constraints shall hold; None weighs
-        the risk of a miss against the objective, at `PRICE`.
+        Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
+        where that is out of reach or dearer than `DEAREST`.
     report : callable
         Called with each `Step`.
     """
@@ -205,7 +211,7 @@ def cross_fit(
     -------
     CrossFitted
     """
-    weight, centred = row_weights(goals.data), options.fit_intercept
+    weight, centred = rows_used(goals).astype(float), options.fit_intercept
     scales = column_scales(design, weight, centred=centred)
     centre = (weight / weight.sum()) @ design if centred and not issparse(design) else None
     columns = _Columns(design, centre, scales)
@@ -234,13 +240,14 @@ def _cross_fit(
     options: CrossFitOptions,
 ) -> CrossFitted:
     """`cross_fit` with given units of the columns."""
-    design, scales, weight = columns.design, columns.scales, row_weights(goals.data)
-    fold = deal_folds(goals.data, design.shape[1])
+    design, scales, used = columns.design, columns.scales, rows_used(goals)
+    weight = used.astype(float)
+    fold = deal_folds(goals.data, used, design.shape[1])
     alphas = _alphas(goals, options)
     found: list[Mapping[str, np.ndarray]] = []
     ramps: dict[float, list[_Ramp]] = {alpha: [] for alpha in alphas}
     for k in range(int(fold.max()) + 1):
-        kept = rows_to_fit(fold, weight, k, design.shape[1])
+        kept = rows_to_fit(fold, used, k, design.shape[1])
         part = declared.bind_part(goals, kept, factors)
         of_part, of_fold = _train_directions(columns, part, kept, factors, alphas, options)
         found.append({name: coef / scales for name, coef in of_part.items()})
@@ -250,44 +257,48 @@ def _cross_fit(
             prices[was_measured] = of_fold[alpha].multipliers
             ramps[alpha].append(replace(of_fold[alpha], multipliers=prices))
     directions = Directions.standardised(design, weight, fold, found, centred=options.fit_intercept)
-    return _choose(design, weight, scales, goals, directions, ramps, options)
+    return _choose(design, weight, scales, goals, directions, ramps, declared, factors, options)
 
 
-def row_weights(data: Data) -> np.ndarray:
-    """Weights of all rows, extra ones below."""
-    if data.extra is None:
-        return data.train.weight
-    return np.append(data.train.weight, data.extra.weight)
+def rows_used(goals: Goals) -> np.ndarray:
+    """Mask of the rows that matter: those of X, and extra ones that count in some goal.
+
+    Rows of weight 0 do not.
+    """
+    train = goals.data.train
+    used = np.zeros(len(goals.data), dtype=bool)
+    used[goals.measured.rows] = True
+    used[: len(train)] = train.weight > 0
+    return used
 
 
-def deal_folds(data: Data, n_columns: int) -> np.ndarray:
-    """Fold of each row: rows of each label in turn; those of weight 0 take no turn.
+def deal_folds(data: Data, used: np.ndarray, n_columns: int) -> np.ndarray:
+    """Fold of each row: rows of each label in turn; those that are not used take no turn.
 
     Raises
     ------
     ValueError
         If a class has one row only.
     """
-    label, used = data.train.label, data.train.weight > 0
-    counts = [int((used & (label == one)).sum()) for one in (0, 1)]
+    label, counted = data.train.label, used[: len(data.train)]
+    counts = [int((counted & (label == one)).sum()) for one in (0, 1)]
     many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
     n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
     if n_folds < 2:
         raise ValueError(
             f"One class has {min(counts)} row of positive weight, and threshold='cross_fit' "
-            "leaves rows of both classes out in turn: pass more rows, or threshold='train' with a "
-            "number for alpha."
+            "leaves rows of both classes out in turn: pass more rows, or threshold='train'."
         )
     fold = np.zeros(len(data), dtype=int)
     for rows, place in data.parts("all"):
-        inside = np.flatnonzero(rows.weight > 0)
+        inside = np.flatnonzero(used[place])
         fold[place][inside] = stratified_folds(rows.label[inside], n_folds)
     return fold
 
 
-def rows_to_fit(fold: np.ndarray, weight: np.ndarray, k: int, n_columns: int) -> np.ndarray:
+def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> np.ndarray:
     """Mask of the rows outside of fold k, or of a random part where they are very many."""
-    kept = (fold != k) & (weight > 0)
+    kept = (fold != k) & used
     most = max(FIT_ROWS, FIT_ROWS_PER_COLUMN * n_columns)
     if kept.sum() <= most:
         return kept
@@ -402,37 +413,26 @@ def _choose(
     goals: Goals,
     directions: Directions,
     ramps: dict[float, list[_Ramp]],
+    declared: Declared,
+    factors: np.ndarray,
     options: CrossFitOptions,
 ) -> CrossFitted:
     """The best mixture and its threshold, as a rule for new rows."""
     measured, centred = goals.measured, options.fit_intercept
     rows = measured.rows
     mixtures = {str(one): one for one in _mixtures(directions.names)}
-    scores = {name: directions.out_of_fold(one) for name, one in mixtures.items()}
+    limits = score_limits(goals.constraints, goals.data).columns(rows)
+    settings = _choice_settings(options, measured)
+    if len(rows) > 2 * SELECTION_ROWS:
+        names = _preselected(mixtures, directions, declared, goals, factors, settings)
+        mixtures = {name: mixtures[name] for name in names}
+    candidates = {name: directions.out_of_fold(one, rows) for name, one in mixtures.items()}
     final = {
         name: standardise(design, weight, directions.mean_direction(one), centred=centred)
         for name, one in mixtures.items()
     }
-    candidates = {name: one[rows] for name, one in scores.items()}
-    limits = score_limits(goals.constraints, goals.data).columns(rows)
     own = {name: standardised[rows] for name, (_, _, standardised) in final.items()}
-    cuts = None if options.fit_intercept else np.zeros(1)
-    if options.level is None:
-        price = PRICE * size_of(measured)
-        choice = choose_by_price(
-            candidates, measured, limits, price, plain=PLAIN, own=own, cuts=cuts
-        )
-    else:
-        choice = choose(
-            candidates,
-            measured,
-            limits,
-            level=options.level,
-            relax=False,
-            plain=PLAIN,
-            own=own,
-            cuts=cuts,
-        )
+    choice = choose(candidates, measured, limits, plain=PLAIN, own=own, **settings)
     margins, needed = None, 0.0
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
@@ -453,12 +453,45 @@ def _choose(
         Point(size * coef, b - size * mean),
         size * (cut + mean),
         choice,
-        (scores[choice.name] > cut).astype(float),
+        (directions.out_of_fold(chosen) > cut).astype(float),
         _mean_path([one.mm.path for one in ramps[alpha]]),
         _mean_prices(ramps[alpha]),
         margins,
         needed,
     )
+
+
+def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:
+    """Arguments of `choose` that do not depend on the candidates."""
+    return {
+        "level": DEFAULT_LEVEL if options.level is None else options.level,
+        "relax": options.level is None,
+        "cuts": None if options.fit_intercept else np.zeros(1),
+        "dearest": DEAREST * size_of(measured),
+    }
+
+
+def _preselected(
+    mixtures: dict[str, Mixture],
+    directions: Directions,
+    declared: Declared,
+    goals: Goals,
+    factors: np.ndarray,
+    settings: dict[str, Any],
+) -> list[str]:
+    """The plain direction, each ramp, and the mixture that is best on a sample of the rows."""
+    kept = np.zeros(len(goals.data), dtype=bool)
+    chosen = np.random.default_rng(0).choice(goals.measured.rows, SELECTION_ROWS, replace=False)
+    kept[chosen] = True
+    part = declared.bind_part(goals, kept, factors)
+    measured = part.measured
+    limits = score_limits(part.constraints, part.data).columns(measured.rows)
+    candidates = {
+        name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
+    }
+    best = choose(candidates, measured, limits, plain=PLAIN, **(settings | {"relax": True}))
+    ramps = [name for name in directions.names if name not in (PLAIN, LAGRANGIAN)]
+    return list(dict.fromkeys([PLAIN, best.name, *ramps]))
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:

@@ -18,10 +18,6 @@ COARSE = 256
 """Thresholds at which limits are evaluated first: the best of them excludes most others."""
 
 
-UNIT = 1.0
-"""Normal quantile from which risks are found by proportion where no level is asked for."""
-
-
 @dataclass(frozen=True)
 class CutSearch:
     """Hard rates at every threshold of a score, by one sort and running sums.
@@ -123,42 +119,6 @@ class CutSearch:
                 return Threshold(found.cut, found.objective, -np.inf)
             inside = inside[risk <= tail + MET]
         return self._nearest(inside, preferred)
-
-    def cheapest(
-        self, price: float, preferred: float = 0.0, within: np.ndarray | None = None
-    ) -> tuple[Threshold, float]:
-        """The threshold with the lowest objective plus price times risk, of rates inside.
-
-        Parameters
-        ----------
-        price : float
-            What a missed bound counts, in units of the objective.
-        preferred, within
-            As in `best`.
-
-        Returns
-        -------
-        Threshold
-            As `best` without limits where no rate is inside.
-        float
-            Its risk.
-        """
-        kept = np.arange(len(self.cuts)) if within is None else np.flatnonzero(within)
-        inside = kept[self.slack[kept] >= -MET]
-        if not len(inside):
-            return self.best(0.0, preferred, within), 1.0
-        sample = inside[:: max(1, len(inside) // COARSE)]
-        enough = (self.objective[sample] + price * self._risk(sample, UNIT)).min()
-        inside = inside[self.objective[inside] <= enough + MET]
-        if not len(inside):
-            inside = sample  # no objective is defined
-        risk = self._risk(inside, UNIT)
-        total = self.objective[inside] + price * risk
-        near = np.flatnonzero(total <= total.min() + MET)
-        best = near[np.argmin(np.abs(self.cuts[inside[near]] - preferred))]
-        at = inside[best]
-        found = Threshold(float(self.cuts[at]), float(self.objective[at]), float(self.slack[at]))
-        return found, float(risk[best])
 
     def positive(self, cut: float) -> np.ndarray:
         """1.0 where the score is above a threshold."""

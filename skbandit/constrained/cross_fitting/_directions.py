@@ -111,10 +111,16 @@ class Directions:
         deviation[deviation <= SMALLEST_DEVIATION] = 1.0
         return part, deviation
 
-    def out_of_fold(self, mixture: Mixture) -> np.ndarray:
-        """Standardised scores of a mixture, each by the directions without the row's fold."""
+    def out_of_fold(self, mixture: Mixture, rows: np.ndarray | None = None) -> np.ndarray:
+        """Standardised scores of a mixture, each by the directions without the row's fold.
+
+        Of all rows or of some.
+        """
         part, deviation = self._parts(mixture)
-        return (self.scores @ part) / deviation[self.fold]
+        scores, fold = self.scores, self.fold
+        if rows is not None:
+            scores, fold = scores[rows], fold[rows]
+        return (scores @ part) / deviation[fold]
 
     def mean_direction(self, mixture: Mixture) -> np.ndarray:
         """Mean over folds of a mixture's standardised directions, shape (d,)."""
