@@ -32,9 +32,12 @@ def fit(
     attributes=ATTRIBUTES,
     objective=None,
     threshold="cross_fit",
+    n_perturbations="auto",
     **metadata,
 ):
-    clf = ConstrainedRampClassifier(objective, constraints, threshold=threshold)
+    clf = ConstrainedRampClassifier(
+        objective, constraints, threshold=threshold, n_perturbations=n_perturbations
+    )
     return clf.fit(rows, y, attributes=attributes, **metadata)
 
 

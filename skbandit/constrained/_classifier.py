@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,8 +43,10 @@ from skbandit.constrained.cross_fitting._cross_fit import (
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._mm import Step
+from skbandit.constrained.training._perturbations import number_of_perturbations
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._relaxations import relaxation_advice
 from skbandit.constrained.training._row_span import RowSpan, row_span
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -94,7 +97,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         and 0.01, out of fold; where nothing is left out (`threshold`), it is 0.001.
     fit_intercept : bool, default=True
         Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
-    max_iter : int, default=15
+    max_iter : int, default=100
         Maximum number of majorisation-minimisation steps; at most 8 per alpha and fold if
         ``threshold="cross_fit"``.
     tol : float, default=1e-5
@@ -130,7 +133,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Whether to start from the previous fit. Without effect if ``threshold="cross_fit"``: the
         previous fit has seen the rows that are left out.
     random_state : int, RandomState instance or None, default=None
-        Used by `sample_predict`; training draws no random numbers that depend on it.
+        Used by `sample_predict`, and for `n_perturbations`; for the latter None is seed 0, so
+        that training is reproducible.
     verbose : int, default=0
         1 reports every step in one line: printed, or logged if logging is configured to show
         INFO records of "skbandit". With scikit-learn 1.9 or newer,
@@ -140,6 +144,17 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         from. None is for 0.8, or less where that is out of reach or worsens the objective by more
         than 0.05; a number that is out of reach is an error. Only with
         ``threshold="cross_fit"``.
+    n_perturbations : int or "auto", default="auto"
+        Random changes of the weights that are tried if ``threshold="train"``, each with its
+        exactly best threshold, in search of a better deterministic rule: on few rows the ramp's
+        local optima are far from the best one. "auto" is 600 for up to 1,000 rows, and none
+        beyond. The solution without constraints and its best threshold are tried too, and ramp
+        bounds are relaxed where hard rates leave slack unused. 0 does none of this, draws no
+        random numbers, and is the machine of the paper.
+    start : {"search", "zeros"}, default="search"
+        Where training starts if there is no previous fit: "search" compares constant predictions
+        and the solution without constraints, at several scales; "zeros" is the paper's w = 0,
+        b = 0. Without effect if ``threshold="cross_fit"``.
 
     Attributes
     ----------
@@ -163,9 +178,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Number of steps; if cross-fitted, the largest one of a fold at `alpha_`.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        objective per unit by which a bound is relaxed, in the last convex problem; if
-        cross-fitted, the median over the folds' ramps at `alpha_`. For precision, F1 and ratios,
-        N/D against t, per unit of the linear form N - tD. nan for groups that were skipped.
+        objective per unit by which a bound, as declared, is relaxed, in the last convex problem;
+        if cross-fitted, the median over the folds' ramps at `alpha_`. nan for groups that were
+        skipped.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better; if
         cross-fitted, the mean over the folds' ramps at `alpha_`. (If no useful threshold is
@@ -253,6 +268,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+        "n_perturbations": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "start": [StrOptions({"search", "zeros"})],
     }
 
     def __init__(
@@ -262,7 +279,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         *,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
-        max_iter: int = 15,
+        max_iter: int = 100,
         tol: float = 1e-5,
         solver: str | Solver = "auto",
         solver_options: dict[str, Any] | None = None,
@@ -273,6 +290,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         random_state: Any = None,
         verbose: int = 0,
         confidence_level: float | None = None,
+        n_perturbations: int | str = "auto",
+        start: str = "search",
     ) -> None:
         self.objective = objective
         self.constraints = constraints
@@ -289,6 +308,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.random_state = random_state
         self.verbose = verbose
         self.confidence_level = confidence_level
+        self.n_perturbations = n_perturbations
+        self.start = start
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -461,12 +482,16 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         (n, d), n_dimensions = design.shape, span.rows.shape[1]
         solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
+        n_tried = number_of_perturbations(self.n_perturbations, len(goals.measured.rows))
         options = TrainingOptions(
             solver,
             self.max_iter,
             tol,
             choose_threshold=self.threshold == "train" and self.fit_intercept,
             report=self._reporter(step_done),
+            n_perturbations=n_tried,
+            seed=_drawn_seed(self.random_state) if n_tried else 0,
+            from_zero=self.start == "zeros",
         )
         problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
         trained = train(problem, options, self._previous_point(previous, span))
@@ -475,7 +500,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        self._judge(trained, goals)
+        relax = partial(relaxation_advice, problem, trained.point, goals, solver)
+        self._judge(trained, goals, relax)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""
@@ -511,10 +537,10 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
 
-    def _judge(self, trained: Trained, goals: Goals) -> None:
+    def _judge(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise if no rule meets the constraints; warn of what was not achieved."""
         if not self.feasible_:
-            self._judge_infeasible(trained, goals)
+            self._judge_infeasible(trained, goals, relax)
         if trained.mm.gap > INACCURATE:
             warnings.warn(
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
@@ -530,8 +556,11 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 stacklevel=6,
             )
 
-    def _judge_infeasible(self, trained: Trained, goals: Goals) -> None:
-        """Raise unless the randomised rule meets the constraints; else warn of the threshold."""
+    def _judge_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
+        """Raise unless the randomised rule meets the constraints; else warn of the threshold.
+
+        `relax` says which bounds to relax, at the cost of some more training.
+        """
         report = self.constraint_report_
         faults = missed(report, goals.constraints)
         # N - tD >= 0 holds where D = 0, but a precision without positive predictions is not met
@@ -542,7 +571,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
-                f"{faults}. The closest model is in the error's closest_.{more}",
+                f"{faults}. {relax()}The closest model is in the error's closest_.{more}",
                 self,
             )
         if shifted:
@@ -680,3 +709,7 @@ def _rounded_up(number: float) -> int:
     """A number with two significant digits, not below it."""
     unit = 10 ** max(int(np.log10(max(number, 1.0))) - 1, 0)
     return int(np.ceil(number / unit)) * unit
+
+
+def _drawn_seed(random_state: Any) -> int:
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))

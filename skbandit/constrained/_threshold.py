@@ -99,6 +99,13 @@ def best_threshold(
     return Threshold(float(cuts[best]), float(goal[best]), float(slack[best]))
 
 
+def slacks_by_cut(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
+    """Slacks of the hard rates of K constraints at every cut, -inf where undefined; (K, n_cuts)."""
+    order = np.argsort(-scores, kind="stable")
+    _, heads = _cuts(scores[order])
+    return _slacks(goals, _values_by_cut(goals.forms, order, heads))
+
+
 def _slack_at(cuts: np.ndarray, scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
     """The smallest slack of the hard rates of other scores at every cut."""
     order = np.argsort(-scores, kind="stable")
@@ -108,8 +115,12 @@ def _slack_at(cuts: np.ndarray, scores: np.ndarray, goals: BoundConstraints) -> 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     """The smallest slack at every cut, -inf where a value is undefined."""
+    return _slacks(goals, values).min(axis=0, initial=np.inf)
+
+
+def _slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     slacks = goals.sign[:, None] * (goals.bound[:, None] - values)
-    return np.where(np.isnan(slacks), -np.inf, slacks).min(axis=0, initial=np.inf)
+    return np.where(np.isnan(slacks), -np.inf, slacks)
 
 
 def cuts_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

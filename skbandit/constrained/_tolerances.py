@@ -12,20 +12,31 @@ from skbandit.rates._binding import MET
 
 __all__ = [
     "AT_CAP",
+    "ELITE",
     "FEASIBLE",
     "FINER",
+    "FIRST_CHANGE",
     "FIRST_PENALTY",
     "FLAT",
     "FOLDS",
+    "HARD_SCALES",
     "INACCURATE",
+    "LAST_CHANGE",
     "LAST_PENALTY",
     "LOOSEST",
     "MAX_DIRECTIONS",
     "MET",
     "NEAR",
     "NO_DIRECTION",
+    "PERTURBATIONS",
+    "PERTURBED_ROWS",
     "RAISE_PENALTY",
     "REFITS",
+    "RELAXED_STEPS",
+    "ROUNDING_ROUNDS",
+    "ROUNDING_STEPS",
+    "ROUNDING_TOL",
+    "ROUNDS",
     "SAME_SCORE",
     "SCALES",
     "SETTLED",
@@ -33,11 +44,9 @@ __all__ = [
     "START_PENALTY",
     "TIE",
     "TIGHTEN",
-    "TIGHTEN_ROUNDS",
-    "TIGHTEN_STEPS",
-    "TIGHTEN_TOL",
     "TOL",
     "USELESS",
+    "WORTHWHILE",
 ]
 
 # --- when a constraint holds ------------------------------------------------------------------
@@ -80,6 +89,13 @@ INACCURATE = 1e-4
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Factors of a direction that are tried, each with its best intercept."""
 
+HARD_SCALES = tuple(4.0**i for i in range(8))
+"""Ranges of scores that are tried for a direction chosen by hard rates, each with its best b.
+
+In units of the ramp's width: over a wide range few rows lie on the ramp, and its rates are
+nearly the hard ones.
+"""
+
 FLAT = 1e-3
 """Range of scores below which a direction does not separate any rows."""
 
@@ -103,11 +119,34 @@ NEAR = 1e-3
 USELESS = 0.005
 """A threshold is rejected if its objective is worse than the ramp's by more than this."""
 
-TIGHTEN, TIGHTEN_ROUNDS, TIGHTEN_STEPS, TIGHTEN_TOL = 2e-4, 6, 5, 1e-4
-"""Tightening for a threshold: normalised amount beyond the miss, rounds, MM steps, their `tol`."""
+TIGHTEN = 2e-4
+"""Normalised amount by which a bound that a hard rate misses moves beyond the miss."""
+
+ROUNDING_ROUNDS, ROUNDING_STEPS, ROUNDING_TOL = 6, 5, 1e-4
+"""Moving the ramp's bounds for the sake of hard rates: rounds, MM steps in each, their `tol`."""
+
+RELAXED_STEPS = 10
+"""MM steps of the search for the least relaxation of one infeasible bound."""
+
+WORTHWHILE = 1e-3
+"""Gain of the objective, expected of slack that hard rates do not use, that is worth a round."""
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""
+
+# --- perturbations of w -----------------------------------------------------------------------
+
+PERTURBATIONS, PERTURBED_ROWS = 600, 1000
+"""Directions tried by default, up to this many rows; with more rows none.
+
+Each costs a sort of the rows: 600 of 1,000 rows take about as long as MM does.
+"""
+
+ROUNDS, ELITE = 12, 8
+"""Rounds of perturbations, and how many of the best directions are changed in each."""
+
+FIRST_CHANGE, LAST_CHANGE = 2.0, 0.02
+"""Deviation of a change in the first and in the last round, in units of |w|, per feature."""
 
 # --- cross-fitting for a confidence level ------------------------------------------------------
 

@@ -116,11 +116,16 @@ def test_weights_are_repetitions_in_every_dataset():
     i, j = np.repeat(np.arange(120), weight), np.repeat(np.arange(80), weight_extra)
     goals = [recall() >= 0.8, error_rate(on="extra") <= 0.4, churn("deployed", on="all") <= 0.4]
     weighted = fit(
-        goals, threshold="train", sample_weight=weight, sample_weight_extra=weight_extra, **EXTRA
+        goals,
+        threshold="train",
+        n_perturbations=0,
+        sample_weight=weight,
+        sample_weight_extra=weight_extra,
+        **EXTRA,
     )
     repeated = fit(
-        goals, threshold="train", rows=X[i], y=Y[i], attributes=ATTRIBUTES.iloc[i],
-        X_extra=X_EXTRA[j],
+        goals, threshold="train", n_perturbations=0, rows=X[i], y=Y[i],
+        attributes=ATTRIBUTES.iloc[i], X_extra=X_EXTRA[j],
         y_extra=Y_EXTRA[j], attributes_extra=ATTRIBUTES_EXTRA.iloc[j],
     )  # fmt: skip
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)

@@ -183,10 +183,12 @@ class RampProblem:
     def shadow_prices(self, multipliers: np.ndarray, positive: np.ndarray) -> np.ndarray:
         """Multipliers per unit of the bounds as the user wrote them.
 
-        For a linear-fractional constraint N/D <= t: per unit of the linearised N - tD.
+        N/D <= t is solved as N - tD <= 0: raising t by dt relaxes that by D dt, with D at the
+        predictions pi. A ratio as objective divides by its own denominator there.
         """
         _, below = self.objective.fractions(positive)
-        return multipliers / self.scale / below[0]
+        _, below_bounds = self.goals.forms.fractions(positive)
+        return multipliers / self.scale * below_bounds / below[0]
 
     def tightened(self, by: np.ndarray) -> RampProblem:
         """Return the problem with every normalised bound moved inwards by `by`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
@@ -19,7 +20,12 @@ from skbandit.constrained.solvers import Solution, Solver
 from skbandit.constrained.training._problem import Point, RampProblem
 
 
-def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> Iterator[Point]:
+def starts(
+    problem: RampProblem,
+    solver: Solver,
+    warm: Point | None = None,
+    unconstrained: Callable[[], Solution] | None = None,
+) -> Iterator[Point]:
     """Yield points to start MM from, the most promising first; each is computed on demand.
 
     A feasible warm start is the first. Then the lowest penalised ramp objective wins among
@@ -28,6 +34,8 @@ def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> I
     Last comes the solution of the all-hinge problem with elastic constraints. It hugs the
     constraints, and MM rarely escapes, e.g., the neighbourhood of the deployed model under a
     churn bound; but it is needed where the objective points away from everything feasible.
+    A caller who needs the solution without constraints too passes the function that solves for
+    it.
     """
     if warm is not None:
         at_warm = problem.evaluate(warm)
@@ -37,12 +45,36 @@ def starts(problem: RampProblem, solver: Solver, warm: Point | None = None) -> I
     gap = problem.objective_scale * solver.rough
     candidates = [] if warm is None else [warm]
     candidates.append(best_intercept(problem, zero.coef))
-    free = solver.solve(problem.majorise_at(zero, constrained=False), np.inf, gap)
+    free = unconstrained() if unconstrained else unconstrained_solution(problem, solver)
     # some objectives, such as recall, are best alone if all predictions are the same
     if np.ptp(problem.X @ free.coef) > FLAT:
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
     elastic = solver.solve(problem.majorise_at(zero), FIRST_PENALTY, gap)
     yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
+
+
+def unconstrained_solution(problem: RampProblem, solver: Solver) -> Solution:
+    """Solve the all-hinge problem without constraints."""
+    zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    gap = problem.objective_scale * solver.rough
+    return solver.solve(problem.majorise_at(zero, constrained=False), np.inf, gap)
+
+
+def unconstrained_direction(
+    problem: RampProblem, solver: Solver, unconstrained: Callable[[], Solution]
+) -> np.ndarray:
+    """Return w of the solution without constraints.
+
+    An objective that is best alone if all predictions are the same, such as recall, leaves no
+    direction; then every constraint's costs are added, each at a price of 1.
+    """
+    free = unconstrained()
+    if np.ptp(problem.X @ free.coef) > FLAT or not len(problem.rhs):
+        return free.coef
+    prices = csr_array(np.full((1, len(problem.rhs)), problem.objective_scale))
+    objective = problem.objective
+    priced = replace(objective, numerator=csr_array(objective.numerator + prices @ problem.rows))
+    return unconstrained_solution(replace(problem, objective=priced), solver).coef
 
 
 def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]:

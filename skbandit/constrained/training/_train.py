@@ -3,73 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
-from skbandit.constrained._threshold import Threshold, best_threshold
-from skbandit.constrained._tolerances import (
-    MET,
-    NEAR,
-    TIGHTEN,
-    TIGHTEN_ROUNDS,
-    TIGHTEN_STEPS,
-    TIGHTEN_TOL,
-    USELESS,
-)
-from skbandit.constrained.solvers import Solver
-from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
+from skbandit.constrained._tolerances import NEAR
+from skbandit.constrained.training._deterministic import perturbed, with_threshold
+from skbandit.constrained.training._mm import MMResult, majorise_minimise
 from skbandit.constrained.training._problem import Point, RampProblem
-from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._starts import directions, starts
+from skbandit.constrained.training._starts import (
+    starts,
+    unconstrained_direction,
+    unconstrained_solution,
+)
+from skbandit.constrained.training._trained import Trained, TrainingOptions
 
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How to train, whatever the problem.
-
-    Parameters
-    ----------
-    solver : Solver
-        Solver of the convex subproblems.
-    max_iter : int
-        Maximum number of MM steps.
-    tol : float
-        Decrease of the objective below which MM stops.
-    choose_threshold : bool
-        Whether to replace b by the best threshold on hard rates.
-    report : callable
-        Called with each `Step`.
-    """
-
-    solver: Solver
-    max_iter: int
-    tol: float
-    choose_threshold: bool
-    report: Callable[[Step], None] = lambda step: None
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained classifier.
-
-    Parameters
-    ----------
-    mm : MMResult
-        Of the first run: its path and whether it converged.
-    point : Point
-        w, and the b of the randomised rule.
-    multipliers : ndarray of shape (m,)
-        For the normalised rows.
-    threshold : Threshold or None
-        For w alone (cut on <w, x>); None if b was kept.
-    """
-
-    mm: MMResult
-    point: Point
-    multipliers: np.ndarray
-    threshold: Threshold | None
+__all__ = ["Trained", "TrainingOptions", "train"]
 
 
 def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = None) -> Trained:
@@ -79,7 +28,11 @@ def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = N
     same prediction for all), it is run from the next start too.
     """
     best: MMResult | None = None
-    for start in starts(problem, options.solver, warm):
+    unconstrained = cache(lambda: unconstrained_solution(problem, options.solver))
+    zero = Point(np.zeros(problem.X.shape[1]), 0.0)
+    only_zero = options.from_zero and warm is None
+    searched = starts(problem, options.solver, warm, unconstrained)
+    for start in [zero] if only_zero else searched:
         before = problem.evaluate(start)
         mm = majorise_minimise(
             problem,
@@ -97,7 +50,13 @@ def train(problem: RampProblem, options: TrainingOptions, warm: Point | None = N
             break
     assert best is not None  # there is always a start
     first = Trained(best, problem.without_noise(best.point), best.multipliers, None)
-    return _with_threshold(problem, first, options) if options.choose_threshold else first
+    if not options.choose_threshold:
+        return first
+    found = with_threshold(problem, first, options)
+    if options.n_perturbations is None:
+        return found
+    free = unconstrained_direction(problem, options.solver, unconstrained)
+    return perturbed(problem, found, free, options.n_perturbations, options.seed)
 
 
 def _ahead(one: MMResult, other: MMResult) -> bool:
@@ -105,86 +64,3 @@ def _ahead(one: MMResult, other: MMResult) -> bool:
     if one.feasible and other.feasible:
         return one.path[-1] < other.path[-1]
     return one.violation < other.violation
-
-
-def _with_threshold(problem: RampProblem, trained: Trained, options: TrainingOptions) -> Trained:
-    """Shift b to the best feasible threshold; if that costs too much, tighten and refit.
-
-    A feasible threshold can be useless, or not exist though the ramp problem is feasible.
-    Bounds are then tightened by the amount by which the hard rates miss them, and MM
-    continues from the current point. If w stays 0, which is a rule of one probability for all
-    rows, no threshold tells rows apart: simple directions are tried instead.
-    """
-    best = replace(trained, threshold=_search(problem, trained.point))
-    if not trained.mm.feasible:
-        return best
-    promised = _promised(problem, trained.point)
-    current, bounds = trained.point, problem
-    for _ in range(TIGHTEN_ROUNDS):
-        if _serves(best.threshold, promised):
-            break
-        missed = problem.violation(_hard(problem, current))
-        bounds = bounds.tightened(np.maximum(missed, 0.0) + TIGHTEN)
-        mm = majorise_minimise(
-            bounds,
-            current,
-            options.solver,
-            max_iter=TIGHTEN_STEPS,
-            tol=max(options.tol, TIGHTEN_TOL),
-            expected=TIGHTEN,
-            report=options.report,
-        )
-        current = problem.without_noise(mm.point)
-        found = Trained(trained.mm, current, mm.multipliers, _search(problem, current))
-        if _better(problem, found, best):
-            best = found
-    if not best.point.coef.any() and not _serves(best.threshold, promised):
-        for point in directions(problem, best.multipliers):
-            found = replace(best, point=point, threshold=_search(problem, point))
-            if _better(problem, found, best):
-                best = found
-    return best
-
-
-def _serves(threshold: Threshold | None, promised: float) -> bool:
-    """Whether a threshold is feasible and about as good as promised."""
-    assert threshold is not None
-    return threshold.feasible and threshold.objective <= promised + USELESS
-
-
-def _search(problem: RampProblem, point: Point) -> Threshold:
-    """Find the best threshold on <w, x>, among equals the nearest to the point's own."""
-    z = problem.scores(replace(point, intercept=0.0))
-    return best_threshold(z, problem.objective, problem.goals, preferred=-point.intercept)
-
-
-def _hard(problem: RampProblem, point: Point) -> np.ndarray:
-    return (problem.scores(point) > 0).astype(float)
-
-
-def _promised(problem: RampProblem, point: Point) -> float:
-    """The objective that MM led to expect: the worse of its two rules at its own b."""
-    return max(
-        problem.objective_value(_hard(problem, point)),
-        problem.objective_value(ramp(problem.scores(point))),
-    )
-
-
-def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
-    """Whether one is better by more than rounding."""
-    (grade, cost), (other_grade, other_cost) = _rank(problem, one), _rank(problem, other)
-    return grade < other_grade or (grade == other_grade and cost < other_cost - MET)
-
-
-def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
-    """Rank feasible thresholds first, by objective; then the others by their miss.
-
-    A feasible threshold whose randomised rule is no longer feasible must be better by
-    USELESS; among infeasible thresholds, a feasible randomised rule comes first.
-    """
-    found = trained.threshold
-    assert found is not None
-    holds = problem.evaluate(trained.point).feasible
-    if found.feasible:
-        return 0, found.objective + (0.0 if holds else USELESS)
-    return 1 if holds else 2, -found.slack
