@@ -102,7 +102,7 @@ def best_threshold(
 def slacks_by_cut(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
     """Slacks of the hard rates of K constraints at every cut, -inf where undefined; (K, n_cuts)."""
     order = np.argsort(-scores, kind="stable")
-    _, heads = _cuts(scores[order])
+    _, heads = cuts_between(scores[order])
     return _slacks(goals, _values_by_cut(goals.forms, order, heads))
 
 
