@@ -211,8 +211,10 @@ class ConstraintReportDisplay:
 
 
 def _read_report(report: Any) -> pd.DataFrame:
-    """The validated report."""
+    """The validated report; its values are those out of fold, where it has some, as its slacks."""
     columns = getattr(report, "columns", ())
+    if "cross_fitted" in columns:
+        report = report.assign(value=report["cross_fitted"])
     optional = [name for name in ("ci_low", "ci_high", "margin") if name in columns]
     if "ci_low" in optional or "ci_high" in optional:
         optional += {"ci_low", "ci_high"}.difference(optional)

@@ -48,7 +48,7 @@ TABLE = [
 
 
 def classifier(constraints=(), objective=None, **settings):
-    return ConstrainedRampClassifier(objective, constraints, **settings)
+    return ConstrainedRampClassifier(objective, constraints, **({"threshold": "train"} | settings))
 
 
 def path_over(constraints, bounds, constraint=None, objective=None, **settings):

@@ -89,10 +89,14 @@ def test_any_classifier_with_such_a_report(report):
     assert drawn == clf.constraint_report(X_EXTRA, Y_EXTRA)["slack"].tolist()
 
 
-def test_the_training_report_has_no_intervals(fitted):
-    display = ConstraintReportDisplay.from_report(fitted.constraint_report_)
-    assert display.intervals_ is None
-    assert texts(display)[0] == f"{fitted.constraint_report_['value'][0]:.3f}, bound 0.9"
+def test_the_training_report_shows_what_was_left_out(fitted):
+    report = fitted.constraint_report_
+    display = ConstraintReportDisplay.from_report(report)
+    row = report.iloc[0]
+    interval = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+    assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}, bound 0.9"
+    without = report.drop(columns=["ci_low", "ci_high"])
+    assert ConstraintReportDisplay.from_report(without).intervals_ is None
 
 
 def test_a_margin_is_a_stroke_and_a_figure(fitted):

@@ -113,9 +113,9 @@ def test_the_classifier_is_the_same(wide, kind, fit_intercept, monkeypatch):
     if kind == "sparse":
         X = csr_array(X * (np.abs(X) > 1))
     options = GOALS | {"solver": "newton", "fit_intercept": fit_intercept, "tol": 1e-9}
-    clf = ConstrainedRampClassifier(**options, max_iter=50).fit(X, y)
+    clf = ConstrainedRampClassifier(**options, max_iter=50, threshold="train").fit(X, y)
     monkeypatch.setattr(_classifier, "row_span", lambda design: RowSpan(design, design))
-    direct = ConstrainedRampClassifier(**options, max_iter=50).fit(X, y)
+    direct = ConstrainedRampClassifier(**options, max_iter=50, threshold="train").fit(X, y)
     np.testing.assert_allclose(clf.coef_, direct.coef_, atol=2e-3 * np.abs(direct.coef_).max())
     assert clf.objective_path_[-1] == pytest.approx(direct.objective_path_[-1], rel=1e-4)
     np.testing.assert_array_equal(clf.predict(X), direct.predict(X))
@@ -128,7 +128,7 @@ def test_extra_rows_widen_the_span(wide):
     extra = np.random.default_rng(4).normal(size=(30, 150))
     deployed = {"deployed": (extra[:, 0] > 0).astype(int)}
     goals = [recall() >= 0.8, churn("deployed", on="extra") <= 0.3]
-    clf = ConstrainedRampClassifier(false_positive_rate(), goals)
+    clf = ConstrainedRampClassifier(false_positive_rate(), goals, threshold="train")
     clf.fit(X, y, extra=ExtraData(extra, attributes=deployed))
     assert clf.feasible_
     changed = clf.predict(extra) != deployed["deployed"]
@@ -141,7 +141,7 @@ def test_extra_rows_widen_the_span(wide):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_warm_start_is_the_previous_fit(wide):
     X, y = wide
-    clf = ConstrainedRampClassifier(**GOALS, warm_start=True).fit(X, y)
+    clf = ConstrainedRampClassifier(**GOALS, warm_start=True, threshold="train").fit(X, y)
     before = clf.objective_path_[-1]
     assert clf.fit(X, y).objective_path_[0] <= before + 1e-9 and clf.n_iter_ <= 2
 
