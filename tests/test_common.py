@@ -84,6 +84,11 @@ def expected_failures(estimator):
         why = "learns in order, but the check shuffles"
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
         failures |= dict.fromkeys(names, why)
+    if isinstance(estimator, ConstrainedRampClassifier) and estimator.threshold == "cross_fit":
+        # as scikit-learn declares of its own estimators with cross-validation inside
+        why = "copies of a row fall into different folds, a row of weight 2 into one"
+        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
+        failures |= dict.fromkeys(names, why)
     if isinstance(estimator, ConstrainedRampClassifier) and "positive_rate" in repr(estimator):
         # a warning, and warnings are errors here
         why = "the one label for all rows does not meet the constraints"

@@ -164,7 +164,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
         objective per unit by which a bound is relaxed, in the last convex problem; if
-        cross-fitted, the mean over the folds' ramps at `alpha_`. For precision, F1 and ratios,
+        cross-fitted, the median over the folds' ramps at `alpha_`. For precision, F1 and ratios,
         N/D against t, per unit of the linear form N - tD. nan for groups that were skipped.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better; if

@@ -355,7 +355,7 @@ def test_infeasible_error_pickles():
     np.testing.assert_array_equal(again.closest_.predict(X), caught.value.closest_.predict(X))
 
 
-@pytest.mark.parametrize("threshold", ["shift", None])
+@pytest.mark.parametrize("threshold", ["cross_fit", "train", None])
 def test_precision_of_no_answers_is_not_met(threshold):
     """The ramp constraint TP - tPP >= 0 holds where nothing is answered positive.
 

@@ -116,14 +116,16 @@ class Case:
     def fit(self):
         rng = self.rng
         solver = rng.choice(["auto", "newton", "cvxpy", "cutting_plane"], p=[0.4, 0.4, 0.15, 0.05])
+        threshold = [None, "train", "cross_fit"][rng.choice(3, p=[0.2, 0.4, 0.4])]
+        level = 0.8 if threshold == "cross_fit" and rng.random() < 0.4 else None
         options = {
-            "alpha": float(10 ** rng.uniform(-4, 0)),
+            "alpha": "auto" if rng.random() < 0.2 else float(10 ** rng.uniform(-4, 0)),
             "solver": str(solver),
             "max_iter": int(rng.choice([2, 15])),
             "fit_intercept": bool(rng.random() < 0.85),
-            "threshold": "shift" if rng.random() < 0.8 else None,
+            "threshold": threshold,
             "class_weight": "balanced" if rng.random() < 0.2 else None,
-            "confidence_level": 0.8 if rng.random() < 0.15 else None,
+            "confidence_level": level,
         }
         self.clf = ConstrainedRampClassifier(self.objective, self.goals, **options)
         extra = None if self.extra is None else ExtraData(self.extra)
@@ -152,8 +154,11 @@ def test_a_random_fit_keeps_its_promises(seed):
             assert not clf.feasible_
         except EmptyRateError:
             return
+        except ValueError as error:  # too few rows to leave some out
+            assert "leaves rows of both classes out" in str(error)
+            return
     holds = case.holds(clf)
-    if clf.confidence_level is None:
+    if clf.threshold != "cross_fit":
         assert clf.feasible_ == holds
     else:
         assert holds or not clf.feasible_
@@ -164,4 +169,7 @@ def test_a_random_fit_keeps_its_promises(seed):
     clear = np.abs(scores) > 1e-12
     np.testing.assert_array_equal(probability[clear].argmax(axis=1), (scores > 0)[clear])
     table = clf.constraint_report_
-    assert table["satisfied"].fillna(True).all() == clf.feasible_
+    if clf.threshold == "cross_fit":  # the rule itself may miss what holds out of fold
+        assert table["satisfied"].fillna(True).all() or not clf.feasible_
+    else:
+        assert table["satisfied"].fillna(True).all() == clf.feasible_

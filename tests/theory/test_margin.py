@@ -222,6 +222,7 @@ def test_a_ramp_classifier_that_overfits(times):
             alpha=0.01,
             max_iter=5,
             solver="newton",
+            threshold="train" if level is None else "cross_fit",
             confidence_level=level,
         )
 
@@ -276,7 +277,12 @@ def cross_validated(level):
 def trained(level):
     def make(X, y, sex):
         clf = ConstrainedRampClassifier(
-            error_rate(), GOALS[:1], alpha=0.01, max_iter=5, confidence_level=level
+            error_rate(),
+            GOALS[:1],
+            alpha=0.01,
+            max_iter=5,
+            threshold="train" if level is None else "cross_fit",
+            confidence_level=level,
         )
         return clf.fit(X, y, attributes=sex)
 

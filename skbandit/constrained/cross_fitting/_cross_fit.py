@@ -158,7 +158,7 @@ class CrossFitted:
     path : tuple of float
         The regularised ramp objective after each MM step at alpha, mean over the folds.
     multipliers : ndarray of shape (m,)
-        Shadow prices of the measured constraints at alpha, mean over the folds.
+        Shadow prices of the measured constraints at alpha, median over the folds.
     margins : ndarray of shape (m,) or None
         Slack that the level takes for each measured constraint; None without a level.
     rows_needed : float
@@ -332,7 +332,7 @@ def _alphas(goals: Goals, options: CrossFitOptions) -> tuple[float, ...]:
 
 def size_of(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs; 1 for a single rate."""
-    return float(np.abs(goals.objective.numerator.data).sum()) or 1.0
+    return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
 
 
 def _ramp_name(alpha: float) -> str:
@@ -455,7 +455,7 @@ def _choose(
         choice,
         (directions.out_of_fold(chosen) > cut).astype(float),
         _mean_path([one.mm.path for one in ramps[alpha]]),
-        _mean_prices(ramps[alpha]),
+        _median_prices(ramps[alpha]),
         margins,
         needed,
     )
@@ -534,8 +534,12 @@ def _mean_path(paths: list[tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(np.mean(full, axis=0).tolist())
 
 
-def _mean_prices(ramps: list[_Ramp]) -> np.ndarray:
-    """Mean over the folds that measured a constraint; 0 if none did."""
+def _median_prices(ramps: list[_Ramp]) -> np.ndarray:
+    """Median over the folds that measured a constraint; 0 if none did.
+
+    Where a fold's ramp does not meet the bounds, its price is the penalty, which a mean would
+    follow.
+    """
     stacked = np.stack([one.multipliers for one in ramps])
-    known = np.isfinite(stacked)
-    return np.where(known, stacked, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    missing = ~np.isfinite(stacked).any(axis=0)
+    return np.nanmedian(np.where(missing, 0.0, stacked), axis=0)

@@ -1,0 +1,149 @@
+"""The classifier's default: what is chosen by rows left out, and what it does not depend on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedThreshold, ExtraData
+from skbandit.constrained.cross_fitting import _cross_fit
+from skbandit.constrained.cross_fitting._cross_fit import deal_folds, rows_to_fit
+from skbandit.rates import difference, false_positive_rate, positive_rate, recall
+from skbandit.rates._binding import Columns, Data, Rows
+
+RNG = np.random.default_rng(3)
+N = 400
+X = RNG.normal(size=(N, 5))
+GROUP = np.where(X[:, 1] + RNG.normal(size=N) > 0, "a", "b")
+Y = (X[:, 0] + 0.5 * X[:, 1] + 0.7 * RNG.logistic(size=N) > 0.3).astype(int)
+TABLE = pd.DataFrame({"group": GROUP})
+GOAL = difference(positive_rate, by="group") <= 0.15
+
+
+def fit(**settings):
+    return ConstrainedRampClassifier(constraints=GOAL, **settings).fit(X, Y, attributes=TABLE)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit()
+
+
+def test_what_was_chosen_is_told(fitted):
+    assert fitted.alpha_ in (0.1, 0.01)
+    assert set(fitted.direction_.split()) & {"logistic", "ramp", "lagrangian"}
+    report = fitted.constraint_report_
+    assert report["satisfied"].all() and fitted.feasible_
+    np.testing.assert_allclose(report["slack"], report["bound"] - report["cross_fitted"])
+    positive = fitted.predict(X)
+    gap = positive[GROUP == "a"].mean() - positive[GROUP == "b"].mean()
+    np.testing.assert_allclose(report["value"], [gap, -gap])
+
+
+def test_units_of_columns_do_not_matter(fitted):
+    units = np.array([1e-4, 1.0, 3.0, 1e5, 10.0])
+    clf = ConstrainedRampClassifier(constraints=GOAL).fit(X * units, Y, attributes=TABLE)
+    np.testing.assert_array_equal(clf.predict(X * units), fitted.predict(X))
+    np.testing.assert_allclose(clf.coef_ * units, fitted.coef_, rtol=1e-3)
+
+
+def test_rows_of_weight_zero_do_not_matter(fitted):
+    doubled = np.concatenate([X, X + 5.0])
+    weight = np.repeat([1.0, 0.0], N)
+    clf = ConstrainedRampClassifier(constraints=GOAL)
+    clf.fit(
+        doubled, np.append(Y, 1 - Y), sample_weight=weight, attributes=pd.concat([TABLE, TABLE])
+    )
+    np.testing.assert_array_equal(clf.predict(X), fitted.predict(X))
+
+
+def test_sparse_rows_give_about_the_same(fitted):
+    clf = ConstrainedRampClassifier(constraints=GOAL).fit(csr_array(X), Y, attributes=TABLE)
+    assert (clf.predict(X) == fitted.predict(X)).mean() > 0.95
+
+
+def test_either_class_may_be_positive(fitted):
+    goal = difference(positive_rate, by="group") <= 0.15
+    flipped = ConstrainedRampClassifier(constraints=goal, pos_label=0)
+    flipped.fit(X, 1 - Y, attributes=TABLE)
+    np.testing.assert_array_equal(flipped.predict(X), 1 - fitted.predict(X))
+
+
+def test_without_an_intercept_the_origin_is_on_the_boundary():
+    goal = recall() >= 0.5
+    clf = ConstrainedRampClassifier(constraints=goal, fit_intercept=False).fit(X, Y)
+    assert clf.intercept_ == 0
+    assert clf.constraint_report_["satisfied"].all()
+
+
+def test_more_features_than_rows():
+    wide = np.hstack([X[:80], RNG.normal(size=(80, 300))])
+    clf = ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.5)
+    clf.fit(wide, Y[:80])
+    assert clf.coef_.shape == (1, 305)
+    row = clf.constraint_report_.iloc[0]
+    assert row["value"] == pytest.approx(recall().value(Y[:80], clf.predict(wide)))
+    assert row["cross_fitted"] >= 0.5
+
+
+def test_never_worse_than_a_moved_threshold_beyond_noise():
+    """On new rows of the same kind, with goals met by either."""
+    rng = np.random.default_rng(9)
+    new = rng.normal(size=(20_000, 5))
+    wanted = new[:, 0] + 0.5 * new[:, 1] + 0.7 * rng.logistic(size=20_000) > 0.3
+    goals = false_positive_rate(), recall() >= 0.7
+    ramp = ConstrainedRampClassifier(*goals).fit(X, Y)
+    moved = ConstrainedThreshold(LogisticRegression(), *goals).fit(X, Y)
+    for clf in (ramp, moved):
+        clf.positive_ = clf.predict(new)
+    assert recall().value(wanted, ramp.positive_, pos_label=1) >= 0.68
+    costs = [false_positive_rate().value(wanted, c.positive_, pos_label=1) for c in (ramp, moved)]
+    assert costs[0] <= costs[1] + 0.05
+
+
+def test_a_class_of_one_row_cannot_be_left_out():
+    y = np.zeros(30, dtype=int)
+    y[3] = 1
+    with pytest.raises(ValueError, match=r"One class has 1 row .* threshold='train'"):
+        ConstrainedRampClassifier().fit(X[:30], y)
+
+
+def test_the_former_name_is_told_the_new_one():
+    with pytest.raises(ValueError, match=r"threshold='shift' is now called threshold='train'"):
+        ConstrainedRampClassifier(threshold="shift").fit(X, Y)
+
+
+def test_unused_extra_rows_do_not_matter(fitted):
+    extra = ExtraData(RNG.normal(size=(50, 5)) + 3.0)
+    clf = ConstrainedRampClassifier(constraints=GOAL)
+    clf.fit(X, Y, attributes=TABLE, extra=extra)
+    np.testing.assert_allclose(clf.coef_, fitted.coef_)
+
+
+def test_preselection_on_a_sample_ends_at_the_same_rule(fitted, monkeypatch):
+    monkeypatch.setattr(_cross_fit, "SELECTION_ROWS", 190)
+    clf = fit()
+    assert clf.constraint_report_["satisfied"].all()
+    assert (clf.predict(X) == fitted.predict(X)).mean() > 0.85
+
+
+def test_folds_share_the_labels_and_skip_unused_rows():
+    used = RNG.random(N) < 0.8
+    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), used.astype(float))
+    fold = deal_folds(Data(rows, None, 1, [0, 1]), used, 5)
+    for label in (0, 1):
+        counts = np.bincount(fold[used & (label == Y)], minlength=5)
+        assert np.ptp(counts) <= 1
+    few = deal_folds(Data(rows, None, 1, [0, 1]), used, 5)
+    np.testing.assert_array_equal(few, fold)
+
+
+def test_very_many_rows_are_sampled():
+    fold, used = np.arange(60_000) % 3, np.ones(60_000, dtype=bool)
+    used[::7] = False
+    kept = rows_to_fit(fold, used, 1, 10)
+    assert kept.sum() == 8000
+    assert not (kept & ((fold == 1) | ~used)).any()
+    assert rows_to_fit(fold[:6000], used[:6000], 1, 10).sum() == (used & (fold != 1))[:6000].sum()
