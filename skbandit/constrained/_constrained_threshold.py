@@ -172,9 +172,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
     from `attributes` or from X. scikit-learn's searches hand over none at `predict`: use their
     `best_estimator_`. A group that fit has not seen is an error.
 
-    The best combination of thresholds is found by branch and bound, exactly for up to four
-    groups or so; for ten groups of 10,000 rows each the search ends with a certified `gap_` of
-    .001 or less, in seconds. With a `confidence_level`, combinations are searched, not
+    The best combination of thresholds is found by branch and bound: in trials exactly for up to
+    four groups, and for ten groups of 10,000 rows each with a certified `gap_` below .001, in
+    seconds. With a `confidence_level`, combinations are searched, not
     enumerated: the limits hold, the objective may not be the best.
 
     The constraints hold exactly on the training rows as scored out of fold. `estimator_`
