@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# Default classifier, and model of rewards of 0 and 1; cloned before use.
+# Default classifier; cloned before use.
 _LOGISTIC = LogisticRegression(max_iter=1000)
 
 
@@ -84,8 +84,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         - "snips", self-normalised: the same, with the weights 1/p of each arm divided by their mean
           over the events in which it was available.
     reward_model : regressor or classifier with predict_proba, default=None
-        For "dr": fitted per arm, and cross-fitted. None is logistic regression if all rewards are 0
-        or 1, else ``Ridge()``.
+        For "dr": fitted per arm, and cross-fitted. None is the classifier itself, if all rewards
+        are 0 or 1 and it has predict_proba, else ``Ridge()``.
     shrinkage : float or "auto", default="auto"
         For "dr": λ of the weights λ w/(w² + λ) with w = 1/p (optimistic shrinkage); infinity is the
         unbiased 1/p, and 0 trusts the predictions. "auto" is √n for n events: its bias vanishes as
@@ -438,9 +438,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     def _reward_model(self, reward: np.ndarray) -> Any:
         """The model of rewards; None is ridge regression."""
-        if self.reward_model is None and np.isin(reward, (0.0, 1.0)).all():
-            return _LOGISTIC
-        return self.reward_model
+        if self.reward_model is not None:
+            return self.reward_model
+        classifier = self._classifier()
+        binary = np.isin(reward, (0.0, 1.0)).all()
+        return classifier if binary and hasattr(classifier, "predict_proba") else None
 
     def _check_features(self, X: Any, reset: bool) -> None:
         """Note or compare number and names of the features; values are the classifier's affair."""
