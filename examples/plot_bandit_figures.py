@@ -34,10 +34,14 @@ log = make_bandit_log(
 X = log.X / np.sqrt(log.X.shape[1])
 
 
+# The published algorithm: one prior on features as they are. Defaults are not the paper's.
+PAPER = {"prior_variance": 1.0, "standardize": False, "alpha": 1.0}
+
+
 def nctr(**parameters):
     """Mean and standard deviation of the nCTR over runs, in both buckets."""
     result = replay(
-        GLMUCBPolicy(random_state=0, **parameters),
+        GLMUCBPolicy(random_state=0, **PAPER | parameters),
         X,
         log.y,
         deployment_share=0.3,

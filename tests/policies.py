@@ -3,6 +3,10 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
+PAPER = {"prior_variance": 1.0, "standardize": False, "alpha": 1.0}
+"""Settings of a `GLMUCBPolicy` that is the published algorithm: one prior, N(0, 1) for every
+weight, on features as they are, and bounds of one standard deviation."""
+
 
 class Always(BaseEstimator):
     """Chooses one arm, or another where this is not available; cannot learn."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from skbandit.bandit._contexts import every_weight_changes, gathered
+from skbandit.bandit._contexts import every_weight_changes, every_weight_counts, gathered
 from skbandit.bandit._delayed import Events, joined, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule
 from skbandit.bandit._passes import replay_rows
@@ -37,7 +37,7 @@ class Compact(NamedTuple):
     weights: np.ndarray | None  # numbers of the weights of its columns; None is all
 
 
-def compact(X: Any, prior: Prior, rule: Rule, full: bool) -> Compact | None:
+def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact | None:
     """Make contexts dense for the compiled replay; None if they would not fit into memory.
 
     Features that do not occur are left out if their weights cannot change.
@@ -46,7 +46,7 @@ def compact(X: Any, prior: Prior, rule: Rule, full: bool) -> Compact | None:
         return Compact(X, None)
     n_rows, n_features = X.shape
     features = None
-    if not (full or every_weight_changes(prior)):
+    if not (every_weight_counts(beliefs) or every_weight_changes(prior)):
         features = np.unique(X.indices)
     if n_rows * (n_features if features is None else len(features)) > MOST_ENTRIES:
         return None
@@ -76,14 +76,14 @@ def replay_compiled(
     result is None if sparse contexts would not fit into memory.
     """
     contexts = X if delayed is None else joined([X, delayed.X])  # further rows, not in the schedule
-    compacted = compact(contexts, prior, rule, beliefs.cov_factor.ndim == 3)
+    compacted = compact(contexts, beliefs, prior, rule)
     if compacted is None:
         return None
     X, weights = compacted
     known, whole_prior = beliefs, prior
     if weights is not None:
         beliefs = gathered(beliefs, weights)
-        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[weights])
+        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[:, weights])
     log, rows, keep = request.log, request.rows, request.keep
     n_known, n_events = len(codes), len(log)
     codes = dict(codes)
@@ -135,7 +135,10 @@ def replay_compiled(
     codes, beliefs = _in_learned_order(codes, beliefs, n_known)
     if weights is not None:
         whole = with_arms(known, list(codes)[n_known:], whole_prior)
-        whole.mean[:, weights], whole.cov_factor[:, weights] = beliefs.mean, beliefs.cov_factor
+        whole.mean[:, :, weights], whole.cov_factor[:, :, weights] = (
+            beliefs.mean,
+            beliefs.cov_factor,
+        )
         beliefs = beliefs._replace(mean=whole.mean, cov_factor=whole.cov_factor)
     return Replayed(accepted, n_seen, codes, beliefs, still_delayed)
 

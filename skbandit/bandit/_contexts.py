@@ -91,7 +91,7 @@ def learn_rows(
     for rows, x, weights in _parts(X, beliefs, rule, prior):
         own, arms = beliefs, np.unique(action[rows])
         if weights is not None:
-            at = np.ix_(arms, weights)
+            at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
             own = _empty(beliefs, len(weights))
             own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
         dense.learn_rows(
@@ -104,8 +104,7 @@ def learn_rows(
 def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> Iterator[Part]:
     """Split CSR rows into dense parts; with a prior, for learning."""
     n_rows, n_features = X.shape
-    full = beliefs.cov_factor.ndim == 3
-    if full or (prior is not None and every_weight_changes(prior)):
+    if every_weight_counts(beliefs) or (prior is not None and every_weight_changes(prior)):
         step = max(1, _ENTRIES // n_features)
         for first in range(0, n_rows, step):
             rows = slice(first, min(first + step, n_rows))
@@ -125,6 +124,11 @@ def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> 
         first = rows.stop
 
 
+def every_weight_counts(beliefs: Beliefs) -> bool:
+    """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
+    return beliefs.cov_factor.ndim == 4 or len(beliefs.rate) > 0
+
+
 def every_weight_changes(prior: Prior) -> bool:
     """Whether learning changes weights of features that are 0, too."""
     return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
@@ -134,7 +138,7 @@ def gathered(beliefs: Beliefs, weights: np.ndarray | None) -> Beliefs:
     """Beliefs about some of the weights."""
     if weights is None:
         return beliefs
-    mean, cov_factor = beliefs.mean[:, weights], beliefs.cov_factor[:, weights]
+    mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]
     return beliefs._replace(
         mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
     )
@@ -142,5 +146,5 @@ def gathered(beliefs: Beliefs, weights: np.ndarray | None) -> Beliefs:
 
 def _empty(beliefs: Beliefs, n_weights: int) -> Beliefs:
     """Beliefs with room for the weights of each arm, not filled in."""
-    shape = len(beliefs.mean), n_weights
+    shape = *beliefs.mean.shape[:2], n_weights
     return beliefs._replace(mean=np.empty(shape), cov_factor=np.empty(shape))

@@ -2,8 +2,9 @@
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
-allocation in compiled code lengthens its compilation. The buffer `x` ends with the constant
-feature, if there is one. `proposing` and `draws` are those of `exploration.parts_of`.
+allocation in compiled code lengthens its compilation. The buffer `space` has two rows: a context,
+which ends with the constant feature if there is one, and what `moments` overwrites. `proposing`
+and `draws` are those of `exploration.parts_of`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._posterior import learn, moments
+from skbandit.bandit._posterior import learn_row, mixed_moments
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._units import show
 from skbandit.bandit.exploration import (
     accepts_proposal,
     compares_proposal,
@@ -63,15 +65,17 @@ def score_rows(
     alpha: float,
     beliefs: Beliefs,
     rule: Rule,
-    x: np.ndarray,
+    space: np.ndarray,
     scores: np.ndarray,
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
-    mean, cov_factor, rng_key = beliefs.mean, beliefs.cov_factor, beliefs.rng_key
+    mean, cov_factor, share = beliefs.mean, beliefs.cov_factor, beliefs.share
+    rng_key, centre, rate = beliefs.rng_key, beliefs.centre, beliefs.rate
+    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row)
+        show(x, X, row, centre, rate)
         for k in range(len(mean)):
-            m, v = moments(x, mean, cov_factor, k)
+            m, v = mixed_moments(x, mean, cov_factor, share, k, a)
             scores[row, k] = score(m, v, alpha, t, rng_key[k], rule)
         t += t >= 0
 
@@ -85,19 +89,21 @@ def choose_rows(
     beliefs: Beliefs,
     rule: Rule,
     proposing: bool | None,
-    x: np.ndarray,
+    space: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
     """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
-    rng_key, tie_order = beliefs.rng_key, beliefs.tie_order
+    rng_key, tie_order, share = beliefs.rng_key, beliefs.tie_order, beliefs.share
+    centre, rate = beliefs.centre, beliefs.rate
     of_event, start, arms = sets.of_event, sets.start, sets.arms
+    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row)
+        show(x, X, row, centre, rate)
         pool = of_event[row]
         chosen[row] = _choice(
-            x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, rng_key,
-            tie_order, rule, proposing,
+            x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, share,
+            rng_key, tie_order, rule, proposing, a,
         )  # fmt: skip
         t += t >= 0
 
@@ -111,20 +117,22 @@ def probability_rows(
     rule: Rule,
     proposing: bool | None,
     draws: bool | None,
-    x: np.ndarray,
+    space: np.ndarray,
     workspace: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill in the probabilities of available arms on each row; `workspace` is (3, n_arms)."""
+    """Fill in the probabilities of available arms on each row; `workspace` is (5, n_arms)."""
     mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
+    share, centre, rate = beliefs.share, beliefs.centre, beliefs.rate
     of_event, start, arms = sets.of_event, sets.start, sets.arms
-    m, v, scores = workspace[0], workspace[1], workspace[2]
+    m, v, buffer = workspace[0], workspace[1], workspace[2:]
+    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row)
+        show(x, X, row, centre, rate)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         for k in pool:
-            m[k], v[k] = moments(x, mean, cov_factor, k)
-        probabilities(pool, m, v, alpha, n_events, rule, scores, out[row], proposing, draws)
+            m[k], v[k] = mixed_moments(x, mean, cov_factor, share, k, a)
+        probabilities(pool, m, v, alpha, n_events, rule, buffer, out[row], proposing, draws)
 
 
 @compiled_exactly
@@ -136,15 +144,15 @@ def learn_rows(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
-    x: np.ndarray,
+    space: np.ndarray,
     workspace: np.ndarray,
 ) -> None:
     """Learn events in order, ignoring those of weight 0; `workspace` as in `learn`."""
+    x = space[0]
     for row in range(len(X)):
         if weight[row] > 0.0:
-            show(x, X, row)
-            k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: one `learn` for all
-            learn(x, k, reward[row], weight[row], rule.link, beliefs, prior, workspace)
+            k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
+            learn_row(X, row, k, reward[row], weight[row], rule.link, beliefs, prior, x, workspace)
 
 
 @compiled_exactly
@@ -161,7 +169,7 @@ def replay_rows(
     prior: Prior,
     rule: Rule,
     proposing: bool | None,
-    x: np.ndarray,
+    space: np.ndarray,
     workspace: np.ndarray,
 ) -> int:
     """Accept, and learn, the logged events whose action the policy would have chosen.
@@ -176,8 +184,10 @@ def replay_rows(
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
     # arrays leave their tuples before the loop, as each access counts a reference
-    mean, cov_factor = beliefs.mean, beliefs.cov_factor
+    mean, cov_factor, share = beliefs.mean, beliefs.cov_factor, beliefs.share
     rng_key, tie_order, counters = beliefs.rng_key, beliefs.tie_order, beliefs.counters
+    centre, rate = beliefs.centre, beliefs.rate
+    x, a = space[0], space[1]
     X, action, reward, sets, window = log
     of_event, start, arms = sets.of_event, sets.start, sets.arms
     rows, keep, greedy, deployment = schedule
@@ -194,11 +204,13 @@ def replay_rows(
         row = rows[position]
         if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
             for j in range(n_learned, n_waiting):
-                show(x, X, waiting[j])
-                k = action[waiting[j]]
-                learn(x, k, reward[waiting[j]], 1.0, rule.link, beliefs, prior, workspace)
+                late = waiting[j]
+                learn_row(
+                    X, late, action[late], reward[late], 1.0, rule.link, beliefs, prior, x,
+                    workspace,
+                )  # fmt: skip
             n_learned = n_waiting
-        show(x, X, row)
+        show(x, X, row, centre, rate)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
@@ -211,15 +223,15 @@ def replay_rows(
             if proposed and compares_proposal(rule):
                 matches = k == _choice(
                     x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
-                    cov_factor, rng_key, tie_order, rule, proposing,
+                    cov_factor, share, rng_key, tie_order, rule, proposing, a,
                 )  # fmt: skip
             elif proposed:
                 available = arms[start[pool] : start[pool + 1]]
                 matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
         if not proposed:
             matches = _is_best(
-                x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, rng_key,
-                tie_order, rule,
+                x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, share, rng_key,
+                tie_order, rule, a,
             )  # fmt: skip
         if not matches:
             continue
@@ -234,7 +246,7 @@ def replay_rows(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn(x, k, reward[row], 1.0, rule.link, beliefs, prior, workspace)
+            learn_row(X, row, k, reward[row], 1.0, rule.link, beliefs, prior, x, workspace)
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end
@@ -251,10 +263,12 @@ def _choice(
     n_events: int,
     mean: np.ndarray,
     cov_factor: np.ndarray,
+    share: np.ndarray,
     rng_key: np.ndarray,
     tie_order: np.ndarray,
     rule: Rule,
     proposing: bool | None,
+    a: np.ndarray,
 ) -> int:
     """Arm chosen in context x among ``arms[start:stop]``, after `n_events` learned events."""
     proposed = -1
@@ -267,7 +281,7 @@ def _choice(
     best_score = -np.inf
     for j in range(start, stop):
         k = arms[j]
-        m, v = moments(x, mean, cov_factor, k)
+        m, v = mixed_moments(x, mean, cov_factor, share, k, a)
         its = score(m, v, alpha, t, rng_key[k], rule)
         if (
             best < 0
@@ -280,7 +294,7 @@ def _choice(
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            m, v = moments(x, mean, cov_factor, proposed)
+            m, v = mixed_moments(x, mean, cov_factor, share, proposed, a)
             its = score(m, v, alpha, t, rng_key[proposed], rule)
             if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
                 best = proposed
@@ -331,15 +345,17 @@ def _is_best(
     last_best: np.ndarray,
     mean: np.ndarray,
     cov_factor: np.ndarray,
+    share: np.ndarray,
     rng_key: np.ndarray,
     tie_order: np.ndarray,
     rule: Rule,
+    a: np.ndarray,
 ) -> bool:
     """Whether arm k of the pool has the largest score.
 
     The first better arm settles it. The previous winner, kept in `last_best`, is compared first.
     """
-    m, v = moments(x, mean, cov_factor, k)
+    m, v = mixed_moments(x, mean, cov_factor, share, k, a)
     mine = score(m, v, alpha, t, rng_key[k], rule)
     j = own = last_best[pool]
     for _ in range(start[pool + 1] - start[pool]):
@@ -347,7 +363,7 @@ def _is_best(
         if other == k:
             own = j
         else:
-            m, v = moments(x, mean, cov_factor, other)
+            m, v = mixed_moments(x, mean, cov_factor, share, other, a)
             its = score(m, v, alpha, t, rng_key[other], rule)
             if its > mine or (
                 its == mine
@@ -358,10 +374,3 @@ def _is_best(
         j = j + 1 if j + 1 < start[pool + 1] else start[pool]
     last_best[pool] = own
     return True
-
-
-@inlined_exactly
-def show(x: np.ndarray, X: np.ndarray, row: int) -> None:
-    """Write a row of features into the buffer."""
-    for i in range(X.shape[1]):
-        x[i] = X[row, i]

@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
+from skbandit.bandit._coefficients import mean_weights, weight_covariance
 from skbandit.bandit._delayed import Events, check_time, join, windows_of
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
-from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, no_beliefs, only_arms
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms, renewed
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -70,6 +71,9 @@ class ArmLearner(BaseEstimator):
     fit_intercept: bool
     forgetting: float
     new_arms: str
+    prior_scale: Any
+    prior_variance: Any
+    standardize: bool
     update_every: Any
     random_state: Any
     n_features_in_: int
@@ -95,16 +99,26 @@ class ArmLearner(BaseEstimator):
         state.pop("_columns", None)  # restored from the names; skops refuses pandas types
         if "_beliefs" in state:
             arrays = state["_beliefs"]
-            state["_beliefs"] = self._guard.read(lambda: Beliefs(*(a.copy() for a in arrays)))
+            state["_beliefs"] = self._guard.read(lambda: copied(arrays))
             state["_stream"] = copy.copy(state["_stream"])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state; parameters that its version did not have take their defaults."""
+        """Restore a pickled state; parameters that its version did not have take their defaults.
+
+        Versions without `standardize` took features as they are, and drew from the posterior
+        itself in Thompson sampling.
+        """
         state = dict(state)
+        if "standardize" not in state:
+            state["standardize"] = False
+            if state.get("exploration") == "thompson":
+                state["alpha"] = 1.0
         for name, parameter in signature(type(self).__init__).parameters.items():
             if parameter.default is not Parameter.empty:
                 state.setdefault(name, parameter.default)
+        if "_beliefs" in state:
+            state["_beliefs"] = renewed(state["_beliefs"])
         super().__setstate__(state)
         self._note_columns()
 
@@ -121,22 +135,28 @@ class ArmLearner(BaseEstimator):
     def coef_(self) -> np.ndarray:
         """Posterior means of the features' weights, of shape (n_arms, n_features)."""
         check_is_fitted(self)
-        return self._beliefs.mean[:, : self.n_features_in_].copy()
+        return mean_weights(self._beliefs)[:, : self.n_features_in_]
 
     @property
     def intercept_(self) -> np.ndarray:
         """Posterior means of the constant feature's weight, of shape (n_arms,)."""
         check_is_fitted(self)
-        if self._beliefs.mean.shape[1] == self.n_features_in_:
-            return np.zeros(len(self._beliefs.mean))
-        return self._beliefs.mean[:, -1].copy()
+        weights = mean_weights(self._beliefs)
+        if weights.shape[1] == self.n_features_in_:
+            return np.zeros(len(weights))
+        return weights[:, -1].copy()
 
     @property
     def covariance_(self) -> np.ndarray:
         """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
         check_is_fitted(self)
-        factor = self._beliefs.cov_factor
-        return factor.copy() if factor.ndim == 2 else factor @ factor.transpose(0, 2, 1)
+        return weight_covariance(self._beliefs)
+
+    @property
+    def scale_weights_(self) -> np.ndarray:
+        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
+        check_is_fitted(self)
+        return self._beliefs.share.copy()
 
     @property
     def last_timestamp_(self) -> float:
@@ -266,7 +286,8 @@ class ArmLearner(BaseEstimator):
         """Forget arms: their posteriors, and their events that wait for `advance`.
 
         An arm that appears again later starts from the prior. An arm that is only away for a
-        while is left out of `available` instead.
+        while is left out of `available` instead. What is known of features and of prior scales
+        stays: `standardize` and the weights of `prior_scale` count the forgotten events, too.
 
         Parameters
         ----------
@@ -312,7 +333,12 @@ class ArmLearner(BaseEstimator):
         self._labels = label_array([])
         self._waiting = []
         self._latest = None
-        self._beliefs = no_beliefs(n_features + bool(self.fit_intercept), self.covariance == "full")
+        self._beliefs = no_beliefs(
+            n_features + bool(self.fit_intercept),
+            self.covariance == "full",
+            len(read_prior(self, n_features).variance),
+            n_features if self.standardize else 0,
+        )
         if self.arms is None:
             if self.new_arms == "error":
                 raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
@@ -363,7 +389,15 @@ class ArmLearner(BaseEstimator):
                 return
 
     def _prior(self) -> Prior:
-        return read_prior(self, self.n_features_in_)
+        prior = read_prior(self, self.n_features_in_)
+        n_scales = len(self._beliefs.share)
+        if len(prior.variance) != n_scales:
+            raise ValueError(
+                f"prior_scale={self.prior_scale!r} and prior_variance={self.prior_variance!r} are "
+                f"{len(prior.variance)} priors, but the policy has learned with {n_scales}: call "
+                "fit to start afresh."
+            )
+        return prior
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
@@ -470,11 +504,11 @@ class ArmLearner(BaseEstimator):
             # Learning works in place, and an interrupt may follow it. Copy where that costs less
             # than learning; delayed events always, as they would be learned twice, and sparse
             # ones, which are learned in several calls.
-            copied = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
-            if copied:
-                self._beliefs = Beliefs(*(array.copy() for array in self._beliefs))
-            with nullcontext() if copied else self._guard.writing():
+            apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
+            if apart:
+                self._beliefs = copied(self._beliefs)
+            with nullcontext() if apart else self._guard.writing():
                 learn_rows(
                     events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
-                    at_once=not copied,
+                    at_once=not apart,
                 )  # fmt: skip

@@ -35,9 +35,7 @@ def read_prior(policy: Any, n_features: int) -> Prior:
         )
     n_weights = n_features + bool(policy.fit_intercept)
     mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
-    variance = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
-    if not (variance > 0).all():
-        raise ValueError(f"prior_variance must be positive, got {variance[variance <= 0][0]:g}.")
+    variance = _variances(policy, n_features, n_weights)
     adaptive = adaptive_mean or adaptive_variance
     return Prior(
         mean,
@@ -47,6 +45,31 @@ def read_prior(policy: Any, n_features: int) -> Prior:
         float(policy.noise_variance),
         float(policy.forgetting) if policy.forgetting < 1 else None,
     )
+
+
+def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
+    """Prior variances of the weights under each prior scale.
+
+    Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
+    narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
+    failure would rule it out.
+    """
+    if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
+        scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
+        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+        if scales.ndim > 1 or not scales.size or wrong.size:
+            raise ValueError(
+                "prior_scale must be a positive number or a list of them, got "
+                f"{wrong[0] if wrong.size else policy.prior_scale!r}."
+            )
+        variance = np.empty((len(scales), n_weights))
+        variance[:, :n_features] = scales[:, None] / n_features
+        variance[:, n_features:] = np.sqrt(scales)[:, None]
+        return variance
+    one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
+    if not (one > 0).all():
+        raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
+    return one[None]
 
 
 def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:

@@ -14,9 +14,11 @@ from skbandit.utils._compiled import slices
 
 def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
-    x, scores = _context(beliefs), np.empty((len(X), len(beliefs.mean)))
+    space, scores = _space(beliefs), np.empty((len(X), len(beliefs.mean)))
     for rows in slices(len(X)):
-        kernels.score_rows(X[rows], first_choice(t, rows), alpha, beliefs, rule, x, scores[rows])
+        kernels.score_rows(
+            X[rows], first_choice(t, rows), alpha, beliefs, rule, space, scores[rows]
+        )
     return scores
 
 
@@ -24,12 +26,12 @@ def choose_rows(
     X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
-    x, chosen = _context(beliefs), np.empty(len(X), dtype=np.int64)
+    space, chosen = _space(beliefs), np.empty(len(X), dtype=np.int64)
     proposing, _ = parts_of(rule)
     for rows in slices(len(X)):
         t_first, sets_of_rows = first_choice(t, rows), sets_of(sets, rows)
         kernels.choose_rows(
-            X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, x, chosen[rows]
+            X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, space, chosen[rows]
         )
     return chosen
 
@@ -38,13 +40,22 @@ def probability_rows(
     X: np.ndarray, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
 ) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    x, n_arms = _context(beliefs), len(beliefs.mean)
-    workspace, out = np.empty((3, n_arms)), np.zeros((len(X), n_arms))
+    space, n_arms = _space(beliefs), len(beliefs.mean)
+    workspace, out = np.empty((5, n_arms)), np.zeros((len(X), n_arms))
     proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
         sets_of_rows = sets_of(sets, rows)
         kernels.probability_rows(
-            X[rows], sets_of_rows, alpha, beliefs, rule, proposing, draws, x, workspace, out[rows]
+            X[rows],
+            sets_of_rows,
+            alpha,
+            beliefs,
+            rule,
+            proposing,
+            draws,
+            space,
+            workspace,
+            out[rows],
         )
     return out
 
@@ -61,10 +72,18 @@ def learn_rows(
     at_once: bool,
 ) -> None:
     """Learn events in order, ignoring those of weight 0; `at_once` cannot be interrupted."""
-    x, workspace = _context(beliefs), workspace_for(beliefs.mean.shape[1])
+    space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
     for rows in [slice(None)] if at_once else slices(len(X)):
         kernels.learn_rows(
-            X[rows], action[rows], reward[rows], weight[rows], beliefs, prior, rule, x, workspace
+            X[rows],
+            action[rows],
+            reward[rows],
+            weight[rows],
+            beliefs,
+            prior,
+            rule,
+            space,
+            workspace,
         )
 
 
@@ -95,22 +114,22 @@ def replay_rows(
     counts[kernels.N_WAITING] = len(delayed)
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
-    x, workspace = _context(beliefs), workspace_for(beliefs.mean.shape[1])
+    space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
     proposing, _ = parts_of(rule)
     n_seen = n_events
     for part in slices(n_events):
         n_seen = kernels.replay_rows(
             log, schedule, part.start, part.stop, course, learning, max_accepted, alphas, beliefs,
-            prior, rule, proposing, x, workspace,
+            prior, rule, proposing, space, workspace,
         )  # fmt: skip
         if n_seen < part.stop:
             break
     return accepted[: counts[kernels.N_ACCEPTED]], n_seen
 
 
-def _context(beliefs: Beliefs) -> np.ndarray:
-    """Buffer for one row of features, followed by the constant feature if there is one."""
-    return np.ones(beliefs.mean.shape[1])
+def _space(beliefs: Beliefs) -> np.ndarray:
+    """Buffers for a row of features, followed by the constant if any, and for `moments`."""
+    return np.ones((2, beliefs.mean.shape[2]))
 
 
 def first_choice(t: int, rows: slice) -> int:

@@ -41,10 +41,11 @@ class GLMUCBPolicy(ArmLearner):
         (Laplace approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
         eqs. 10-11). The last two require rewards from 0 to 1; a fraction r counts as r successes
         and 1 - r failures.
-    alpha : float or callable, default=1.0
-        Amount of exploration, at least 0: the multiple of the standard deviation in upper
-        confidence bounds, or the α of "squarecb" (see Notes). A function, such as ``np.log1p``,
-        is called with an array of numbers of learned events.
+    alpha : float or callable, default=0.2
+        Amount of exploration, at least 0: the multiple of the standard deviation of θ in upper
+        confidence bounds and in Thompson sampling's draws (1 draws from the posterior itself), or
+        the α of "squarecb" (see Notes). A function, such as ``np.log1p``, is called with an array
+        of numbers of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
         probability `epsilon`, else the greedy choice; the largest draw from the posterior;
@@ -64,11 +65,22 @@ class GLMUCBPolicy(ArmLearner):
         Prior mean of all weights, or one number per feature, optionally followed by the
         constant's. "adaptive": once two arms have been learned, a new arm starts from the
         average of the learned arms' posterior means (section 5.2).
-    prior_variance : float, array-like or "adaptive", default=1.0
-        Prior variance, likewise. "adaptive": the empirical covariance of those posterior means,
+    prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
+        Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
+        for the constant, so that with standardised features θ has a prior variance of about s + √s
+        however many features there are. Or one number for all weights, or one per feature, as
+        `prior_mean`. "adaptive": the empirical covariance of the learned arms' posterior means,
         with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
         optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
         it is not: raise the `prior_mean` of the constant feature instead.
+    prior_scale : float or array-like of floats, default=(1, 3, 10)
+        Scales s of "scaled" prior variances, learned side by side and weighed by how well they
+        predicted all rewards so far (see Notes). One scale takes less time.
+    standardize : bool, default=True
+        Whether to centre and scale features by the mean and the standard deviation of the learned
+        contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
+        are compared by their constants alone. Without a constant (`fit_intercept=False`), features
+        are scaled to a mean square of 1, and not centred. Priors refer to standardised features.
     noise_variance : float, default=1.0
         Noise variance of linear rewards.
     covariance : {"diagonal", "full"}, default="diagonal"
@@ -99,11 +111,14 @@ class GLMUCBPolicy(ArmLearner):
     arms_ : ndarray of shape (n_arms,)
         Labels, in the order in which they were named or first learned. New arms are appended.
     coef_ : ndarray of shape (n_arms, n_features)
-        Posterior means of the weights.
+        Posterior means of the weights, in the units of `X`.
     intercept_ : ndarray of shape (n_arms,)
         Posterior mean of the constant feature's weight; 0 if there is none.
     covariance_ : ndarray of shape (n_arms, n_weights) or (n_arms, n_weights, n_weights)
-        Posterior variances, or covariances, of the weights, the constant feature's last.
+        Posterior variances, or covariances, of the weights in the units of `X`, the constant
+        feature's last.
+    scale_weights_ : ndarray of shape (n_scales,)
+        Weights of the prior scales, which sum to 1.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
     last_timestamp_ : float
@@ -125,8 +140,21 @@ class GLMUCBPolicy(ArmLearner):
     by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
     another state.
 
-    Sparse contexts give the same bits as dense ones. With a diagonal covariance and a fixed prior
-    without forgetting, their cost follows the number of nonzero entries.
+    With running units, contexts are standardised by those learned before, and the weights of all
+    arms are carried over at each renewal: mean rewards stay the same functions of `X`. So do full
+    covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
+    by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
+    rewards so far, each predicted before it was learned, and m and v are the moments of the
+    mixture. Scales of a weight below .001 are left out of choices.
+
+    The published algorithm, on features as they are, is
+    ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
+    ``link="linear", covariance="full"``.
+
+    Sparse contexts give the same bits as dense ones. With ``standardize=False``, a diagonal
+    covariance and a fixed prior without forgetting, their cost follows the number of nonzero
+    entries; centred features are not sparse. For many sparse features scale without centring, as
+    `sklearn.preprocessing.MaxAbsScaler` does, and set ``standardize=False``.
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
@@ -146,9 +174,9 @@ class GLMUCBPolicy(ArmLearner):
     eq. 8 are misprinted in the paper.
 
     SquareCB plays arm a, of K available, with probability 1/(K + γ (y_b - y_a)), where y are
-    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α after
+    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α² after
     n learned events: the γ = √(K T/R) of the paper's Theorem 1, with T replaced by n and the bound
-    R on the squared-loss regret of the reward model by α². So `alpha` is in units of the reward;
+    R on the squared-loss regret of the reward model by α⁴. So α² is in units of the reward;
     ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. Exploring costs at most
     (K - 1)/γ per round. As R grows with log n for linear models, a slowly growing function is a
     sound `alpha`, too.
@@ -192,8 +220,10 @@ class GLMUCBPolicy(ArmLearner):
         "prior_variance": [
             Interval(Real, 0, None, closed="neither"),
             "array-like",
-            StrOptions({"adaptive"}),
+            StrOptions({"adaptive", "scaled"}),
         ],
+        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "standardize": ["boolean"],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
@@ -207,14 +237,16 @@ class GLMUCBPolicy(ArmLearner):
     def __init__(
         self,
         link: str = "logistic",
-        alpha: float | Callable[[np.ndarray], ArrayLike] = 1.0,
+        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
         *,
         exploration: str = "ucb",
         epsilon: float = 0.0,
         ucb: str = "U0",
         mean: str = "M0",
         prior_mean: float | ArrayLike | str = 0.0,
-        prior_variance: float | ArrayLike | str = 1.0,
+        prior_variance: float | ArrayLike | str = "scaled",
+        prior_scale: float | ArrayLike = (1, 3, 10),
+        standardize: bool = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
         forgetting: float = 1.0,
@@ -232,6 +264,8 @@ class GLMUCBPolicy(ArmLearner):
         self.mean = mean
         self.prior_mean = prior_mean
         self.prior_variance = prior_variance
+        self.prior_scale = prior_scale
+        self.standardize = standardize
         self.noise_variance = noise_variance
         self.covariance = covariance
         self.forgetting = forgetting

@@ -6,7 +6,7 @@ Li, Chu, Langford, Moon & Wang (2012), eqs. 8-9 (eq. 8 prints xᵀΣ for Σx):
 
 A full Σ is stored as L with Σ = L Lᵀ (Potter's square-root filter), which rounding cannot make
 indefinite. `cov_factor` is the diagonal or L; the number of axes distinguishes them at compile
-time.
+time. Each arm k has such a posterior for every prior scale e.
 """
 
 from __future__ import annotations
@@ -17,30 +17,116 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._state import N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
-from skbandit.bandit.links import linear, step
+from skbandit.bandit._mixture import mixed, of_mixture, renew_shares
+from skbandit.bandit._state import BY_ARM, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
+from skbandit.bandit._units import carry_over, count, is_due, renew, show
+from skbandit.bandit.links import linear, log_predictive, step
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
 @inlined_exactly
-def moments(x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int) -> tuple[float, float]:
-    """Mean and variance of θ = wᵀx for arm k."""
+def moments(
+    x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int, e: int, a: np.ndarray
+) -> tuple[float, float]:
+    """Mean and variance of θ = wᵀx for arm k under prior scale e; a full Σ leaves Lᵀx in `a`."""
     d = len(x)
     m = 0.0
     v = 0.0
-    if cov_factor.ndim == 2:
+    if cov_factor.ndim == 3:
         for i in range(d):
-            m += x[i] * mean[k, i]
-            v += x[i] * x[i] * cov_factor[k, i]
+            m += x[i] * mean[k, e, i]
+            v += x[i] * x[i] * cov_factor[k, e, i]
     else:
-        for i in range(d):
-            m += x[i] * mean[k, i]
         for j in range(d):
-            a = 0.0
-            for i in range(d):
-                a += cov_factor[k, i, j] * x[i]
-            v += a * a
+            a[j] = 0.0
+        for i in range(d):  # along rows, as they lie in memory
+            m += x[i] * mean[k, e, i]
+            for j in range(d):
+                a[j] += cov_factor[k, e, i, j] * x[i]
+        for j in range(d):
+            v += a[j] * a[j]
     return m, v
+
+
+@inlined_exactly
+def mixed_moments(
+    x: np.ndarray,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    share: np.ndarray,
+    k: int,
+    a: np.ndarray,
+) -> tuple[float, float]:
+    """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer.
+
+    Written without calls that take arrays: around these, compiled code counts references.
+    """
+    origin, away, square, within = 0.0, 0.0, 0.0, 0.0
+    if cov_factor.ndim == 3 and len(share) == 3 and max(share[0], share[1], share[2]) < 1.0:
+        # six sums side by side take little longer than two
+        m0, m1, m2 = 0.0, 0.0, 0.0
+        v0, v1, v2 = 0.0, 0.0, 0.0
+        for i in range(len(x)):
+            m0 += x[i] * mean[k, 0, i]
+            m1 += x[i] * mean[k, 1, i]
+            m2 += x[i] * mean[k, 2, i]
+            v0 += x[i] * x[i] * cov_factor[k, 0, i]
+            v1 += x[i] * x[i] * cov_factor[k, 1, i]
+            v2 += x[i] * x[i] * cov_factor[k, 2, i]
+        away, square, within = mixed(share[0], m0, v0, m1, away, square, within)
+        away, square, within = mixed(share[1], m1, v1, m1, away, square, within)
+        away, square, within = mixed(share[2], m2, v2, m1, away, square, within)
+        return of_mixture(m1, away, square, within)
+    for e in range(len(share)):
+        w = share[e]
+        if w > 0.0:
+            m = 0.0
+            v = 0.0
+            if cov_factor.ndim == 3:
+                for i in range(len(x)):
+                    m += x[i] * mean[k, e, i]
+                    v += x[i] * x[i] * cov_factor[k, e, i]
+            else:
+                for j in range(len(x)):
+                    a[j] = 0.0
+                for i in range(len(x)):
+                    m += x[i] * mean[k, e, i]
+                    for j in range(len(x)):
+                        a[j] += cov_factor[k, e, i, j] * x[i]
+                for j in range(len(x)):
+                    v += a[j] * a[j]
+            if w == 1.0:
+                return m, v
+            if within == 0.0:
+                origin = m
+            away, square, within = mixed(w, m, v, origin, away, square, within)
+    return of_mixture(origin, away, square, within)
+
+
+@called_exactly
+def learn_row(
+    X: np.ndarray,
+    row: int,
+    k: int,
+    r: float,
+    weight: float,
+    link: int,
+    beliefs: Beliefs,
+    prior: Prior,
+    x: np.ndarray,
+    workspace: np.ndarray,
+) -> None:
+    """Learn reward r of arm k in the context of a row, and renew the units if they are due.
+
+    The likelihood is raised to the power `weight`. `workspace` comes from `workspace_for`, and is
+    overwritten, as are the features in the buffer `x`.
+    """
+    show(x, X, row, beliefs.centre, beliefs.rate)
+    learn(x, k, r, weight, link, beliefs, prior, workspace)
+    if len(beliefs.rate):
+        count(X, row, weight, beliefs)
+        if is_due(beliefs):
+            _change_units(beliefs, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -54,11 +140,8 @@ def learn(
     prior: Prior,
     workspace: np.ndarray,
 ) -> None:
-    """Learn reward r of arm k in context x, with the likelihood raised to the power `weight`.
-
-    `workspace` comes from `workspace_for`, and is overwritten.
-    """
-    mean, cov_factor = beliefs.mean, beliefs.cov_factor
+    """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
+    mean, cov_factor, evidence = beliefs.mean, beliefs.cov_factor, beliefs.evidence
     if beliefs.n_updates[k] == 0:
         beliefs.learned[beliefs.counters[N_LEARNED_ARMS]] = k
         if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
@@ -69,11 +152,17 @@ def learn(
         beliefs.counters[N_LEARNED_ARMS] += 1
     beliefs.n_updates[k] += 1
     beliefs.counters[N_EVENTS] += 1
-    _forget(k, mean, cov_factor, prior, prior.forgetting, workspace)
-    m, v = moments(x, mean, cov_factor, k)
-    if v > 0.0:
-        g, h = step(m, weight * v, r, link, prior.noise_variance)
-        _absorb(x, k, weight * g, weight * h, mean, cov_factor, workspace)
+    n_scales = len(evidence)
+    for e in range(n_scales):
+        _forget(k, e, mean, cov_factor, prior, prior.forgetting, workspace)
+        m, v = moments(x, mean, cov_factor, k, e, workspace[0])
+        if n_scales > 1:
+            evidence[e] += weight * log_predictive(m, v, r, link, prior.noise_variance)
+        if v > 0.0:
+            g, h = step(m, weight * v, r, link, prior.noise_variance)
+            _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
+    if n_scales > 1:
+        renew_shares(evidence, beliefs.share)
     _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
 
 
@@ -81,44 +170,38 @@ def learn(
 def _absorb(
     x: np.ndarray,
     k: int,
+    e: int,
     g: float,
     h: float,
+    v: float,
     mean: np.ndarray,
     cov_factor: np.ndarray,
     workspace: np.ndarray,
 ) -> None:
-    """Update the weights of arm k by a step (g, h) on θ."""
+    """Update weights by a step (g, h) on θ, right after `moments` with the buffer workspace[0]."""
     d = len(x)
-    if cov_factor.ndim == 2:
+    if cov_factor.ndim == 3:
         for i in range(d):
-            sx = cov_factor[k, i] * x[i]
-            mean[k, i] += g * sx
-            cov_factor[k, i] *= 1.0 - h * sx * x[i]
+            sx = cov_factor[k, e, i] * x[i]
+            mean[k, e, i] += g * sx
+            cov_factor[k, e, i] *= 1.0 - h * sx * x[i]
         return
     # with a = Lᵀx: L ← L - c L a aᵀ, where (1 - c v)² = 1 - h v
-    a, sx = workspace[0], workspace[1]
-    v = 0.0
-    for j in range(d):
-        a[j] = 0.0
-        for i in range(d):
-            a[j] += cov_factor[k, i, j] * x[i]
-        v += a[j] * a[j]
-    if v <= 0.0:
-        return
+    a = workspace[0]
     c = h / (1.0 + math.sqrt(max(0.0, 1.0 - h * v)))
     for i in range(d):
-        sx[i] = 0.0
+        sx = 0.0
         for j in range(d):
-            sx[i] += cov_factor[k, i, j] * a[j]
-        mean[k, i] += g * sx[i]
-    for i in range(d):
+            sx += cov_factor[k, e, i, j] * a[j]
+        mean[k, e, i] += g * sx
         for j in range(d):
-            cov_factor[k, i, j] -= c * sx[i] * a[j]
+            cov_factor[k, e, i, j] -= c * sx * a[j]
 
 
 @called_exactly
 def _forget(
     k: int,
+    e: int,
     mean: np.ndarray,
     cov_factor: np.ndarray,
     prior: Prior,
@@ -131,20 +214,20 @@ def _forget(
     (1 - γ)/variance.
     """
     if gamma is not None:  # else the compiler leaves the rest out
-        d = mean.shape[1]
+        d = mean.shape[2]
         unit = workspace[2]
         for i in range(d):
             unit[i] = 0.0
-            if cov_factor.ndim == 2:
-                cov_factor[k, i] /= gamma
+            if cov_factor.ndim == 3:
+                cov_factor[k, e, i] /= gamma
             else:
                 for j in range(d):
-                    cov_factor[k, i, j] /= math.sqrt(gamma)
+                    cov_factor[k, e, i, j] /= math.sqrt(gamma)
         for i in range(d):
             unit[i] = 1.0
-            m, v = moments(unit, mean, cov_factor, k)
-            g, h = linear.step(m, v, prior.mean[i], prior.variance[i] / (1.0 - gamma))
-            _absorb(unit, k, g, h, mean, cov_factor, workspace)
+            m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
+            g, h = linear.step(m, v, prior.mean[i], prior.variance[e, i] / (1.0 - gamma))
+            _absorb(unit, k, e, g, h, v, mean, cov_factor, workspace)
             unit[i] = 0.0
 
 
@@ -161,59 +244,94 @@ def _adapt(
         n = beliefs.counters[N_LEARNED_ARMS]
         if n < len(cov_factor):
             learned = beliefs.learned[:n]
-            renew_prior(beliefs.mean, cov_factor, beliefs.n_updates, learned, prior, workspace)
+            for e in range(len(beliefs.share)):
+                renew_prior(
+                    beliefs.mean, cov_factor, e, beliefs.n_updates, learned, prior, workspace
+                )
+
+
+@called_exactly
+def _change_units(
+    beliefs: Beliefs, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
+) -> None:
+    """Renew the units of features, and express all beliefs in them."""
+    mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
+    n_features = len(beliefs.rate)
+    factor, shift = workspace[0], workspace[1]
+    renew(beliefs, mean.shape[2] > n_features, factor, shift)
+    for k in range(len(mean)):
+        for e in range(mean.shape[1]):
+            if n_updates[k] > 0:
+                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features)
+            elif adaptive_mean is None:
+                _start(k, e, mean, cov_factor, prior)
+    _adapt(cov_factor, beliefs, prior, adaptive_mean, workspace)
+
+
+@called_exactly
+def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior) -> None:
+    """Set an arm to its prior, which is not adaptive."""
+    for i in range(mean.shape[2]):
+        mean[k, e, i] = prior.mean[i]
+        if cov_factor.ndim == 3:
+            cov_factor[k, e, i] = prior.variance[e, i]
+        else:
+            for j in range(mean.shape[2]):
+                cov_factor[k, e, i, j] = 0.0
+            cov_factor[k, e, i, i] = math.sqrt(prior.variance[e, i])
 
 
 @compiled_exactly
 def renew_prior(
     mean: np.ndarray,
     cov_factor: np.ndarray,
+    e: int,
     n_updates: np.ndarray,
     learned: np.ndarray,
     prior: Prior,
     workspace: np.ndarray,
 ) -> None:
-    """Reset arms without events to the adaptive prior (section 5.2).
+    """Reset arms without events to the adaptive prior (section 5.2), under prior scale e.
 
     It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
     by `learned`, and the covariance [Σ₀ + Σ_k (μ_k - μ̄)(μ_k - μ̄)ᵀ] / n, which counts the prior
     variance as one arm so that it cannot vanish. Before two arms have events, it is the prior
     given. `workspace` as in `learn`.
     """
-    n, d = len(learned), mean.shape[1]
+    n, d = len(learned), mean.shape[2]
     center, variance = workspace[2], workspace[3]
     adaptive_variance = prior.adaptive_variance and n >= 2
     for i in range(d):
         center[i] = 0.0
         for j in range(n):
-            center[i] += mean[learned[j], i]
+            center[i] += mean[learned[j], e, i]
         center[i] /= max(n, 1)
-        variance[i] = prior.variance[i]
+        variance[i] = prior.variance[e, i]
         if adaptive_variance:
             for j in range(n):
-                away = mean[learned[j], i] - center[i]
+                away = mean[learned[j], e, i] - center[i]
                 variance[i] += away * away
             variance[i] /= n
-    if cov_factor.ndim == 3:
+    if cov_factor.ndim == 4:
         factor = np.zeros((d, d))
         for i in range(d):
             factor[i, i] = variance[i]
             for l in range(d):  # noqa: E741
                 if adaptive_variance and l != i:
                     for j in range(n):
-                        away = mean[learned[j], i] - center[i]
-                        factor[i, l] += away * (mean[learned[j], l] - center[l])
+                        away = mean[learned[j], e, i] - center[i]
+                        factor[i, l] += away * (mean[learned[j], e, l] - center[l])
                     factor[i, l] /= n
         root = np.linalg.cholesky(factor)
     for k in range(len(mean)):
         if n_updates[k] == 0:
             for i in range(d):
-                mean[k, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
-                if cov_factor.ndim == 2:
-                    cov_factor[k, i] = variance[i]
+                mean[k, e, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
+                if cov_factor.ndim == 3:
+                    cov_factor[k, e, i] = variance[i]
                 else:
                     for j in range(d):
-                        cov_factor[k, i, j] = root[i, j]
+                        cov_factor[k, e, i, j] = root[i, j]
 
 
 def workspace_for(n_weights: int) -> np.ndarray:
@@ -225,11 +343,11 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     """Copy of beliefs with new arms at their prior; greedy choices prefer earlier arms."""
     grown = {}
     for name, array in beliefs._asdict().items():
-        if name == "counters":
-            grown[name] = array.copy()
-        else:
+        if name in BY_ARM:
             new_rows = np.zeros((len(labels), *array.shape[1:]), array.dtype)
             grown[name] = np.concatenate([array, new_rows])
+        else:
+            grown[name] = array.copy()
     n_old = len(beliefs.tie_order)
     grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
     # keyed by label, as an arm's number depends on the order of events
@@ -237,10 +355,15 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     larger = Beliefs(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
-        full = cov_factor.ndim == 3
         mean[n_updates == 0] = prior.mean
-        cov_factor[n_updates == 0] = np.diag(np.sqrt(prior.variance)) if full else prior.variance
+        cov_factor[n_updates == 0] = (
+            np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
+            if cov_factor.ndim == 4
+            else prior.variance
+        )
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
-        renew_prior(mean, cov_factor, n_updates, learned, prior, workspace_for(mean.shape[1]))
+        workspace = workspace_for(mean.shape[2])
+        for e in range(mean.shape[1]):
+            renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger

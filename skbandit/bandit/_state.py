@@ -18,30 +18,47 @@ MEANS = ("M0", "M1", "M2", "M3")
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
-class Beliefs(NamedTuple):
-    """Posterior w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
+_ABSENT = np.empty(0)
 
-    `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so that Σ stays positive
-    definite.
+
+class Beliefs(NamedTuple):
+    """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
+
+    Each arm has one posterior per prior scale, of which choices see the mixture
+    (`skbandit.bandit._mixture`). `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so
+    that Σ stays positive definite. The weights are those of features in running units
+    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are. Pickles of
+    earlier versions lack the fields with defaults: see `renewed`.
     """
 
-    mean: np.ndarray  # (n_arms, n_weights)
-    cov_factor: np.ndarray  # (n_arms, n_weights) or (n_arms, n_weights, n_weights)
+    mean: np.ndarray  # (n_arms, n_scales, n_weights)
+    cov_factor: np.ndarray  # (n_arms, n_scales, n_weights), or with another axis of n_weights
     n_updates: np.ndarray  # (n_arms,), events learned
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
+    evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
+    share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
+    centre: np.ndarray = _ABSENT  # (n_features,) or (0,), origin of the running units
+    rate: np.ndarray = _ABSENT  # likewise, running units per unit; 0 if unknown
+    seen_mean: np.ndarray = _ABSENT  # likewise, mean of the learned contexts
+    seen_squares: np.ndarray = _ABSENT  # likewise, sum of squared deviations from it
+    seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events
+
+
+BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
+"""Fields of `Beliefs` with one row per arm."""
 
 
 class Prior(NamedTuple):
-    """Prior of a new arm, and the settings of learning.
+    """Priors of a new arm, and the settings of learning.
 
     None in place of False or 1 leaves what is not needed out of the compiled code.
     """
 
     mean: np.ndarray  # (n_weights,)
-    variance: np.ndarray  # (n_weights,)
+    variance: np.ndarray  # (n_scales, n_weights)
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
@@ -72,17 +89,41 @@ class ArmSets(NamedTuple):
     arms: np.ndarray
 
 
-def no_beliefs(n_weights: int, full: bool) -> Beliefs:
-    """Beliefs of a policy without arms."""
+def no_beliefs(n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0) -> Beliefs:
+    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
+    shape = 0, n_scales, n_weights
     return Beliefs(
-        mean=np.empty((0, n_weights)),
-        cov_factor=np.empty((0, n_weights, n_weights) if full else (0, n_weights)),
+        mean=np.empty(shape),
+        cov_factor=np.empty((*shape, n_weights) if full else shape),
         n_updates=np.empty(0, dtype=np.int64),
         tie_order=np.empty(0, dtype=np.int64),
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
+        evidence=np.zeros(n_scales),
+        share=np.full(n_scales, 1.0 / n_scales),
+        centre=np.zeros(n_units),
+        rate=np.zeros(n_units),
+        seen_mean=np.zeros(n_units),
+        seen_squares=np.zeros(n_units),
+        seen_weight=np.zeros(1),
     )
+
+
+def renewed(beliefs: Beliefs) -> Beliefs:
+    """Beliefs pickled by a version with one prior, and features as they are, in today's form."""
+    if beliefs.mean.ndim == 3:
+        return beliefs
+    n_weights, full = beliefs.mean.shape[1], beliefs.cov_factor.ndim == 3
+    empty = no_beliefs(n_weights, full)
+    fields = empty._asdict() | {name: getattr(beliefs, name) for name in beliefs._fields[:7]}
+    mean, cov_factor = beliefs.mean[:, None], beliefs.cov_factor[:, None]
+    return Beliefs(**fields | {"mean": mean.copy(), "cov_factor": cov_factor.copy()})
+
+
+def copied(beliefs: Beliefs) -> Beliefs:
+    """Copy of beliefs that shares no array with them."""
+    return Beliefs(*(array.copy() for array in beliefs))
 
 
 def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
@@ -94,14 +135,7 @@ def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
     order = np.zeros(len(arms), dtype=np.int64)
     order[: len(learned)] = learned
     ranks = np.argsort(np.argsort(beliefs.tie_order[arms], kind="stable"), kind="stable")
-    counters = beliefs.counters.copy()
-    counters[N_LEARNED_ARMS] = len(learned)
-    return Beliefs(
-        mean=beliefs.mean[arms],
-        cov_factor=beliefs.cov_factor[arms],
-        n_updates=beliefs.n_updates[arms],
-        tie_order=ranks,
-        learned=order,
-        rng_key=beliefs.rng_key[arms],
-        counters=counters,
-    )
+    kept = {name: getattr(beliefs, name)[arms] for name in BY_ARM}
+    fewer = copied(beliefs._replace(**kept | {"tie_order": ranks, "learned": order}))
+    fewer.counters[N_LEARNED_ARMS] = len(learned)
+    return fewer

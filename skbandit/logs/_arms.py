@@ -13,6 +13,9 @@ from skbandit.utils._validation import check_not_masked
 # Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
 
+# Labels that are looked up one by one.
+_FEW = 20
+
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
     """Labels as an array: bool, int or float if all are of that type, else object."""
@@ -31,6 +34,9 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
     if isinstance(labels, str | bytes):
         raise TypeError(f"{name} must be 1D with one label per row, got {labels!r}: [{labels!r}]?")
     values = labels if isinstance(labels, pd.Series) else _one_dimensional(labels, name)
+    few = _few_plain(values)
+    if few is not None:
+        return np.array([codes.setdefault(label, len(codes)) for label in few], dtype=np.int32)
     try:
         found, distinct = pd.factorize(values)
     except TypeError as error:
@@ -39,6 +45,21 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
         raise ValueError(f"{name} is missing on row {np.flatnonzero(found < 0)[0]}.")
     numbers = [codes.setdefault(label, len(codes)) for label in plain_labels(distinct.tolist())]
     return np.array(numbers, dtype=np.int32)[found]
+
+
+def _few_plain(values: Any) -> list[Any] | None:
+    """A few integers, booleans or strings as Python scalars, else None.
+
+    They cannot be missing, and pandas has a fixed cost, which policies in service pay per event.
+    """
+    if len(values) > _FEW:
+        return None
+    array = values.to_numpy() if isinstance(values, pd.Series) else values
+    if array.dtype.kind in "iubU":
+        return array.tolist()
+    if array.dtype == object and all(type(label) is str for label in array):
+        return array.tolist()
+    return None
 
 
 def plain_labels(labels: Iterable[Any]) -> list[Any]:

@@ -374,6 +374,9 @@ def _from_collections(read: _Collections, n_rows: int, codes: Codes, unknown: Un
         )
     # Logs mostly repeat one object, or equal ones: read each object once.
     objects = _number_objects(rows)
+    known = _from_known_tuples(rows, objects, n_rows, codes) if not read.for_all else None
+    if known is not None:
+        return known
     seen: dict[Any, int] = {}
     first = _first_of_each(objects)
     of_object = np.empty(len(first), dtype=np.int64)
@@ -392,6 +395,28 @@ def _from_collections(read: _Collections, n_rows: int, codes: Codes, unknown: Un
     if read.for_all:
         of_event = np.zeros(n_rows, dtype=np.int32)
     return Pools(of_event, start, arms.astype(np.int32))
+
+
+def _from_known_tuples(
+    rows: list[Any], objects: np.ndarray, n_rows: int, codes: Codes
+) -> Pools | None:
+    """Sets from tuples of known labels, each named once per tuple; None if they are not such."""
+    first = [rows[row] for row in _first_of_each(objects).tolist()]
+    if any(type(pool) is not tuple for pool in first):
+        return None
+    seen: dict[tuple[Any, ...], int] = {}
+    try:
+        of_object = np.array([seen.setdefault(pool, len(seen)) for pool in first], dtype=np.int32)
+        tuples = list(seen)
+        arms = np.array([codes[label] for pool in tuples for label in pool], dtype=np.int64)
+    except (KeyError, TypeError):
+        return None
+    sizes = np.fromiter(map(len, tuples), dtype=np.int64, count=len(tuples))
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    held = np.sort(np.repeat(np.arange(len(sizes)), sizes) * len(codes) + arms)
+    if (held[1:] == held[:-1]).any():
+        return None
+    return Pools(of_object[objects], start, (held % max(len(codes), 1)).astype(np.int32))
 
 
 def _checked(pool: Any, row: int) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from skbandit.bandit import _arm_keys
 from skbandit.bandit._arm_keys import arm_key, canonical, new_keys, twin
 from skbandit.bandit._random import TIE, uniform
 from tests.bandit.test_policy import make_log
+from tests.policies import PAPER
 
 X, TIMED = make_log()
 Y = TIMED.drop(columns="timestamp")  # events are learned again here
@@ -173,7 +174,7 @@ def test_a_closed_set_of_arms():
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_dropped_arms_are_forgotten(covariance):
     """As if their events had never been, with a fixed prior."""
-    settings = {"covariance": covariance, "random_state": 0, "exploration": "thompson"}
+    settings = PAPER | {"covariance": covariance, "random_state": 0, "exploration": "thompson"}
     policy = GLMUCBPolicy(**settings).fit(X, Y).drop_arms(["b", "d"])
     other = GLMUCBPolicy(**settings).fit(X, Y, sample_weight=~Y["action"].isin(["b", "d"]))
     assert policy.arms_.tolist() == other.arms_.tolist()

@@ -6,6 +6,7 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
+from tests.policies import PAPER
 from tests.tiers import first
 
 
@@ -37,6 +38,10 @@ SETTINGS = {
     "forgetting": {"forgetting": 0.97},
     "growing": {"alpha": np.log1p},
     "waiting": {"update_every": 500.0},
+    "raw features": {"standardize": False},
+    "raw waiting": {"standardize": False, "update_every": 500.0, "exploration": "thompson"},
+    "paper": PAPER,
+    "no constant": {"fit_intercept": False, "forgetting": 0.98, "covariance": "full"},
 }  # fmt: skip
 
 

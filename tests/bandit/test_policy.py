@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skbandit import GLMUCBPolicy
+from tests.policies import PAPER
 from tests.tiers import first
 
 SETTINGS = {
@@ -23,6 +24,10 @@ SETTINGS = {
     "growing": {"alpha": np.log1p, "ucb": "U2"},
     "forgetting": {"forgetting": 0.95, "covariance": "full"},
     "waiting": {"update_every": 60},
+    "paper": PAPER,
+    "no constant": {"fit_intercept": False},
+    "one prior": {"prior_scale": 2.5},
+    "fresh from others": {"prior_mean": "adaptive", "covariance": "full"},
 }
 
 
@@ -124,8 +129,8 @@ def test_labels_of_any_kind(labels):
 @pytest.mark.parametrize("dtype", [bool, "int8", "float32", "Int64", "boolean", "Float32", object])
 def test_rewards_of_any_kind(dtype):
     X, y = make_log()
-    expected = GLMUCBPolicy(prior_mean=0, prior_variance=1).fit(X, y).coef_
-    got = GLMUCBPolicy(prior_mean=0, prior_variance=1)
+    expected = GLMUCBPolicy(prior_mean=0).fit(X, y).coef_
+    got = GLMUCBPolicy(prior_mean=0)
     got.fit(X, y.assign(reward=y["reward"].astype(dtype)))
     np.testing.assert_array_equal(got.coef_, expected)
     structured = y[["action", "reward"]].to_records(index=False)
@@ -210,7 +215,12 @@ def test_it_decides_like_textbook_linucb(seed):
     rewards = rng.normal(size=n) + X[:, 0] * actions
     choices, bounds, theta, A = linucb(X, actions, rewards, alpha=0.7)
     policy = GLMUCBPolicy(
-        "linear", 0.7, covariance="full", fit_intercept=False, arms=range(arms), random_state=0
+        "linear",
+        covariance="full",
+        fit_intercept=False,
+        arms=range(arms),
+        random_state=0,
+        **PAPER | {"alpha": 0.7},
     )
     for t in range(n):
         best_two = sorted(bounds[t].values())[-2:]

@@ -16,7 +16,7 @@ D = 4
 def prior(forgetting=1.0, noise=0.5, mean=None, variance=None):
     mean = np.zeros(D) if mean is None else mean
     variance = np.ones(D) if variance is None else variance
-    return Prior(mean, variance, False, False, noise, forgetting)
+    return Prior(mean, variance[None], False, False, noise, forgetting)
 
 
 def arm(full, prior):
@@ -30,7 +30,7 @@ def learn_all(X, r, link, beliefs, prior):
 
 
 def covariance(beliefs):
-    factor = beliefs.cov_factor[0]
+    factor = beliefs.cov_factor[0, 0]
     return np.diag(factor) if factor.ndim == 1 else factor @ factor.T
 
 
@@ -46,9 +46,11 @@ def test_full_linear_is_bayesian_linear_regression(events):
     given = prior(mean=np.array([0.3, -1.0, 0.0, 2.0]), variance=np.array([0.1, 1.0, 3.0, 0.5]))
     beliefs = arm(True, given)
     learn_all(X, r, "linear", beliefs, given)
-    precision = np.diag(1 / given.variance) + X.T @ X / given.noise_variance
-    exact = np.linalg.solve(precision, given.mean / given.variance + X.T @ r / given.noise_variance)
-    np.testing.assert_allclose(beliefs.mean[0], exact, atol=1e-12)
+    precision = np.diag(1 / given.variance[0]) + X.T @ X / given.noise_variance
+    exact = np.linalg.solve(
+        precision, given.mean / given.variance[0] + X.T @ r / given.noise_variance
+    )
+    np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
     np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-13)
 
 
@@ -58,20 +60,20 @@ def test_a_step_is_equations_8_and_9(full, events):
     given = prior()
     beliefs = arm(full, given)
     learn_all(X[:20], r[:20], "logistic", beliefs, given)
-    mean, sigma = beliefs.mean[0].copy(), covariance(beliefs).copy()
+    mean, sigma = beliefs.mean[0, 0].copy(), covariance(beliefs).copy()
     x = X[20]
-    m, v = moments(x, beliefs.mean, beliefs.cov_factor, 0)
+    m, v = moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, np.empty(D))
     assert m == pytest.approx(mean @ x)
     assert v == pytest.approx(x @ sigma @ x)
     g, h = logistic.step(m, v, 1.0)
     learn_all(X[20:21], [1.0], "logistic", beliefs, given)
-    np.testing.assert_allclose(beliefs.mean[0], mean + sigma @ x * g, atol=1e-14)
+    np.testing.assert_allclose(beliefs.mean[0, 0], mean + sigma @ x * g, atol=1e-14)
     expected = sigma - h * np.outer(sigma @ x, sigma @ x)
     if not full:
         expected = np.diag(np.diag(expected))
     np.testing.assert_allclose(covariance(beliefs), expected, atol=1e-14)
     if full:  # then θ itself has the moments of the step
-        after = moments(x, beliefs.mean, beliefs.cov_factor, 0)
+        after = moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, np.empty(D))
         assert after == pytest.approx((m + v * g, v - v * v * h))
 
 
@@ -93,7 +95,9 @@ def test_a_million_updates_leave_it_positive_definite(link):
     n, d = 1_000_000, 8
     X = rng.normal(size=(n, d)) @ (rng.normal(size=(d, d)) * np.logspace(-3, 3, d))
     r = (rng.random(n) < 0.05).astype(float)
-    policy = GLMUCBPolicy(link, covariance="full", prior_variance=1e6, fit_intercept=False)
+    policy = GLMUCBPolicy(
+        link, covariance="full", prior_variance=1e6, standardize=False, fit_intercept=False
+    )
     policy.fit(X, np.zeros(n, dtype=int), reward=r)
     sigma = policy.covariance_[0]
     assert (sigma == sigma.T).all()
@@ -120,7 +124,7 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     weight = gamma ** np.arange(len(X))[::-1] / given.noise_variance
     precision = np.eye(D) + (X * weight[:, None]).T @ X
     exact = np.linalg.solve(precision, given.mean + X.T @ (weight * r))
-    np.testing.assert_allclose(beliefs.mean[0], exact, atol=1e-12)
+    np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
     np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-12)
 
 
@@ -128,7 +132,7 @@ def test_forgetting_follows_drift():
     rng = np.random.default_rng(0)
     X = np.ones((4000, 1))
     r = (rng.random(4000) < np.repeat([0.1, 0.6], 2000)).astype(float)
-    parameters = {"prior_variance": 10.0, "fit_intercept": False}
+    parameters = {"prior_variance": 10.0, "standardize": False, "fit_intercept": False}
     fixed = GLMUCBPolicy(**parameters).fit(X, np.zeros(4000), reward=r)
     drifting = GLMUCBPolicy(forgetting=0.98, **parameters).fit(X, np.zeros(4000), reward=r)
     assert drifting.predict_reward([[1.0]])[0, 0] == pytest.approx(0.6, abs=0.12)
@@ -146,6 +150,7 @@ def test_adaptive_priors_start_new_arms_from_the_learned_ones(covariance_kind):
         "linear",
         prior_mean="adaptive",
         prior_variance="adaptive",
+        standardize=False,
         covariance=covariance_kind,
         arms=[*range(arms), "new"],
     )
@@ -166,7 +171,9 @@ def test_adaptive_priors_start_new_arms_from_the_learned_ones(covariance_kind):
 
 
 def test_an_adaptive_prior_needs_two_arms():
-    policy = GLMUCBPolicy(prior_mean="adaptive", prior_variance="adaptive", arms=["a", "b"])
+    policy = GLMUCBPolicy(
+        prior_mean="adaptive", prior_variance="adaptive", standardize=False, arms=["a", "b"]
+    )
     policy.fit([[1.0], [2.0]], ["a", "a"], reward=[1, 1])
     assert policy.coef_[1] == 0.0
     assert (policy.covariance_[1] == 1.0).all()
@@ -177,7 +184,7 @@ def test_probabilities_are_frequencies(exploration):
     """Chi-squared of 20,000 choices: with another seed it fails falsely twice in a million."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
-    policy = GLMUCBPolicy("probit", exploration=exploration, epsilon=0.3, random_state=0)
+    policy = GLMUCBPolicy("probit", 1.0, exploration=exploration, epsilon=0.3, random_state=0)
     policy.fit(X, rng.integers(5, size=300), reward=rng.random(300) < 0.3)
     rows = np.repeat([[0.2, -0.1, 0.4]], 20_000, axis=0)
     likely = policy.select_proba(rows[:1])[0]

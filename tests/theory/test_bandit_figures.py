@@ -13,6 +13,7 @@ import pytest
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
+from tests.policies import PAPER
 
 pytestmark = pytest.mark.thorough
 
@@ -31,7 +32,7 @@ def of_world(policies, seed):
     share = log.expected_reward / np.nanmax(log.expected_reward, axis=1).mean()
     found = {}
     for name, parameters in policies.items():
-        policy = GLMUCBPolicy(random_state=0, **parameters)
+        policy = GLMUCBPolicy(random_state=0, **PAPER | parameters)
         kept = replay(policy, X, log.y, deployment_share=0.3, random_state=seed).history
         kept["share"] = share[kept["event"], kept["action"].astype(int)]
         mean = kept.groupby("bucket", observed=True)["share"].mean()

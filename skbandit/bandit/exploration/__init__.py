@@ -49,15 +49,15 @@ def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> flo
     if t >= 0 and rule.exploration == UCB:  # the default, without a call
         result = ucb.score(m, v, alpha, rule)
     else:
-        result = _other_score(m, v, t, key, rule)
+        result = _other_score(m, v, alpha, t, key, rule)
     return result
 
 
 @called_exactly
-def _other_score(m: float, v: float, t: int, key: int, rule: Rule) -> float:
+def _other_score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
     """Scores of greedy choices and of rules other than UCB."""
     if t >= 0 and rule.exploration == THOMPSON:
-        return thompson.score(m, v, t, key, rule)
+        return thompson.score(m, v, alpha, t, key, rule)
     return mean_index(m, v, rule)
 
 
@@ -93,20 +93,21 @@ def probabilities(
     alpha: float,
     n_events: int,
     rule: Rule,
-    scores: np.ndarray,
+    buffer: np.ndarray,
     out: np.ndarray,
     proposing: bool | None,
     draws: bool | None,
 ) -> None:
     """Write into `out` the probability of each available arm; ties share theirs.
 
-    `pool` holds the available arms, which `m`, `v`, `out` and the buffer `scores` are indexed by;
-    `n_events` is the number of events learned; the last two are those of
+    `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
+    by; `n_events` is the number of events learned; the last two are those of
     `parts_of`.
     """
     if draws is not None:
-        thompson.probabilities(pool, m, v, scores, out)
+        thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
+    scores = buffer[0]
     for k in pool:
         scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
     share_best(pool, scores, out)

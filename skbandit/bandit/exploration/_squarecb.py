@@ -6,7 +6,9 @@ oracles, Algorithm 1 (there for losses). With K arms of mean rewards y, the best
     p_a = 1 / (K + γ (y_b - y_a))   for a != b,        p_b = 1 - Σ_{a != b} p_a.
 
 Their Theorem 1 sets γ = √(K T / R) for T rounds, with R a bound on the oracle's regret in squared
-loss. Here γ = √(K n) / α after n events, so that no horizon is needed and α² takes the place of R.
+loss. Here γ = √(K n) / α² after n events, so that no horizon is needed and α⁴ takes the place of R.
+Exploring costs up to 2 α² √(K / n) of reward per round: with 20 arms and α = .2, about .005 over
+5,000 rounds.
 
 An equivalent draw, which needs no order of the arms: propose an arm a uniformly, and play it with
 probability K p_a = K / (K + γ (y_b - y_a)), else play b.
@@ -26,10 +28,10 @@ from skbandit.utils._compiled import called_exactly
 
 @called_exactly
 def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
-    """K / (K + γ gap) with γ = √(K n) / α; 0 for α = 0 or an infinite gap."""
+    """K / (K + γ gap) with γ = √(K n) / α²; 0 for α = 0 or an infinite gap."""
     if gap < 0.0:  # by rounding
         gap = 0.0
-    width = alpha * math.sqrt(n_arms)
+    width = alpha * alpha * math.sqrt(n_arms)
     total = width + math.sqrt(n_events) * gap
     # false also if the gap is nan, as for two rewards of M3 that overflow
     return width / total if 0.0 < total < math.inf else 0.0

@@ -4,6 +4,7 @@ A link file defines, for a linear predictor θ ~ N(m, v):
 
 - `step(m, v, r)`: (g, h) such that the posterior of θ given the reward r has mean m + v g and
   variance v - v² h. This form does not divide by v, and no differences cancel.
+- `log_predictive(m, v, r)`: log likelihood of the reward before it is learned.
 - `index(m, v)`: an increasing function of the mean reward, which greedy choices compare.
 - `upper(m, v, alpha)`: an increasing function of the upper confidence bound.
 - `mean_reward(index)` and `mean_rewards(index)`: the mean reward itself, on the reward's scale, of
@@ -41,6 +42,16 @@ def step(m: float, v: float, r: float, link: int, noise_variance: float) -> tupl
     else:
         g, h = probit.step(m, v, r)
     return g, h
+
+
+@called_exactly
+def log_predictive(m: float, v: float, r: float, link: int, noise_variance: float) -> float:
+    """Log likelihood of the reward r where θ ~ N(m, v)."""
+    if link == LINEAR:
+        return linear.log_predictive(m, v, r, noise_variance)
+    if link == LOGISTIC:
+        return logistic.log_predictive(m, v, r)
+    return probit.log_predictive(m, v, r)
 
 
 @called_exactly

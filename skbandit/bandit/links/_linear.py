@@ -18,6 +18,13 @@ def step(m: float, v: float, r: float, noise_variance: float) -> tuple[float, fl
     return (r - m) / total, 1.0 / total
 
 
+@called_exactly
+def log_predictive(m: float, v: float, r: float, noise_variance: float) -> float:
+    """Log density of N(m, v + noise) at r."""
+    total = v + noise_variance
+    return -0.5 * (math.log(2.0 * math.pi * total) + (r - m) * (r - m) / total)
+
+
 @inlined_exactly
 def index(m: float, v: float) -> float:
     """The mean reward itself."""

@@ -74,6 +74,17 @@ def step(m: float, v: float, r: float) -> tuple[float, float]:
 
 
 @called_exactly
+def log_predictive(m: float, v: float, r: float) -> float:
+    """Log likelihood of r successes and 1 - r failures under the mean reward M1."""
+    z = _shrunk(m, v)
+    if r == 1.0:
+        return log_sigmoid(z)
+    if r == 0.0:
+        return log_sigmoid(-z)
+    return r * log_sigmoid(z) + (1.0 - r) * log_sigmoid(-z)
+
+
+@called_exactly
 def index(m: float, v: float, mean: int) -> float:
     """Linear predictor whose σ is the mean reward M0, M1 or M2, or whose exp is M3."""
     if mean == M0:

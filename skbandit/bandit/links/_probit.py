@@ -28,6 +28,13 @@ def step(m: float, v: float, r: float) -> tuple[float, float]:
 
 
 @called_exactly
+def log_predictive(m: float, v: float, r: float) -> float:
+    """Log likelihood of r successes and 1 - r failures, exactly the Gaussian mean of Φ(θ)."""
+    z = index(m, v)
+    return r * _log_ndtr(z) + (1.0 - r) * _log_ndtr(-z)
+
+
+@called_exactly
 def index(m: float, v: float) -> float:
     """Linear predictor whose Φ is the mean reward."""
     return m / math.sqrt(1.0 + v)
@@ -48,6 +55,14 @@ def mean_reward(index: float) -> float:
 def mean_rewards(index: np.ndarray) -> np.ndarray:
     """Mean rewards of an array of indices."""
     return ndtr(index)
+
+
+@called_exactly
+def _log_ndtr(z: float) -> float:
+    """Log Φ(z), by φ(z)/ρ(z) in the far tail."""
+    if z > -5.0:
+        return math.log(0.5 * math.erfc(-z / math.sqrt(2.0)))
+    return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) - math.log(_hazard(z)[0])
 
 
 @called_exactly

@@ -118,9 +118,9 @@ def off_policy_blocks(
     ... )
     >>> for estimate in found.values():
     ...     print(estimate)
-    <ips: mean reward 0.1355 ± 0.0059, 2.61 x the log's; 15,000 events count as 3,740>
-    <snips: mean reward 0.1358 ± 0.0056, 2.62 x the log's; 15,000 events count as 3,740>
-    <doubly_robust: mean reward 0.1352 ± 0.0052, 2.60 x the log's; 15,000 events count as 3,740>
+    <ips: mean reward 0.1371 ± 0.0059, 2.64 x the log's; 15,000 events count as 3,720>
+    <snips: mean reward 0.1382 ± 0.0057, 2.66 x the log's; 15,000 events count as 3,720>
+    <doubly_robust: mean reward 0.1368 ± 0.0052, 2.63 x the log's; 15,000 events count as 3,720>
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")

@@ -260,7 +260,7 @@ def snips(
     >>> log = make_bandit_log(20_000, n_arms=4, random_state=0)
     >>> policy = GLMUCBPolicy().fit(log.X[:10_000], log.y[:10_000])
     >>> snips(policy, log.X[10_000:], log.y[10_000:], rule="predict")
-    <snips: mean reward 0.1391 ± 0.007, 2.66 x the log's; 10,000 events count as 2,466>
+    <snips: mean reward 0.1387 ± 0.007, 2.65 x the log's; 10,000 events count as 2,458>
     """
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns

@@ -16,7 +16,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay, replay_blocks
 from skbandit.exceptions import ReplayCoverageWarning
-from tests.policies import Always, EpsilonGreedy
+from tests.policies import PAPER, Always, EpsilonGreedy
 from tests.tiers import first
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
@@ -151,7 +151,7 @@ def test_arms_of_the_log():
     first = log.y["action"].to_numpy() != 2
     order = np.r_[np.flatnonzero(first), np.flatnonzero(~first)]  # arm 2 in the end only
     X, y = log.X.iloc[order], log.y.drop(columns="timestamp").iloc[order]
-    policy = GLMUCBPolicy(random_state=0)
+    policy = GLMUCBPolicy(random_state=0, **PAPER)
     parts = cut(X, y, 500, 1500)
     with pytest.warns(ReplayCoverageWarning, match="for any policy"):
         whole = replay(policy, X, y)

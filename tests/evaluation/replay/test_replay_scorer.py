@@ -171,7 +171,7 @@ def test_frames_need_no_configuration(model, n_jobs, log):
     scorer = ReplayScorer(random_state=0)
     name = "alpha" if not hasattr(model, "steps") else "glmucbpolicy__alpha"
     search = GridSearchCV(
-        model, {name: [1.0, 50.0]}, scoring=scorer, cv=FOLDS, n_jobs=n_jobs, error_score="raise"
+        model, {name: [0.2, 50.0]}, scoring=scorer, cv=FOLDS, n_jobs=n_jobs, error_score="raise"
     ).fit(log.X, log.y)
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected))
     assert search.cv_results_["std_test_score"][0] == pytest.approx(np.std(expected))

@@ -1,0 +1,115 @@
+"""Running standardisation: features are centred and scaled by the contexts learned so far.
+
+A feature X enters models as x = (X - centre) rate. At learned events 8, 16, 32, ... the units are
+renewed, to centre = mean and rate = 1/sd of all learned contexts. In terms of the new x, the old
+one is
+
+    x_old = f x_new + s,    f = rate_old / rate_new,    s = (centre_new - centre_old) rate_old,
+
+so the weights w_i of features become f_i w_i, and that of the constant gains Σ_i s_i w_i: θ = wᵀx
+remains the same function of X. A full covariance, kept as Σ = L Lᵀ, follows exactly: L becomes A L,
+where A is the matrix of this map. Of a diagonal covariance, what the data added to the precision of
+each weight, 1/Σ_ii less the prior's, becomes its f_i⁻²-fold, and the prior is that of the new
+units. Arms without events start from the prior in the new units.
+
+Without a constant feature nothing is centred, and rate = 1/√(mean of X²). A feature without spread
+so far has rate 0: it counts for nothing until it varies.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skbandit.bandit._state import N_EVENTS, Beliefs, Prior
+from skbandit.utils._compiled import called_exactly, inlined_exactly
+
+FIRST_RENEWAL = 8
+"""Number of learned events at which units are set first; they are renewed at each doubling."""
+
+LEAST_SPREAD = 1e-12
+"""Standard deviation, relative to the mean, up to which a feature is constant: beyond rounding
+errors of its sums, below the resolution of any sensible unit."""
+
+
+@inlined_exactly
+def show(x: np.ndarray, X: np.ndarray, row: int, centre: np.ndarray, rate: np.ndarray) -> None:
+    """Write a row of features, in running units if there are any, into the buffer."""
+    if len(rate) == 0:
+        for i in range(X.shape[1]):
+            x[i] = X[row, i]
+    else:
+        for i in range(X.shape[1]):
+            x[i] = (X[row, i] - centre[i]) * rate[i]
+
+
+@called_exactly
+def count(X: np.ndarray, row: int, weight: float, beliefs: Beliefs) -> None:
+    """Include a learned context in the means and the sums of squared deviations (West, 1979)."""
+    seen_mean, seen_squares = beliefs.seen_mean, beliefs.seen_squares
+    beliefs.seen_weight[0] += weight
+    part = weight / beliefs.seen_weight[0]
+    for i in range(len(seen_mean)):
+        away = X[row, i] - seen_mean[i]
+        seen_mean[i] += part * away
+        seen_squares[i] += weight * away * (X[row, i] - seen_mean[i])
+
+
+@called_exactly
+def is_due(beliefs: Beliefs) -> bool:
+    """Whether the units are to be renewed after the latest learned event."""
+    n = beliefs.counters[N_EVENTS]
+    return len(beliefs.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
+
+
+@called_exactly
+def renew(beliefs: Beliefs, centred: bool, factor: np.ndarray, shift: np.ndarray) -> None:
+    """Set the units by the learned contexts, and write f and s of the change.
+
+    Features newly known and those without spread have f = 1 and s = 0.
+    """
+    centre, rate = beliefs.centre, beliefs.rate
+    for i in range(len(rate)):
+        factor[i], shift[i] = 1.0, 0.0
+        mean = beliefs.seen_mean[i]
+        variance = beliefs.seen_squares[i] / beliefs.seen_weight[0]
+        origin = mean
+        if not centred:
+            variance += mean * mean
+            origin = 0.0
+        spread = math.sqrt(variance)
+        if LEAST_SPREAD * abs(mean) < spread < math.inf:
+            if rate[i] > 0.0:
+                factor[i] = rate[i] * spread
+                shift[i] = (origin - centre[i]) * rate[i]
+            centre[i], rate[i] = origin, 1.0 / spread
+
+
+@called_exactly
+def carry_over(
+    k: int,
+    e: int,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    prior: Prior,
+    factor: np.ndarray,
+    shift: np.ndarray,
+    n_features: int,
+) -> None:
+    """Express the weights of arm k under prior scale e in new units."""
+    centred = mean.shape[2] > n_features
+    for i in range(n_features):
+        if centred:
+            mean[k, e, n_features] += shift[i] * mean[k, e, i]
+        mean[k, e, i] *= factor[i]
+        if cov_factor.ndim == 3:
+            # an adaptive prior is not known any more: all of the precision is the data's
+            own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
+            of_data = max(1.0 / cov_factor[k, e, i] - own, 0.0)
+            cov_factor[k, e, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
+        else:
+            for j in range(cov_factor.shape[3]):
+                if centred:
+                    cov_factor[k, e, n_features, j] += shift[i] * cov_factor[k, e, i, j]
+                cov_factor[k, e, i, j] *= factor[i]
