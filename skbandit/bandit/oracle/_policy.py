@@ -40,10 +40,10 @@ class OraclePolicy(OracleLearner):
     estimator : regressor or classifier
         Reward model. A classifier needs `predict_proba`, and rewards 0 and 1. A `random_state` of
         None is set by the policy.
-    alpha : float or callable, default=0.1
-        Amount of exploration by "squarecb", in units of the reward: γ = √(K n)/α for K available
-        arms after n events, see `GLMUCBPolicy`. A function is called with an array of numbers of
-        learned events.
+    alpha : float or callable, default=0.3
+        Amount of exploration by "squarecb": γ = √(K n)/α² for K available arms after n events, see
+        `GLMUCBPolicy`; α² is in the unit of the reward. A function is called with an array of
+        numbers of learned events.
     exploration : {"squarecb", "epsilon_greedy", "bootstrap", "greedy"}, default="squarecb"
         Rule by which `select` explores: inverse gap weighting of predicted rewards (Foster &
         Rakhlin, 2020); any arm with probability `epsilon`; the best arm of one of `n_replicates`
@@ -148,7 +148,7 @@ class OraclePolicy(OracleLearner):
     def __init__(
         self,
         estimator: Any,
-        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.1,
+        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.3,
         *,
         exploration: str = "squarecb",
         epsilon: float = 0.1,
@@ -303,9 +303,9 @@ class OraclePolicy(OracleLearner):
         if self.exploration == "bootstrap":
             return rules.bootstrap(rewards, mask)
         if self.exploration == "squarecb":
-            alpha = float(self._alphas()[0])
+            width = float(self._alphas()[0]) ** 2
             scale = np.sqrt(self._n_events * mask.sum(axis=1))
-            gamma = scale / alpha if alpha else np.full(len(X), np.inf)
+            gamma = scale / width if width else np.full(len(X), np.inf)
             return rules.inverse_gap(rewards[0], mask, gamma)
         if self.exploration == "epsilon_greedy":
             return rules.epsilon_greedy(rewards[0], mask, float(self.epsilon))

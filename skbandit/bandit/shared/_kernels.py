@@ -6,12 +6,14 @@ and `draws` are those of `exploration.parts_of`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from skbandit.bandit._state import ArmSets, Rule
 from skbandit.bandit.exploration import (
+    SQUARECB,
     accepts_proposal,
     compares_proposal,
     probabilities,
@@ -93,12 +95,13 @@ def probability_rows(
     proposing: bool | None,
     draws: bool | None,
     work: Workspace,
-    buffers: np.ndarray,
+    buffer: np.ndarray,
+    of_pool: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Fill in the probabilities of available arms on each row.
 
-    `places` is ``arange(n_arms)``, and `buffers` has shape (2, n_arms).
+    `places` is ``arange(n_arms)``; the buffers have the shapes (3, n_arms) and (n_arms,).
     """
     of_event, start, arms = sets.of_event, sets.start, sets.arms
     n_events = beliefs.counters[N_EVENTS]
@@ -106,10 +109,9 @@ def probability_rows(
         _look(X[row], beliefs, work)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         _moments(pool, beliefs, work)
-        scores, of_pool = buffers[0], buffers[1]
         of_pool[: len(pool)] = 0.0
         probabilities(
-            places[: len(pool)], work.m, work.v, alpha, n_events, rule, scores, of_pool, proposing,
+            places[: len(pool)], work.m, work.v, alpha, n_events, rule, buffer, of_pool, proposing,
             draws,
         )  # fmt: skip
         for j in range(len(pool)):
@@ -181,7 +183,7 @@ def replay_rows(
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - counts[0], len(alphas) - 1)]
-        alpha *= noise_scale(beliefs.noise)
+        alpha *= alpha_scale(beliefs.noise, rule)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         _look(X[row], beliefs, work)
         if _choice(pool, t, alpha, beliefs, rule, proposing, work) != action[row]:
@@ -194,6 +196,17 @@ def replay_rows(
                 k: Any = np.int64(action[row])
                 _learn(X[row], k, reward[row], 1.0, beliefs, prior, rule, work)
     return stop
+
+
+@called_exactly
+def alpha_scale(noise: np.ndarray, rule: Rule) -> float:
+    """Factor by which `alpha` is multiplied so that the unit of linear rewards does not matter.
+
+    Standard deviations are multiples of that of the noise; in SquareCB the square of `alpha` is in
+    the unit of the reward.
+    """
+    sigma = noise_scale(noise)
+    return math.sqrt(sigma) if rule.exploration == SQUARECB else sigma
 
 
 @called_exactly

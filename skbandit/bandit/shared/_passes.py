@@ -45,13 +45,14 @@ def probability_rows(
 ) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     n_arms = len(beliefs.Z)
-    work, places, buffers = workspace_for(beliefs), np.arange(n_arms), np.empty((2, n_arms))
+    work, places = workspace_for(beliefs), np.arange(n_arms)
+    buffer, of_pool = np.empty((3, n_arms)), np.empty(n_arms)
     out = np.zeros((len(X), n_arms))
     proposing, draws = parts_of(rule)
     for rows in slices(len(X)):
         kernels.probability_rows(
             X[rows], sets_of(sets, rows), places, alpha, beliefs, rule, proposing, draws, work,
-            buffers, out[rows],
+            buffer, of_pool, out[rows],
         )  # fmt: skip
     return out
 

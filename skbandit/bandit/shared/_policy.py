@@ -323,9 +323,9 @@ class SharedGLMPolicy(SharedLearner):
 
     def _alpha(self) -> float:
         """Multiple of standard deviations in the next choice."""
-        from skbandit.bandit.shared._bilinear import noise_scale
+        from skbandit.bandit.shared._kernels import alpha_scale
 
-        return float(self._alphas()[0] * noise_scale(self._beliefs.noise))
+        return float(self._alphas()[0] * alpha_scale(self._beliefs.noise, read_rule(self)))
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
