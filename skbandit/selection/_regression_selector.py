@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from skbandit.logs import read_mask
 from skbandit.selection._ad_features import read_ad_features
-from skbandit.selection._bilinear import fit_bilinear
+from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
@@ -25,6 +25,7 @@ from skbandit.selection._costs import (
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
 from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
+from skbandit.selection._tuned_ridge import tuned_penalty
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -49,11 +50,12 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : regressor or classifier, default=None
-        Learns costs; None means ``Ridge()``. A multi-output regressor is fitted once to all ads
-        if every cost was observed; otherwise, and for any other regressor, one clone per ad is
-        fitted to the rows in which its cost was observed. A classifier with `predict_proba` can
-        be used for costs with few distinct values, such as 0 and -1: it learns which of them is
-        paid, and ads are chosen by expected cost. With `ad_features`, see Notes.
+        Learns costs; None means `Ridge` with the penalty of least leave-one-out error. A
+        multi-output regressor is fitted once to all ads if every cost was observed; otherwise, and
+        for any other regressor, one clone per ad is fitted to the rows in which its cost was
+        observed. A classifier with `predict_proba` can be used for costs with few distinct values,
+        such as 0 and -1: it learns which of them is paid, and ads are chosen by expected cost.
+        With `ad_features`, see Notes.
     n_select : int, default=1
         Number of ads to choose, m.
     id_effect : float, default=1.0
@@ -70,6 +72,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     ads_ : ndarray of shape (n_ads,)
         Labels of the ads: column names of y, otherwise 0, 1, ...
+    alpha_ : float
+        Penalty of the costs, if learned by `Ridge`: chosen in `fit` if `estimator` is None.
     coef_ : ndarray of shape (n_ads, n_features)
         Coefficients of the costs, if learned by `Ridge`.
     intercept_ : ndarray of shape (n_ads,)
@@ -93,6 +97,13 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     sqrt(2 min(m, n_ads - m)) sqrt(n_ads) times the root of the mean squared error
     (g - f*)^2, averaged over ads [1]_.
 
+    Without an estimator, one penalty for all ads minimises the squared errors of costs left out one
+    by one, each predicted from the other rows in which the ad was observed. These errors come from
+    the factorisation that serves the fit, exactly; where that would take much longer than the fit,
+    generalised cross-validation, or a part of the ads and rows, takes their place. Features should
+    be in comparable units, as the penalty is the same for all: see
+    :class:`~sklearn.preprocessing.StandardScaler`.
+
     `Ridge` with its default solver is solved by normal equations shared by all ads. For sparse X
     and many ads this is much faster than its own `fit`, and ads with unobserved costs take little
     longer. The predictions are the same. Its own `fit` is called where that is faster, and if both
@@ -102,7 +113,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
     - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
       the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form if all
-      costs were observed. The scale of z matters: standardise it.
+      costs were observed. The scale of z matters: standardise it. Without an estimator, alpha
+      gives the weights of an ad, on average, the prior variance that is best ad by ad.
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
@@ -241,8 +253,12 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.id_effect)
             self.estimator_ = self._shared.estimator
         elif min(X.shape) <= MAX_GRAM:
-            factor = RidgeFactor.of(X, ridge.alpha, weight)
-            self._shared = fit_bilinear(factor, costs, features.numbers(), self.id_effect)
+            rows, Z = RidgeFactor.unpenalised(X, weight), features.numbers()
+            alpha = ridge.alpha
+            if self.estimator is None:
+                alpha = tuned_penalty(rows, costs) * mean_prior_variance(Z, self.id_effect)
+            factor = rows.with_penalty(alpha)
+            self._shared = fit_bilinear(factor, costs, Z, self.id_effect)
         else:
             raise ValueError(
                 f"The bilinear model takes at most {MAX_GRAM} rows or {MAX_GRAM} features, but X "
@@ -262,6 +278,13 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             check_array(X)  # raises for a single row; 1-D texts have no features
         validate_data(self, X, skip_check_array=True, reset=reset)
         return indexable(X)[0]
+
+    @property
+    def alpha_(self) -> float:
+        """Penalty of linear costs."""
+        alpha = self._linear("alpha_").alpha
+        assert alpha is not None  # all linear costs but those with ad features have one
+        return alpha
 
     @property
     def coef_(self) -> np.ndarray:

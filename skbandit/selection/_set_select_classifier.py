@@ -46,7 +46,8 @@ class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
     ----------
     estimator : classifier or regressor, default=None
         The learner used by `reduction`; its `fit` should take `sample_weight`. None means
-        ``LogisticRegression(max_iter=1000)``, or `Ridge` for the reduction to regression.
+        ``LogisticRegression(max_iter=1000)`` or, for the reduction to regression, `Ridge` with the
+        penalty of least leave-one-out error.
     n_select : int, default=1
         Number of ads to choose, m.
     reduction : {"filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \

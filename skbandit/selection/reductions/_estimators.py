@@ -301,7 +301,7 @@ class RegressionCostClassifier(CostSensitiveClassifier):
         Predicts costs. A multi-output regressor is fitted once if all costs are observed;
         otherwise, and for any other regressor, one clone per ad is fitted to the rows where its
         cost is observed. A classifier with `predict_proba` can be used for costs with few distinct
-        values. None means ``Ridge()``.
+        values. None means `Ridge` with the penalty of least leave-one-out error.
     n_jobs : int, default=None
         Number of ads learned in parallel, if each is learned separately.
     unknown_ads : {"error", "ignore"}, default="error"

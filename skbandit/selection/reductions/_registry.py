@@ -28,11 +28,14 @@ class RegisteredReduction:
     learn : callable
         A `Reduction` with two more keywords, `learner` and `n_jobs`.
     default_learner : callable
-        Makes the learner to use if the user passes none.
+        Makes the learner to use if the user passes none or, if `tunes_itself`, one like that which
+        is tuned.
     needs_classifier : bool
         Whether a regressor is refused as the learner.
     needs_probabilities : bool
         Whether the learner must have `predict_proba`.
+    tunes_itself : bool
+        Whether `learn` takes None for a learner that it tunes.
     predicts_costs : bool
         Whether its rule predicts costs and chooses the lowest.
     depends_on_mask : bool
@@ -44,6 +47,7 @@ class RegisteredReduction:
     default_learner: Callable[[], Any] = default_classifier
     needs_classifier: bool = True
     needs_probabilities: bool = False
+    tunes_itself: bool = False
     predicts_costs: bool = False
     depends_on_mask: bool = False
 
@@ -52,7 +56,11 @@ REDUCTIONS = {
     "filter_tree": RegisteredReduction(learn_filter_tree, depends_on_mask=True),
     "weighted_all_pairs": RegisteredReduction(learn_all_pairs),
     "regression": RegisteredReduction(
-        learn_regression, default_learner=Ridge, needs_classifier=False, predicts_costs=True
+        learn_regression,
+        default_learner=Ridge,
+        needs_classifier=False,
+        tunes_itself=True,
+        predicts_costs=True,
     ),
     "one_vs_rest": RegisteredReduction(
         learn_one_vs_rest, needs_probabilities=True, predicts_costs=True
@@ -87,4 +95,6 @@ def bind_learner(name: str, estimator: Any, n_jobs: int | None = None) -> Reduct
             f'{given} has no predict_proba, but the reduction "{name}" compares ads by '
             "probabilities: wrap it in CalibratedClassifierCV, or choose the filter tree."
         )
+    if estimator is None and kind.tunes_itself:
+        learner = None
     return partial(kind.learn, learner=learner, n_jobs=n_jobs)
