@@ -80,10 +80,11 @@ class SetSelectorMixin:
         self
         """
         nested = [name for name in params if name.startswith("estimator__")]
-        if nested and params.get("estimator", getattr(self, "estimator", self)) is None:
+        estimator = params.get("estimator", getattr(self, "estimator", self))
+        if nested and (estimator is None or isinstance(estimator, str)):
             default = self._learner() if hasattr(self, "_learner") else Ridge()
             raise ValueError(
-                f"{nested[0]} cannot be set, as estimator=None has no parameters: pass the "
+                f"{nested[0]} cannot be set, as {estimator=} has no parameters: pass the "
                 f"estimator itself, as in {type(self).__name__}(estimator={default!r})."
             )
         return super().set_params(**params)  # type: ignore[misc]
