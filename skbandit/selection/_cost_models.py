@@ -111,6 +111,13 @@ def learn_costs(
     return models if ridge is None else Linear.of(models.estimators)
 
 
+def best_penalty(X: Any, costs: CostMatrix, weight: np.ndarray | None) -> float:
+    """The penalty that `learn_costs` would choose for ridge."""
+    if normal_equations_pay(X, costs):
+        return tuned_penalty(RidgeFactor.unpenalised(X, weight), costs)
+    return tuned_on_part(X, costs, weight, ROWS_TO_TUNE_ON)
+
+
 def ridge_of(estimator: Any) -> Ridge | None:
     """The `Ridge` that normal equations can replace: the default, or one with plain settings."""
     ridge = Ridge() if estimator is None else estimator

@@ -19,9 +19,14 @@ from skbandit.selection._rounds import (
     train_rounds,
 )
 from skbandit.selection._row_random import uniform_by_row
-from skbandit.selection.reductions._mixin import Examples, ReductionMixin
-from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
-from skbandit.selection.reductions._rule import CostSensitiveRule
+from skbandit.selection.reductions._mixin import ReductionMixin
+from skbandit.selection.reductions._registry import (
+    REDUCTIONS,
+    WITH_COSTS,
+    bind_learner,
+    choose_reduction,
+)
+from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import random_folds
 from skbandit.utils._progress import fit_task, report_progress
@@ -46,13 +51,14 @@ class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
     ----------
     estimator : classifier or regressor, default=None
         The learner used by `reduction`; its `fit` should take `sample_weight`. None means
-        ``LogisticRegression(max_iter=1000)`` or, for the reduction to regression, `Ridge` with the
-        penalty of least leave-one-out error.
+        `LogisticRegression` with one penalty chosen for all fits (see Notes) or, for the reduction
+        to regression, `Ridge` with the penalty of least leave-one-out error.
     n_select : int, default=1
         Number of ads to choose, m.
-    reduction : {"filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
-default="filter_tree"
-        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`.
+    reduction : {"auto", "filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
+default="auto"
+        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`. "auto"
+        is explained in the Notes.
     method : {"masked", "published"}, default="masked"
         "masked": each round is trained and evaluated on the ads not chosen by earlier rounds.
         "published": on all ads, where those chosen before are worthless, as published [1]_.
@@ -75,9 +81,9 @@ default="filter_tree"
         all rounds (see Notes) and ranks all ads; None means `n_select`.
         With more rounds, fewer duplicates need random replacement.
     random_state : int, RandomState or None, default=None
-        Assigns rows to folds, and draws the replacements of ``dedup="random"``. They depend on the
-        content of the row, so that a batch is chosen as its rows one by one; equal rows get equal
-        replacements.
+        Orders the ads in the filter tree, assigns rows to folds, and draws the replacements of
+        ``dedup="random"``. These depend on the content of the row, so that a batch is chosen as its
+        rows one by one; equal rows get equal replacements.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -91,6 +97,8 @@ default="filter_tree"
     ----------
     ads_ : ndarray of shape (n_ads,)
         Labels of the ads: column names of y, otherwise 0, 1, ...
+    reduction_ : str
+        The reduction, chosen by the rule in the Notes if `reduction` is "auto".
     n_rounds_ : int
         Number of rounds trained.
     holes_ : bool
@@ -122,6 +130,14 @@ default="filter_tree"
     they are trained once, on all rows. Each round then takes the best remaining ad, and
     `cross_fit` and `holes` have no effect. With regression, this is `RegressionSetSelector`. The
     filter tree is trained in each round, because different ads meet in its matches.
+
+    ``reduction="auto"`` is one versus rest if no estimator is passed: with the default penalty it
+    was best on made problems, and quickest. For a classifier of yours it is all pairs up to 20 ads,
+    as they need no probabilities; for more, one versus rest or, without `predict_proba`, the filter
+    tree. It is the filter tree wherever each round needs a fit of its own.
+
+    The default penalty is that of ridge regression of the costs, chosen by leave-one-out, in terms
+    of the logistic loss.
 
     Published rounds choose many ads twice and are often worse than the most popular ads. With
     `logged_costs`, use masked rounds: shifting estimated costs does harm.
@@ -155,7 +171,7 @@ default="filter_tree"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "reduction": [StrOptions(set(REDUCTIONS))],
+        "reduction": [StrOptions({"auto", *REDUCTIONS})],
         "method": [StrOptions({"masked", "published"})],
         "include_chosen": ["boolean", StrOptions({"auto"})],
         "cross_fit": [Interval(Integral, 2, None, closed="left"), None],
@@ -175,7 +191,7 @@ default="filter_tree"
         estimator: Any = None,
         n_select: int = 1,
         *,
-        reduction: str = "filter_tree",
+        reduction: str = "auto",
         method: str = "masked",
         include_chosen: bool | str = "auto",
         cross_fit: int | None = 5,
@@ -250,11 +266,16 @@ default="filter_tree"
         step_done: Callable[[str], None],
     ) -> None:
         examples = self._read_examples(X, y, available, sample_weight)
+        self.reduction_ = self.reduction
+        if self.reduction == "auto":
+            self.reduction_ = choose_reduction(
+                self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
+            )
         self._settings = settle_rounds(
             len(self.ads_),
             self.n_select,
             all_available=available is None,
-            reduction=self.reduction,
+            reduction=self.reduction_,
             method=self.method,
             include_chosen=self.include_chosen,
             cross_fit=self.cross_fit,
@@ -274,7 +295,7 @@ default="filter_tree"
                 report_progress(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
             step_done("round")
 
-        self._rules = self._learn(examples, folds, report)
+        self._rules = self._learn(examples, folds, random, report)
 
     def _folds(self, n_rows: int, random: np.random.RandomState) -> np.ndarray | None:
         """Fold of each row; None if choices are not cross-fitted."""
@@ -284,29 +305,38 @@ default="filter_tree"
         return random_folds(n_rows, n_folds, random)
 
     def _learn(
-        self, examples: Examples, folds: np.ndarray | None, report: Callable[[int], None]
+        self,
+        examples: Examples,
+        folds: np.ndarray | None,
+        random: np.random.RandomState,
+        report: Callable[[int], None],
     ) -> tuple[CostSensitiveRule, ...]:
         """Learn the rule of each round."""
         X, costs, available, weight = (
             examples.X, examples.costs, examples.available, examples.weight
         )  # fmt: skip
+        inside, outside = self.n_jobs, None
+        if folds is not None and not self._settings.trained_once:
+            inside, outside = outside, inside
+        learn = bind_learner(self.reduction_, self.estimator, examples, random, inside)
         if self._settings.trained_once:
-            learn = bind_learner(self.reduction, self.estimator, self.n_jobs)
-            return (learn(X, costs, available, weight),) * self.n_rounds_
+            rule = learn(X, costs, available, weight)
+            for k in range(self.n_rounds_):
+                report(k)
+            return (rule,) * self.n_rounds_
         if self.holes_:
             costs = -costs
             # at least one round per row, for the order of the ads that are kept
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
         else:
             n_choices = np.full(len(costs), self.n_rounds_)
-        inside, outside = (self.n_jobs, None) if folds is None else (None, self.n_jobs)
         return train_rounds(
             X,
             costs,
             available,
             weight,
             n_choices,
-            bind_learner(self.reduction, self.estimator, inside),
+            learn,
             self._settings.scheme,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
@@ -317,12 +347,21 @@ default="filter_tree"
 
     @property
     def _reduction(self) -> str:
-        return self.reduction
+        if self.reduction != "auto":
+            return self.reduction
+        if self.estimator is None:  # whatever the number of ads
+            return choose_reduction(None, 0, rounds_differ=self._rounds_differ)
+        return vars(self).get("reduction_", "auto")
+
+    @property
+    def _rounds_differ(self) -> bool:
+        """Whether each round needs a fit of its own, whatever the reduction."""
+        return self.method == "published" or self.include_chosen is True
 
     @property
     def _predicts_costs(self) -> bool:
         one_fit = self.method == "masked" and self.include_chosen in ("auto", False)
-        return self.reduction in WITH_COSTS and one_fit
+        return self._reduction in WITH_COSTS and one_fit
 
     @property
     def _largest_set(self) -> int:
