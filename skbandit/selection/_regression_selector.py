@@ -232,6 +232,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         costs = read_costs(y)
         allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
         costs = costs.where_available(allowed)
+        self._note_missing(costs, allowed)
         if stacked and ad_features is not None:
             raise ValueError(
                 'estimator="stack" knows ads by label only: pass estimator=None, or a regressor, '

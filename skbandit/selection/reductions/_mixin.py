@@ -90,6 +90,7 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
         allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
         costs = costs.where_available(allowed)
+        self._note_missing(costs, allowed)
         if self._reduction == "regression":
             warn_of_separate_fits(self.estimator, costs, allowed)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
