@@ -1,9 +1,10 @@
 """Estimates of the costs of chosen ads that were observed in some rows only.
 
 With g the means of ads plus the effects of rows, and o_a the share of weight in which the cost of
-ad a was observed, of that in which it was available, the estimate is g_ia + 1[observed] (f_ia - g_ia) / o_a, as in doubly robust
-estimation. Whatever g is, its mean over rows is unbiased if costs are missing at random given the
-ad. Neither g nor o depends on the selector, so that none gains by choosing what is unknown.
+ad a was observed, of that in which it was available, the estimate is
+g_ia + 1[observed] (f_ia - g_ia) / o_a, as in doubly robust estimation. Whatever g is, its mean over
+rows is unbiased if costs are missing at random given the ad. Neither g nor o depends on the
+selector, so that none gains by choosing what is unknown.
 """
 
 from __future__ import annotations

@@ -227,11 +227,11 @@ class SetSelectorMixin:
 
         Notes
         -----
-        With nan for a chosen ad, as in `fit`, each set costs what is expected of its ads, from their means, from
-        the row's other ads, and from observed costs, weighted by the inverse of the share of rows
-        in which the ad was observed. That is unbiased if costs are missing at random given the ad,
-        and no selector gains by choosing what is unknown. If ads were shown by a policy that looked
-        at X, pass `skbandit.selection.logged_costs` instead.
+        With nan for a chosen ad, as in `fit`, each set costs what is expected of its ads, from
+        their means, from the row's other ads, and from observed costs, weighted by the inverse of
+        the share of rows in which the ad was observed. That is unbiased if costs are missing at
+        random given the ad, and no selector gains by choosing what is unknown. If ads were shown
+        by a policy that looked at X, pass `skbandit.selection.logged_costs` instead.
         """
         check_is_fitted(self)
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})

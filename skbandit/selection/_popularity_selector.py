@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.selection._cost_models import PredictsFromRows
 from skbandit.logs import read_mask
+from skbandit.selection._cost_models import PredictsFromRows
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import check_random_state
 
+from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._m_lowest import lowest
 from skbandit.selection._round_settings import RoundSettings, settle_rounds
 from skbandit.selection._rounds import (
@@ -20,11 +23,17 @@ from skbandit.selection._rounds import (
 )
 from skbandit.selection._row_random import uniform_by_row
 from skbandit.selection.reductions._mixin import ReductionMixin
+from skbandit.selection.reductions._pairwise import (
+    LinearPairs,
+    Tournament,
+    learn_pairwise,
+)
 from skbandit.selection.reductions._registry import (
     REDUCTIONS,
     WITH_COSTS,
     bind_learner,
     choose_reduction,
+    shared_penalty,
 )
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._atomic_fit import atomic_fit
@@ -139,6 +148,11 @@ default="auto"
     The default penalty is that of ridge regression of the costs, chosen by leave-one-out, in terms
     of the logistic loss.
 
+    With `ad_features`, one classifier compares all ads by the differences of their features, so
+    that ads unseen in training can be chosen. A linear one learns from these and their products
+    with X, which gives each ad a score; any other, from X and the differences, and the ad that
+    beats most others is chosen. Standardise the features of ads.
+
     Published rounds choose many ads twice and are often worse than the most popular ads. With
     `logged_costs`, use masked rounds: shifting estimated costs does harm.
 
@@ -184,7 +198,11 @@ default="auto"
         "verbose": ["verbose"],
     }
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
+
     _settings: RoundSettings
+    _pairwise: LinearPairs | Tournament | None
+    _described: AdFeatures | None
 
     def __init__(
         self,
@@ -224,6 +242,7 @@ default="auto"
         y: ArrayLike,
         *,
         available: Any = None,
+        ad_features: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> SetSelectClassifier:
         """Train the rounds.
@@ -240,6 +259,10 @@ default="auto"
             Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
             of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
             all rows. None means all.
+        ad_features : DataFrame with a row for each ad, or array, default=None
+            Features of the ads. The index of a DataFrame holds the labels of y, and possibly of
+            other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
+            keep cross-validation from slicing it when it has as many rows as X.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -254,7 +277,7 @@ default="auto"
             wrong kind, or it takes no sample weights although rows differ in weight.
         """
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            draft._fit(X, y, available, sample_weight, step_done)
+            draft._fit(X, y, available, ad_features, sample_weight, step_done)
         return self
 
     def _fit(
@@ -262,12 +285,18 @@ default="auto"
         X: Any,
         y: Any,
         available: Any,
+        ad_features: Any,
         sample_weight: Any,
         step_done: Callable[[str], None],
     ) -> None:
         examples = self._read_examples(X, y, available, sample_weight)
         self.reduction_ = self.reduction
-        if self.reduction == "auto":
+        self._pairwise, self._described = None, None
+        if ad_features is not None:
+            self._check_comparable()
+            self._described = read_ad_features(ad_features).of_ads(self.ads_)
+            self.reduction_ = "weighted_all_pairs"
+        elif self.reduction == "auto":
             self.reduction_ = choose_reduction(
                 self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
             )
@@ -315,6 +344,14 @@ default="auto"
         X, costs, available, weight = (
             examples.X, examples.costs, examples.available, examples.weight
         )  # fmt: skip
+        if self._described is not None:
+            known = np.where(available, costs, np.nan)
+            alpha = shared_penalty(examples) if self.estimator is None else np.nan
+            Z = self._described.numbers()
+            self._pairwise = learn_pairwise(X, known, weight, Z, self.estimator, alpha, random)
+            for k in range(self.n_rounds_):
+                report(k)
+            return (self._pairwise.of_ads(Z),) * self.n_rounds_
         inside, outside = self.n_jobs, None
         if folds is not None and not self._settings.trained_once:
             inside, outside = outside, inside
@@ -344,6 +381,37 @@ default="auto"
             n_jobs=outside,
             report=report,
         )
+
+    def _check_comparable(self) -> None:
+        """Raise if the parameters do not allow one classifier to compare all ads."""
+        if self.reduction not in ("auto", "weighted_all_pairs") or self._rounds_differ:
+            raise ValueError(
+                "ad_features are for masked rounds over all pairs: with them, use "
+                'reduction="auto" or "weighted_all_pairs", method="masked" and '
+                f"include_chosen=False, not {self!r}."
+            )
+        if self.estimator is not None and is_regressor(self.estimator):
+            raise ValueError(
+                f"{type(self.estimator).__name__} is a regressor, but ads are compared by a "
+                "classifier: pass one, or use RegressionSetSelector."
+            )
+
+    def _with_ads(self, ad_features: Any) -> SetSelectClassifier:
+        """A selector that chooses from the described ads; this one if None."""
+        if ad_features is None:
+            return self
+        if self._pairwise is None or self._described is None:
+            raise ValueError(
+                "SetSelectClassifier takes no ad_features at prediction without ad_features in "
+                "fit: this selector knows ads by label only."
+            )
+        features = read_ad_features(ad_features)
+        self._described.check_same_columns(features)
+        other = copy.copy(self)
+        other.ads_ = features.ads
+        other._settings = replace(self._settings, max_select=len(features.ads))
+        other._rules = (self._pairwise.of_ads(features.numbers()),)
+        return other
 
     @property
     def _reduction(self) -> str:

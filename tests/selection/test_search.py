@@ -60,7 +60,7 @@ def test_what_is_unknown_earns_nothing():
     """An ad hardly ever observed is as good as its mean, not free."""
     y = np.tile([-1.0, 0.0], (50, 1))
     y[1:, 1] = np.nan
-    chooses_unknown = PopularitySetSelector().fit(X[:50], y + [0.0, -5.0])
+    chooses_unknown = PopularitySetSelector().fit(X[:50], y + np.array([0.0, -5.0]))
     assert (chooses_unknown.predict(X[:50]) == 1).all()
     assert chooses_unknown.score(X[:50], y) == pytest.approx(0.0, abs=1e-12)
     assert PopularitySetSelector().fit(X[:50], y).score(X[:50], y) == 1.0
