@@ -82,6 +82,10 @@ default="auto"
     dedup : {"next_best", "random"}, default="next_best"
         For "published": replacement of an ad chosen twice. "next_best": the next best ad of the
         round's classifier. "random": an ad drawn at random after all rounds, as published.
+    shift : bool, default=True
+        For "published": whether the costs of a row are shifted by the highest, if that is
+        positive. False is right if the expected costs of all ads are nonpositive, whatever the
+        sign of those observed.
     holes : bool or "auto", default="auto"
         Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
         m > n_ads / 2 and all ads were available in `fit`.
@@ -129,8 +133,8 @@ default="auto"
     -----
     If q is the mean regret of the rounds, each as a cost-sensitive problem of its own, the regret
     of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
-    costs no more than the k-th cheapest of all. Published rounds need nonpositive costs, so they
-    shift the costs of each row by the highest, if that is positive. With `holes` the bound is
+    costs no more than the k-th cheapest of all. Published rounds need nonpositive expected
+    costs, so they shift the costs of each row by the highest, if that is positive and `shift`. With `holes` the bound is
     (n_ads - m) q. The learners that choose the ads of earlier rounds must not have seen the row's
     own costs: hence `cross_fit`.
 
@@ -190,6 +194,7 @@ default="auto"
         "include_chosen": ["boolean", StrOptions({"auto"})],
         "cross_fit": [Interval(Integral, 2, None, closed="left"), None],
         "dedup": [StrOptions({"next_best", "random"})],
+        "shift": ["boolean"],
         "holes": ["boolean", StrOptions({"auto"})],
         "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
@@ -214,6 +219,7 @@ default="auto"
         include_chosen: bool | str = "auto",
         cross_fit: int | None = 5,
         dedup: str = "next_best",
+        shift: bool = True,
         holes: bool | str = "auto",
         n_rounds: int | None = None,
         random_state: Any = None,
@@ -228,6 +234,7 @@ default="auto"
         self.include_chosen = include_chosen
         self.cross_fit = cross_fit
         self.dedup = dedup
+        self.shift = shift
         self.holes = holes
         self.n_rounds = n_rounds
         self.random_state = random_state
@@ -309,6 +316,7 @@ default="auto"
             include_chosen=self.include_chosen,
             cross_fit=self.cross_fit,
             dedup=self.dedup,
+            shift=self.shift,
             holes=self.holes,
             n_rounds=self.n_rounds,
         )
