@@ -5,7 +5,11 @@ import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no snippet waits for a window to be closed
 
-NEEDED = {"how_to/figures.md": "matplotlib", "how_to/large_logs.md": "pyarrow"}
+NEEDED = {
+    "how_to/figures.md": "matplotlib",
+    "how_to/large_logs.md": "pyarrow",
+    "how_to/reports.md": "matplotlib",
+}
 
 collect_ignore = ["conf.py"]
 collect_ignore += [page for page, name in NEEDED.items() if importlib.util.find_spec(name) is None]

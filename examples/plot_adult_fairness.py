@@ -4,7 +4,7 @@ The 80 % rule on Adult
 
 Who earns more than 50,000 dollars? A model that answers "yes" for women less than 80 % as
 often as for men breaks the 80 % rule of US law. Here it is declared as a constraint, on the
-census data of 1994 (downloaded once, or read from ``SKBANDIT_DATA``), in a pandas pipeline.
+census data of 1994, in a pandas pipeline.
 The sex of a person is needed to train under the constraint, not to predict.
 """
 
@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.datasets import fetch_adult
+from skbandit.datasets import load_adult
 from skbandit.rates import error_rate, positive_rate, ratio
 
 RICH = ">50K"
 
-train, test = fetch_adult(subset="train"), fetch_adult(subset="test")
+train, test = load_adult(subset="train"), load_adult(subset="test")
 X = train.data.drop(columns=["sex", "fnlwgt"])
 
 # %%

@@ -23,11 +23,11 @@ from sklearn.svm import LinearSVC
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
-from skbandit.datasets import fetch_a9a
+from skbandit.datasets import load_a9a
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
 
 ALPHA = 1e-4
-parts = [fetch_a9a(subset=subset) for subset in ("train", "test")]
+parts = [load_a9a(subset=subset) for subset in ("train", "test")]
 X = vstack([part.data for part in parts], format="csr")
 y = np.concatenate([part.target for part in parts])
 

@@ -19,11 +19,11 @@ from sklearn.svm import LinearSVC
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import constraint_path
-from skbandit.datasets import fetch_a9a
+from skbandit.datasets import load_a9a
 from skbandit.inspection import TradeoffDisplay
 from skbandit.rates import positive_rate
 
-train, test = fetch_a9a(subset="train"), fetch_a9a(subset="test")
+train, test = load_a9a(subset="train"), load_a9a(subset="test")
 sex, sex_test = (pd.DataFrame({"man": d.male, "woman": d.female}) for d in (train, test))
 
 # %%

@@ -5,7 +5,7 @@ import os
 import pytest
 import sklearn
 
-from skbandit.datasets import fetch_a9a, fetch_adult
+from skbandit.datasets import load_a9a, load_adult
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def real_data():
 
 
 @pytest.fixture(scope="session")
-def a9a(real_data):
+def a9a():
     """The training rows of a9a."""
-    return fetch_a9a(data_home=real_data, download_if_missing=False)
+    return load_a9a()
 
 
 @pytest.fixture(scope="session")
-def adult_frame(real_data):
+def adult_frame():
     """The training rows of Adult, target included."""
-    return fetch_adult(data_home=real_data, download_if_missing=False).frame
+    return load_adult().frame

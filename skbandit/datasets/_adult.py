@@ -1,21 +1,17 @@
-"""The Adult census data: the table of the UCI repository and LIBSVM's binary encoding of it."""
+"""The Adult census data: the table of the UCI repository."""
 
 import os
 from io import BytesIO
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix, vstack
-from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import DataFile, load_bytes
+from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
 
-__all__ = ["fetch_a9a", "fetch_adult"]
+__all__ = ["fetch_adult", "load_adult"]
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 _ADULT = {
     "train": DataFile(
@@ -29,20 +25,6 @@ _ADULT = {
         name="adult.test",
         url=_UCI + "adult.test",
         sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    ),
-}
-_A9A = {
-    "train": DataFile(
-        folder="adult",
-        name="a9a",
-        url=_LIBSVM + "a9a",
-        sha256="f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
-    ),
-    "test": DataFile(
-        folder="adult",
-        name="a9a.t",
-        url=_LIBSVM + "a9a.t",
-        sha256="7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76",
     ),
 }
 
@@ -66,10 +48,6 @@ _COLUMNS = [
 _NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
 _TARGET = "income"
 
-_N_FEATURES = 123
-# Zero-based; features 72 and 73 in LIBSVM's one-based numbering.
-_FEMALE, _MALE = 71, 72
-
 _ADULT_DESCR = """\
 Adult (Census Income), Becker and Kohavi, UCI Machine Learning Repository, CC BY 4.0.
 
@@ -77,13 +55,72 @@ Who earns more than 50,000 dollars a year? 48,842 people from the US census of 1
 6 numbers and 8 categories; 32,561 of them for training and 16,281 for testing. '?' is a missing
 value. The labels are '<=50K' and '>50K'.
 """
-_A9A_DESCR = """\
-a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
-values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
-Real-world Goals with Dataset Constraints" (2016), use this version.
-"""
 
 Subset = Literal["train", "test", "all"]
+
+
+def load_adult(
+    *,
+    subset: Subset = "train",
+    return_X_y: bool = False,
+    as_frame: bool = True,
+) -> Bunch | tuple[Any, Any]:
+    """Load the Adult census data installed with the package (classification, 14 mixed features).
+
+    The training and test tables have the same dtypes: categorical columns have the levels of both.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        The publisher's training rows (32,561), test rows (16,281), or the former followed by the
+        latter.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Whether data and target are pandas objects; if False, they are object arrays.
+
+    Returns
+    -------
+    Bunch or tuple
+        A Bunch with
+
+        - ``data``: DataFrame with 14 columns, 8 of them categorical; '?' is read as missing.
+        - ``target``: Series of ``"<=50K"`` and ``">50K"``, named ``income``.
+        - ``frame``: DataFrame of both (None unless `as_frame`).
+        - ``feature_names``, ``target_names``, ``DESCR``.
+
+        With `return_X_y`, the tuple ``(data, target)``.
+
+    See Also
+    --------
+    load_a9a : The same people, encoded as 123 binary features.
+
+    Notes
+    -----
+    The files are the publisher's, compressed: Becker and Kohavi, "Adult", UCI Machine Learning
+    Repository (1996), https://doi.org/10.24432/C5XW20, CC BY 4.0.
+
+    Examples
+    --------
+    >>> from skbandit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> adult.data.shape
+    (32561, 14)
+    >>> adult.frame.groupby("sex", observed=True)["income"].value_counts(normalize=True).round(3)
+    sex     income
+    Female  <=50K     0.891
+            >50K      0.109
+    Male    <=50K     0.694
+            >50K      0.306
+    Name: proportion, dtype: float64
+    """
+    return fetch_adult(
+        subset=subset,
+        data_home=INCLUDED,
+        download_if_missing=False,
+        return_X_y=return_X_y,
+        as_frame=as_frame,
+    )
 
 
 def fetch_adult(
@@ -130,7 +167,8 @@ def fetch_adult(
 
     See Also
     --------
-    fetch_a9a : The same people, encoded as 123 binary features.
+    load_adult : The same, from files installed with the package.
+    load_a9a : The same people, encoded as 123 binary features.
 
     Examples
     --------
@@ -147,7 +185,7 @@ def fetch_adult(
     >>> adult = fetch_adult()  # doctest: +SKIP
     >>> adult.data["sex"].value_counts()  # doctest: +SKIP
     """
-    parts = _parts(subset)
+    parts = parts_of(subset)
     # Read both files: each alone lacks some levels of a categorical column.
     tables = {
         part: _parse_adult(
@@ -175,74 +213,7 @@ def fetch_adult(
     )
 
 
-def fetch_a9a(
-    *,
-    subset: Subset = "train",
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Bunch | tuple[csr_matrix, np.ndarray]:
-    """Load a9a, LIBSVM's binary encoding of Adult (classification, 123 sparse features).
-
-    The same people as in `fetch_adult`, in the same order.
-
-    Parameters
-    ----------
-    subset : {"train", "test", "all"}, default="train"
-        The training rows (32,561), the test rows (16,281), or the former followed by the latter.
-    data_home : path-like, default=None
-        The folder to search and to download to; see `fetch_adult`.
-    download_if_missing : bool, default=True
-        Whether to download files that are not found; if False, a missing file is an ``OSError``.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    Bunch or tuple
-        A Bunch with
-
-        - ``data``: csr_matrix of shape (n, 123), float64 zeros and ones, int32 sorted indices.
-        - ``target``: int array of -1 and 1.
-        - ``female``, ``male``: bool arrays, the columns 71 and 72 of ``data``.
-        - ``DESCR``.
-
-        With `return_X_y`, the tuple ``(data, target)``.
-
-    See Also
-    --------
-    fetch_adult : The same people as a table of numbers and categories.
-
-    Examples
-    --------
-    If the files are missing and downloads are off, the error names the cure:
-
-    >>> from skbandit.datasets import fetch_a9a
-    >>> fetch_a9a(data_home="no-such-folder", download_if_missing=False)
-    Traceback (most recent call last):
-        ...
-    OSError: a9a was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
-    """
-    loaded = [
-        _parse_a9a(
-            load_bytes(_A9A[part], data_home=data_home, download_if_missing=download_if_missing)
-        )
-        for part in _parts(subset)
-    ]
-    data = vstack([X for X, _ in loaded], format="csr")
-    target = np.concatenate([y for _, y in loaded])
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        female=_is_set(data, _FEMALE),
-        male=_is_set(data, _MALE),
-        DESCR=_A9A_DESCR,
-    )
-
-
-def _parts(subset: str) -> list[str]:
+def parts_of(subset: str) -> list[str]:
     """Names of the files that make up a subset."""
     if subset == "all":
         return list(_ADULT)
@@ -274,26 +245,3 @@ def _parse_adult(content: bytes) -> pd.DataFrame:
     )
     frame[_TARGET] = frame[_TARGET].str.removesuffix(".")
     return frame
-
-
-def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
-    r"""Parse LIBSVM's text.
-
-    Examples
-    --------
-    >>> X, y = _parse_a9a(b"-1 3:1 73:1 123:0\n+1 72:1\n")
-    >>> X.shape, X.indices, y
-    ((2, 123), array([ 2, 72, 71], dtype=int32), array([-1,  1]))
-    """
-    X, y = load_svmlight_file(BytesIO(content), n_features=_N_FEATURES, dtype=np.float64)
-    # The test file stores one zero explicitly, to declare the number of features.
-    X.eliminate_zeros()
-    X.sort_indices()
-    # scikit-learn's liblinear estimators reject the loader's int64 indices.
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X, y.astype(np.int64)
-
-
-def _is_set(X: csr_matrix, column: int) -> np.ndarray:
-    """A binary column as booleans."""
-    return X[:, [column]].toarray().ravel() > 0

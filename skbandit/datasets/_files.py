@@ -12,7 +12,10 @@ from typing import Any
 
 from sklearn.datasets import fetch_file, get_data_home
 
-__all__ = ["DataFile", "load_bytes"]
+__all__ = ["INCLUDED", "DataFile", "load_bytes"]
+
+INCLUDED = Path(__file__).parent / "data"
+"""Folder of the data files that are installed with the package, laid out like a data home."""
 
 _PIECE = 2**20
 """Bytes read at a time; more only takes more memory."""

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import DataFile, load_bytes
+from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
 
-__all__ = ["fetch_open_bandit"]
+__all__ = ["fetch_open_bandit", "load_open_bandit"]
 
 # The commit of the repository that published both samples, so that they never change.
 _ZR_OBP = (
@@ -60,6 +60,53 @@ shown in one of three positions, with what probability, and whether it was click
 chosen uniformly at random, or by Bernoulli Thompson sampling (bts). There are 46 clicks in the
 former log and 69 in the latter: enough to try software, too few to tell good policies from bad.
 """
+
+
+def load_open_bandit(
+    logging: Literal["random", "bts"] = "random",
+    *,
+    return_X_y: bool = False,
+) -> Bunch | tuple[pd.DataFrame, pd.DataFrame]:
+    """Load the Open Bandit sample installed with the package (10,000 events, 34 items).
+
+    The columns of X are the same for both logs, so that a policy trained on one can be evaluated
+    on the other.
+
+    Parameters
+    ----------
+    logging : {"random", "bts"}, default="random"
+        The logging policy: uniform, or Bernoulli Thompson sampling with propensities as small as
+        1.65e-4.
+    return_X_y : bool, default=False
+        Whether to return ``(X, y)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or tuple
+        As `fetch_open_bandit` returns it.
+
+    See Also
+    --------
+    fetch_open_bandit : The same from a folder of your own, or downloaded.
+
+    Notes
+    -----
+    The files are the publisher's sample of the men's campaign, compressed: Saito, Aihara, Matsutani
+    and Narita, "Open Bandit Dataset and Pipeline" (2021), https://github.com/st-tech/zr-obp,
+    CC BY 4.0.
+
+    Examples
+    --------
+    >>> from skbandit.datasets import load_open_bandit
+    >>> log = load_open_bandit("bts")
+    >>> log.X.shape, len(log.item_context)
+    ((10000, 26), 34)
+    >>> int(log.y["reward"].sum())
+    69
+    """
+    return fetch_open_bandit(
+        logging, data_home=INCLUDED, download_if_missing=False, return_X_y=return_X_y
+    )
 
 
 def fetch_open_bandit(
@@ -113,6 +160,10 @@ def fetch_open_bandit(
         - ``DESCR``.
 
         With `return_X_y`, the tuple ``(X, y)``.
+
+    See Also
+    --------
+    load_open_bandit : The same, from files installed with the package.
 
     Examples
     --------

@@ -104,12 +104,12 @@ def rate_report(
     >>> sex = {"sex": ["F"] * 60 + ["M"] * 40}
     >>> goals = {"hired": positive_rate(), "found": recall() >= 0.7}
     >>> report = rate_report(y_true, y_pred, goals, by="sex", attributes=sex)
-    >>> report[["goal", "sex", "n_rows", "value", "satisfied"]]
+    >>> report.fillna({"sex": "all"})[["goal", "sex", "n_rows", "value", "satisfied"]]
         goal  sex  n_rows  value  satisfied
-    0  hired  NaN     100   0.45       <NA>
+    0  hired  all     100   0.45       <NA>
     1  hired    F      60   0.25       <NA>
     2  hired    M      40   0.75       <NA>
-    3  found  NaN      50   0.70       True
+    3  found  all      50   0.70       True
     4  found    F      30   0.50      False
     5  found    M      20   1.00       True
     """

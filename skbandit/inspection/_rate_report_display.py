@@ -201,7 +201,7 @@ def _names(report: pd.DataFrame) -> list[str]:
     columns = report.columns.tolist()
     groups = report[[c for c in columns[: columns.index("n_rows")] if c != "goal"]]
     names = []
-    for goal, group in zip(report["goal"], groups.itertuples(index=False), strict=True):
+    for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
         inside = [str(value) for value in group if not pd.isna(value)]
         names.append(wrapped(", ".join(inside) if inside else goal, 40))
     return names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from skbandit.datasets import fetch_a9a
+from skbandit.datasets import load_a9a
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sample:
 
 def adult(subset: str, n: int | None = None) -> Sample:
     """a9a, or its first n rows."""
-    bunch = fetch_a9a(subset=subset)
+    bunch = load_a9a(subset=subset)
     return Sample(bunch.data, (bunch.target > 0).astype(int), bunch.male.astype(int)).head(n)
 
 

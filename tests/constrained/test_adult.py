@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.datasets import fetch_a9a
+from skbandit.datasets import load_a9a
 from skbandit.rates import (
     churn,
     error_rate,
@@ -16,12 +16,12 @@ from skbandit.rates import (
     recall,
 )
 
-pytestmark = pytest.mark.realdata
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def a9a_test(real_data):
-    return fetch_a9a(subset="test", data_home=real_data, download_if_missing=False)
+def a9a_test():
+    return load_a9a(subset="test")
 
 
 # Prototype figures for the same problem: MM from the unconstrained direction, alpha = 1e-3.

@@ -58,6 +58,7 @@ def test_thresholds_and_paths_are_those_of_the_four_arguments():
 
 
 def test_displays_take_it():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     clf = fit(GOALS, extra=DATA)
     drawn = ConstraintReportDisplay.from_estimator(clf, X, Y, attributes=ATTRIBUTES, extra=DATA)
     expected = clf.constraint_report(X, Y, attributes=ATTRIBUTES, extra=DATA)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit.datasets import fetch_open_bandit
-from skbandit.datasets._files import load_bytes
+from skbandit.datasets import fetch_open_bandit, load_open_bandit
+from skbandit.datasets._files import INCLUDED, load_bytes
 from skbandit.datasets._open_bandit import _LOGS
 from skbandit.logs import read_log
 
@@ -21,14 +21,14 @@ def name(request):
 
 
 @pytest.fixture(scope="module")
-def log(name, real_data):
-    return fetch_open_bandit(name, data_home=real_data, download_if_missing=False)
+def log(name):
+    return load_open_bandit(name)
 
 
 @pytest.fixture(scope="module")
-def lines(name, real_data):
+def lines(name):
     """The file's own lines, header left out, read without pandas."""
-    content = load_bytes(_LOGS[name], data_home=real_data, download_if_missing=False)
+    content = load_bytes(_LOGS[name], data_home=INCLUDED, download_if_missing=False)
     return [line.split(",") for line in content.decode().splitlines()[1:]]
 
 
@@ -52,7 +52,6 @@ def test_another_file_is_refused(tmp_path):
         fetch_open_bandit(data_home=tmp_path)
 
 
-@pytest.mark.realdata
 def test_decisions(name, log, lines):
     assert len(log.y) == len(lines) == 10_000
     assert log.y["reward"].sum() == CLICKS[name]
@@ -65,7 +64,6 @@ def test_decisions(name, log, lines):
     assert log.y["timestamp"].tolist() == stamps == sorted(stamps)
 
 
-@pytest.mark.realdata
 def test_contexts(log, lines):
     """Of each category the one column is set whose name has the level's first characters."""
     assert log.X.shape == (10_000, 26)
@@ -78,23 +76,20 @@ def test_contexts(log, lines):
     assert (log.X.sum(axis=1) == 4).all()
 
 
-@pytest.mark.realdata
 def test_affinities(log, lines):
     assert list(log.affinity.columns) == list(log.item_context.index) == list(range(34))
     np.testing.assert_array_equal(log.affinity, [[float(v) for v in line[10:]] for line in lines])
 
 
-@pytest.mark.realdata
-def test_columns_are_those_of_the_other_log(log, real_data):
+def test_columns_are_those_of_the_other_log(log):
     for other in LOGS:
-        X, y = fetch_open_bandit(other, data_home=real_data, return_X_y=True)
+        X, y = load_open_bandit(other, return_X_y=True)
         assert list(X.columns) == list(log.X.columns)
         assert list(y.columns) == ["action", "reward", "propensity", "timestamp", "available"]
 
 
-@pytest.mark.realdata
-def test_the_random_log_is_uniform_and_the_other_is_not(real_data):
-    random, bts = (fetch_open_bandit(name, data_home=real_data).y["propensity"] for name in LOGS)
+def test_the_random_log_is_uniform_and_the_other_is_not():
+    random, bts = (load_open_bandit(name).y["propensity"] for name in LOGS)
     np.testing.assert_allclose(random, 1 / 34)
     assert bts.min() == pytest.approx(1.65e-4)
     # if items are drawn with probability p, then 1/p has mean 34
@@ -102,7 +97,6 @@ def test_the_random_log_is_uniform_and_the_other_is_not(real_data):
     assert abs((1 / bts).mean() - 34) < 5 * se
 
 
-@pytest.mark.realdata
 def test_it_is_a_log(log):
     read = read_log(log.y, len(log.X))
     assert sorted(read.arms.tolist()) == list(range(34))

@@ -72,7 +72,6 @@ ASKED = [
     "sex == city",
     "sex != sex",
     "sex == None",
-    "sex in [None]",
     "member == True",
     "member == False and True",
     "level == 'low'",
@@ -80,7 +79,6 @@ ASKED = [
     "`born in` == 'a & b'",
     '`born in` == "it\'s" or `class` == 1',
     "`class` % 2 == 0",
-    "age / 10 - 1 > count * 2",
     "count // 2 == 1",
     "count ** 2 >= 9",
     "2 * -count + 1.5 > 0",
@@ -88,7 +86,6 @@ ASKED = [
     "age - count > 2 ** 5",
     "sex + city == 'FBasel'",
     "seen > '2024-01-05'",
-    "seen == '2024-01-05'",
     "seen - seen == 0 or count > 1",
     "small > 0.5",
     "small < count",
@@ -108,6 +105,29 @@ def test_values_are_those_of_pandas(query):
             rows(query)
     else:
         np.testing.assert_array_equal(rows(query), expected)
+
+
+def test_arithmetic():
+    """Written with operators, as pandas before 3.0 has none of its own for nullable integers."""
+    expected = FRAME["age"] / 10 - 1 > FRAME["count"] * 2
+    np.testing.assert_array_equal(rows("age / 10 - 1 > count * 2"), expected)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Zurich"])
+def test_text_is_a_date_beside_dates(zone):
+    """pandas from 3.0 on finds no date equal to a text."""
+    frame = FRAME.assign(seen=FRAME["seen"].dt.tz_localize(zone))
+    expected = FRAME["seen"] == pd.Timestamp("2024-01-05")
+    assert expected.any()
+    np.testing.assert_array_equal(rows("seen == '2024-01-05'", frame), expected)
+    np.testing.assert_array_equal(rows("seen not in ['2024-01-05']", frame), ~expected)
+    with pytest.raises(ValueError, match="'noon', which is not a date"):
+        rows("seen == 'noon'", frame)
+
+
+@pytest.mark.parametrize("name", ["age", "sex", "old"])
+def test_none_is_a_missing_value(name):
+    np.testing.assert_array_equal(rows(f"{name} in [None]"), FRAME[name].isna())
 
 
 def test_a_query_may_span_lines():

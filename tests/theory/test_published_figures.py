@@ -12,10 +12,10 @@ from sklearn.svm import LinearSVC
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
-from skbandit.datasets import fetch_a9a
+from skbandit.datasets import load_a9a
 from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, recall
 
-pytestmark = pytest.mark.realdata
+pytestmark = pytest.mark.thorough
 NOISE = 0.003
 """Standard error of an error of .16 on the 16,281 test rows."""
 
@@ -29,8 +29,8 @@ def measured(positive, data):
 
 
 @pytest.fixture(scope="module")
-def unseen(real_data):
-    return fetch_a9a(subset="test", data_home=real_data, download_if_missing=False)
+def unseen():
+    return load_a9a(subset="test")
 
 
 @pytest.fixture(scope="module")

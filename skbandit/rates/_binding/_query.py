@@ -357,7 +357,25 @@ class _Evaluator:
             raise QueryError(f"the query {self.query.text!r} compares two literals")
         if isinstance(values, pd.Series):  # a column among the values of another
             raise QueryError(f"the query {self.query.text!r}: in must be followed by a list")
-        return column.isin(values if isinstance(values, list) else [values])
+        return self._among(column, values if isinstance(values, list) else [values])
+
+    def _among(self, column: pd.Series, values: list[Any]) -> pd.Series:
+        """Whether each value is listed: None matches missing values, text matches dates."""
+        known = [value for value in values if value is not None]
+        if pd.api.types.is_datetime64_any_dtype(column):
+            known = [self._date(value, column) for value in known]
+        found = column.isin(known)
+        return found | column.isna() if len(known) < len(values) else found
+
+    def _date(self, value: Any, column: pd.Series) -> pd.Timestamp:
+        try:
+            date = pd.Timestamp(value)
+            return date if date.tzinfo is not None else date.tz_localize(column.dt.tz)
+        except (TypeError, ValueError) as error:
+            raise QueryError(
+                f"the query {self.query.text!r} compares the dates of {column.name!r} with "
+                f"{value!r}, which is not a date: write, for example, '2024-01-31'"
+            ) from error
 
     def _all_or_any(self, node: ast.BoolOp) -> Any:
         join = operator.and_ if isinstance(node.op, ast.And) else operator.or_

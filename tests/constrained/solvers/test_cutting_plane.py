@@ -356,7 +356,7 @@ def test_is_a_solver():
 # Whole trainings
 
 
-@pytest.mark.realdata
+@pytest.mark.thorough
 def test_parity_on_a9a_as_cvxpy(a9a):
     """The first convex problem from w = 0, as in Fig. 2, under the 80 % rule."""
     sex = np.where(a9a.male, "Male", "Female")

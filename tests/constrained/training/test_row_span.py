@@ -49,7 +49,7 @@ def test_coordinates_in_an_orthonormal_basis_of_the_span(name):
     np.testing.assert_allclose(X @ w / size, span.rows @ u / size, atol=1e-6)
     np.testing.assert_allclose(span.coordinates(w), u, atol=1e-5)
     # in the span: a combination of the rows
-    combination = np.linalg.lstsq(dense(X).T, w)[0]
+    combination = np.linalg.lstsq(dense(X).T, w, rcond=None)[0]
     np.testing.assert_allclose(dense(X).T @ combination, w, atol=1e-6)
     # the projection keeps the scores, and the rest is orthogonal to all rows
     projected = span.weights(span.coordinates(any_w))
@@ -119,7 +119,7 @@ def test_the_classifier_is_the_same(wide, kind, fit_intercept, monkeypatch):
     np.testing.assert_allclose(clf.coef_, direct.coef_, atol=2e-3 * np.abs(direct.coef_).max())
     assert clf.objective_path_[-1] == pytest.approx(direct.objective_path_[-1], rel=1e-4)
     np.testing.assert_array_equal(clf.predict(X), direct.predict(X))
-    combination = np.linalg.lstsq(dense(X).T, clf.coef_[0])[0]
+    combination = np.linalg.lstsq(dense(X).T, clf.coef_[0], rcond=None)[0]
     np.testing.assert_allclose(dense(X).T @ combination, clf.coef_[0], atol=1e-10)
 
 
@@ -134,7 +134,7 @@ def test_extra_rows_widen_the_span(wide):
     changed = clf.predict(extra) != deployed["deployed"]
     assert changed.mean() == pytest.approx(clf.constraint_report_["value"].iloc[1])
     assert changed.mean() <= 0.3
-    residual = clf.coef_[0] - X.T @ np.linalg.lstsq(X.T, clf.coef_[0])[0]
+    residual = clf.coef_[0] - X.T @ np.linalg.lstsq(X.T, clf.coef_[0], rcond=None)[0]
     assert np.linalg.norm(residual) > 0.1 * np.linalg.norm(clf.coef_)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from skbandit.datasets import fetch_open_bandit
+from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import doubly_robust, ips, snips
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, Softmax, logged
@@ -182,14 +182,10 @@ def test_a_policy_that_answers_too_little():
 # --- real data ---------------------------------------------------------------------------
 
 
-@pytest.mark.realdata
-def test_open_bandit(real_data):
+@pytest.mark.thorough
+def test_open_bandit():
     """Each policy, judged on the other's log, earns what it did: within 2.6 standard errors."""
-    logs = {
-        name: fetch_open_bandit(name, data_home=real_data, download_if_missing=False)
-        for name in ("random", "bts")
-    }
-    random, bts = logs["random"], logs["bts"]
+    random, bts = load_open_bandit("random"), load_open_bandit("bts")
     # Thompson sampling knew the position only; what it chose there, time and again
     share = pd.crosstab(bts.position, bts.y["action"], normalize="index")
     as_bts = share.loc[random.position].reset_index(drop=True)

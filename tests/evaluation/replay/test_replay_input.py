@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import select
-from skbandit.datasets import fetch_open_bandit, make_bandit_log
+from skbandit.datasets import load_open_bandit, make_bandit_log
 from skbandit.evaluation import ReplayScorer, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
@@ -94,9 +94,8 @@ def test_select_behind_transformers():
         select(make_pipeline(StandardScaler(), StandardScaler()).fit(X), X)
 
 
-@pytest.mark.realdata
-def test_open_bandit_logged_by_thompson_sampling(real_data):
-    X, y = fetch_open_bandit("bts", data_home=real_data, return_X_y=True)
+def test_open_bandit_logged_by_thompson_sampling():
+    X, y = load_open_bandit("bts", return_X_y=True)
     with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 on average.*snips") as caught:
         result = replay(Always(y["action"][0]), X, y, random_state=0)
     assert len(caught) == 1
