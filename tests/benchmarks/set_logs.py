@@ -1,8 +1,8 @@
 """Sets of 3 of 10 ads learned from made logs of one ad a row: which costs to learn from.
 
-The logger ignores x; it shows ads uniformly in a tenth of the rows, else by a softmax of `skew` times
-standard normal numbers, so that 0 is uniform. Figures are shares of the value of the best sets,
-means over seeds.
+The logger ignores x; it shows ads uniformly in a tenth of the rows, else by a softmax of `skew`
+times standard normal numbers, so that 0 is uniform. Figures are shares of the value of the best
+sets, means over seeds.
 
     python -m tests.benchmarks.set_logs [n_seeds]
 """
@@ -46,9 +46,8 @@ def earned(seed, skew):
         y[method] = logged_costs(shown, paid, p, method=method, ads=range(N_ADS), **options)
     y["switch"] = switched(y["dr"], shown, paid, p)
     best = np.sort(expected[N:], axis=1)[:, :M].sum(axis=1).mean()
-    scores = {
-        "popularity": -PopularitySetSelector(M).fit(X[:N], costs[:N]).score(X[N:], expected[N:])
-    }
+    popular = PopularitySetSelector(M).fit(X[:N], costs[:N])
+    scores = {"popularity": -popular.score(X[N:], expected[N:])}
     for name, table in y.items():
         selector = RegressionSetSelector(n_select=M).fit(X[:N], np.asarray(table))
         chosen = selector.predict(X[N:])

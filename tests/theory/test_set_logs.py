@@ -1,4 +1,4 @@
-"""Sets from regression and from logs: what rounds cost, exactly, over every choice of the logger."""
+"""Sets from regression and from logs: the regret of rounds, over every choice of the logger."""
 
 import numpy as np
 import pytest
