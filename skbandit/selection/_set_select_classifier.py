@@ -135,8 +135,8 @@ default="auto"
     of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
     costs no more than the k-th cheapest of all. Published rounds need nonpositive expected
     costs, so they shift the costs of each row by the highest, if that is positive and `shift`.
-    With `holes` the bound is (n_ads - m) q. The learners that choose the ads of earlier rounds must not have seen the row's
-    own costs: hence `cross_fit`.
+    With `holes` the bound is (n_ads - m) q. The learners that choose the ads of earlier rounds must
+    not have seen the row's own costs: hence `cross_fit`.
 
     What all pairs, one versus rest and regression learn about an ad or a pair does not depend on
     the round, unless learners see the chosen ads. So in masked rounds without `include_chosen`
