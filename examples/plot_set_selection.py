@@ -41,7 +41,7 @@ costs = -has.astype(float)
 SELECTORS = {
     "popularity": PopularitySetSelector(),
     "regression": RegressionSetSelector(),
-    "filter tree, masked rounds": SetSelectClassifier(random_state=0),
+    "filter tree, masked rounds": SetSelectClassifier(reduction="filter_tree", random_state=0),
     "filter tree, as published": SetSelectClassifier(
         method="published", dedup="random", random_state=0
     ),
@@ -89,7 +89,7 @@ SIZES = [1, 3, 5, 10]
 by_size = compare([(f"m = {m}", m, 0.0) for m in SIZES])
 print("Share of the value of the best sets\n")
 print(by_size.to_string(float_format="%.3f"))
-all_ten = SetSelectClassifier(holes=False, random_state=0)
+all_ten = SetSelectClassifier(reduction="filter_tree", holes=False, random_state=0)
 print(f"masked rounds, holes=False, m = 10: {np.mean(list(shares(all_ten, 10, mask(0, 10)))):.3f}")
 
 # %%

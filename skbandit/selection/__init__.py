@@ -1,8 +1,15 @@
 """Choosing m of n ads: selectors of the set of lowest cost per row."""
 
+from skbandit.selection._assign import assign
 from skbandit.selection._logged_costs import logged_costs
 from skbandit.selection._popularity_selector import PopularitySetSelector
 from skbandit.selection._regression_selector import RegressionSetSelector
 from skbandit.selection._set_select_classifier import SetSelectClassifier
 
-__all__ = ["PopularitySetSelector", "RegressionSetSelector", "SetSelectClassifier", "logged_costs"]
+__all__ = [
+    "PopularitySetSelector",
+    "RegressionSetSelector",
+    "SetSelectClassifier",
+    "assign",
+    "logged_costs",
+]

@@ -115,6 +115,15 @@ def fit_bilinear(
     return Bilinear(W, U, centre)
 
 
+def mean_prior_variance(Z: np.ndarray, id_effect: float) -> float:
+    """Mean of diag(K): the prior variance of the weights of an ad, relative to that of W.
+
+    With the penalty alpha times this, ads have on average the prior variance of weights that ridge
+    regression with the penalty alpha gives them ad by ad.
+    """
+    return 1.0 + float(Z.var(axis=0).sum()) + id_effect
+
+
 @dataclass(frozen=True)
 class _Kernel:
     """K = Z~Z~' + id_effect I, in terms of the singular values of Z~ = V diag(size) R.

@@ -10,11 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import read_mask
 from skbandit.selection._costs import (
+    CostMatrix,
     check_enough_available,
     check_n_select,
     column_labels,
+    dense_rows,
     read_costs,
 )
+from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
@@ -45,6 +48,9 @@ class SetSelectorMixin:
         "ad_features": True,
         "sample_weight": True,
     }
+
+    _costs_missing = False  # whether costs of available ads were not observed in fit
+    _had_availability = False  # whether fit was told which ads were available
 
     n_select: int
     unknown_ads: Literal["error", "ignore"]
@@ -80,10 +86,11 @@ class SetSelectorMixin:
         self
         """
         nested = [name for name in params if name.startswith("estimator__")]
-        if nested and params.get("estimator", getattr(self, "estimator", self)) is None:
+        estimator = params.get("estimator", getattr(self, "estimator", self))
+        if nested and (estimator is None or isinstance(estimator, str)):
             default = self._learner() if hasattr(self, "_learner") else Ridge()
             raise ValueError(
-                f"{nested[0]} cannot be set, as estimator=None has no parameters: pass the "
+                f"{nested[0]} cannot be set, as {estimator=} has no parameters: pass the "
                 f"estimator itself, as in {type(self).__name__}(estimator={default!r})."
             )
         return super().set_params(**params)  # type: ignore[misc]
@@ -193,8 +200,9 @@ class SetSelectorMixin:
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like, DataFrame or sparse matrix of shape (n_samples, n_ads)
-            Costs; columns in the order of `ads_` or, for a DataFrame, matched by label. The
-            costs of the chosen ads must be observed.
+            Costs; columns in the order of `ads_` or, for a DataFrame, matched by label. Those
+            of chosen ads must be observed; if costs were missing in `fit`, too, they are
+            estimated (see Notes).
         available : array-like, table or collection of labels, default=None
             Which ads may be chosen: a boolean table, dense or sparse, with columns in the order of
             `ads_` or, for a DataFrame, matched by label; a collection of labels per row; or one
@@ -213,7 +221,17 @@ class SetSelectorMixin:
         Raises
         ------
         ValueError
-            If the cost of a chosen ad was not observed.
+            If the cost of a chosen ad was not observed, unless that was so in `fit`, too; or if it
+            cannot be estimated, since no cost of the ad was observed, or since `fit` was passed
+            `available` and this is not.
+
+        Notes
+        -----
+        With nan for a chosen ad, as in `fit`, each set costs what is expected of its ads, from
+        their means, from the row's other ads, and from observed costs, weighted by the inverse of
+        the share of rows in which the ad was observed. That is unbiased if costs are missing at
+        random given the ad, and no selector gains by choosing what is unknown. If ads were shown
+        by a policy that looked at X, pass `skbandit.selection.logged_costs` instead.
         """
         check_is_fitted(self)
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
@@ -229,6 +247,9 @@ class SetSelectorMixin:
             )
         weight = check_row_weights(sample_weight, len(chosen), "sample_weight")
         total = set_costs(costs, chosen)
+        if np.isnan(total).any() and self._costs_missing:
+            estimates = selector._estimates(costs, weight, available)
+            total = np.take_along_axis(estimates, chosen, axis=1).sum(axis=1)
         unobserved = np.isnan(total)
         if unobserved.any():
             row = np.flatnonzero(unobserved)[0]
@@ -240,6 +261,20 @@ class SetSelectorMixin:
                 "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
         return -float(np.average(total, weights=weight))
+
+    def _note_missing(self, costs: CostMatrix, allowed: Any) -> None:
+        """Remember in `fit` whether costs, nan where not `allowed`, are missing otherwise, too."""
+        n_needed = costs.shape[0] * costs.shape[1] if allowed is None else int(allowed.sum())
+        self._had_availability = allowed is not None
+        self._costs_missing = int(costs.n_observed().sum()) < n_needed
+
+    def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:
+        """Estimated costs; all nan if ads that were not available cannot be told from others."""
+        if available is None and self._had_availability:
+            return np.full(costs.shape, np.nan)
+        allowed = read_mask(available, self.ads_, costs.shape[0], self.unknown_ads)
+        mask = None if allowed is None else dense_rows(allowed, slice(None))
+        return estimated_costs(np.asarray(costs.dense(), dtype=float), weight, mask)
 
     def _chosen(
         self, X: Any, available: Any, n_select: int | None, allow_short: bool

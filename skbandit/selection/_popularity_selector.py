@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import validate_data
 
+from skbandit.logs import read_mask
 from skbandit.selection._cost_models import PredictsFromRows
 from skbandit.selection._costs import (
     CostMatrix,
@@ -133,7 +134,10 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         with atomic_fit(self) as draft:
             X = draft._read_X(X, reset=True)
-            costs = read_costs(y, available, draft.unknown_ads)
+            costs = read_costs(y)
+            allowed = read_mask(available, costs.ads, costs.shape[0], draft.unknown_ads)
+            costs = costs.where_available(allowed)
+            draft._note_missing(costs, allowed)
             if count_rows(X) != costs.shape[0]:
                 raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
             check_n_select(draft.n_select, costs.shape[1])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from skbandit.logs import read_mask
 from skbandit.selection._ad_features import read_ad_features
-from skbandit.selection._bilinear import fit_bilinear
+from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
@@ -25,6 +25,8 @@ from skbandit.selection._costs import (
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
 from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
+from skbandit.selection._stack import fit_stack
+from skbandit.selection._tuned_ridge import tuned_penalty
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -48,12 +50,14 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : regressor or classifier, default=None
-        Learns costs; None means ``Ridge()``. A multi-output regressor is fitted once to all ads
-        if every cost was observed; otherwise, and for any other regressor, one clone per ad is
-        fitted to the rows in which its cost was observed. A classifier with `predict_proba` can
-        be used for costs with few distinct values, such as 0 and -1: it learns which of them is
-        paid, and ads are chosen by expected cost. With `ad_features`, see Notes.
+    estimator : regressor, classifier or "stack", default=None
+        Learns costs; None means `Ridge` with the penalty of least leave-one-out error. A
+        multi-output regressor is fitted once to all ads if every cost was observed; otherwise, and
+        for any other regressor, one clone per ad is fitted to the rows in which its cost was
+        observed. A classifier with `predict_proba` can be used for costs with few distinct values,
+        such as 0 and -1: it learns which of them is paid, and ads are chosen by expected cost.
+        "stack" is the best guess for those who can wait: a weighted mean of several regressors, see
+        Notes. So is what is done with `ad_features`.
     n_select : int, default=1
         Number of ads to choose, m.
     id_effect : float, default=1.0
@@ -70,10 +74,14 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     ads_ : ndarray of shape (n_ads,)
         Labels of the ads: column names of y, otherwise 0, 1, ...
+    alpha_ : float
+        Penalty of the costs, if learned by `Ridge`: chosen in `fit` if `estimator` is None.
     coef_ : ndarray of shape (n_ads, n_features)
         Coefficients of the costs, if learned by `Ridge`.
     intercept_ : ndarray of shape (n_ads,)
         Intercepts of the costs, if learned by `Ridge`.
+    stack_weights_ : dict of str to float
+        Weight of each member of the stack, if costs are learned by "stack".
     estimator_ : estimator
         The fitted estimator, if one serves all ads.
     estimators_ : list
@@ -93,6 +101,18 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     sqrt(2 min(m, n_ads - m)) sqrt(n_ads) times the root of the mean squared error
     (g - f*)^2, averaged over ads [1]_.
 
+    Without an estimator, one penalty for all ads minimises the squared errors of costs left out one
+    by one, each predicted from the other rows in which the ad was observed. These errors come from
+    the factorisation that serves the fit, exactly; where that would take much longer than the fit,
+    generalised cross-validation, or a part of the ads and rows, takes their place. Features should
+    be in comparable units, as the penalty is the same for all: see
+    :class:`~sklearn.preprocessing.StandardScaler`.
+
+    "stack" adds self-tuning ridge, extremely randomised trees, nearest neighbours and partial least
+    squares, each learning all ads together, with the non-negative weights that fit costs of rows
+    unseen by the members best. It scales features itself (dense ones), fills costs that were not
+    observed by ridge and the row's other ads, and takes the time of some 600 trees.
+
     `Ridge` with its default solver is solved by normal equations shared by all ads. For sparse X
     and many ads this is much faster than its own `fit`, and ads with unobserved costs take little
     longer. The predictions are the same. Its own `fit` is called where that is faster, and if both
@@ -102,7 +122,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
     - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
       the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form if all
-      costs were observed. The scale of z matters: standardise it.
+      costs were observed. The scale of z matters: standardise it. Without an estimator, alpha
+      gives the weights of an ad, on average, the prior variance that is best ad by ad.
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
@@ -133,7 +154,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [HasMethods(["fit", "predict"]), StrOptions({"stack"}), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
         "id_effect": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -157,7 +178,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(Ridge() if self.estimator is None else self.estimator).input_tags
+        numeric = self.estimator is None or isinstance(self.estimator, str)
+        inner = get_tags(Ridge() if numeric else self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         return tags
 
@@ -203,13 +225,20 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        ridge = ridge_of(self.estimator)
-        self._needs_numbers = ridge is not None
+        stacked = isinstance(self.estimator, str)
+        ridge = None if stacked else ridge_of(self.estimator)
+        self._needs_numbers = stacked or ridge is not None
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
         allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
         costs = costs.where_available(allowed)
-        if ad_features is None:
+        self._note_missing(costs, allowed)
+        if stacked and ad_features is not None:
+            raise ValueError(
+                'estimator="stack" knows ads by label only: pass estimator=None, or a regressor, '
+                "with ad_features."
+            )
+        if ad_features is None and not stacked:
             warn_of_separate_fits(self.estimator, costs, allowed)
         if count_rows(X) != costs.shape[0]:
             raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
@@ -227,7 +256,11 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             self._fit_shared(ridge, X, costs, weight)
             return
         check_every_ad_observed(costs)
-        self._model: Any = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
+        if stacked:
+            self._model: Any = fit_stack(X, costs, weight, self.n_jobs)
+            self.stack_weights_ = self._model.weights
+            return
+        self._model = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
         for name in ("estimator", "estimators"):
             if hasattr(self._model, name):
                 setattr(self, f"{name}_", getattr(self._model, name))
@@ -241,8 +274,12 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.id_effect)
             self.estimator_ = self._shared.estimator
         elif min(X.shape) <= MAX_GRAM:
-            factor = RidgeFactor.of(X, ridge.alpha, weight)
-            self._shared = fit_bilinear(factor, costs, features.numbers(), self.id_effect)
+            rows, Z = RidgeFactor.unpenalised(X, weight), features.numbers()
+            alpha = ridge.alpha
+            if self.estimator is None:
+                alpha = tuned_penalty(rows, costs) * mean_prior_variance(Z, self.id_effect)
+            factor = rows.with_penalty(alpha)
+            self._shared = fit_bilinear(factor, costs, Z, self.id_effect)
         else:
             raise ValueError(
                 f"The bilinear model takes at most {MAX_GRAM} rows or {MAX_GRAM} features, but X "
@@ -262,6 +299,13 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             check_array(X)  # raises for a single row; 1-D texts have no features
         validate_data(self, X, skip_check_array=True, reset=reset)
         return indexable(X)[0]
+
+    @property
+    def alpha_(self) -> float:
+        """Penalty of linear costs."""
+        alpha = self._linear("alpha_").alpha
+        assert alpha is not None  # all linear costs but those with ad features have one
+        return alpha
 
     @property
     def coef_(self) -> np.ndarray:

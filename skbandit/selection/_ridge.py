@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,23 +35,26 @@ class Linear:
     ----------
     weights : ndarray of shape (n_features + 1, n_ads), C-contiguous
         The last row holds the intercepts: they cost nothing as part of the matrix product.
+    alpha : float or None
+        The penalty with which they were fitted, if one was.
     """
 
     weights: np.ndarray
+    alpha: float | None = None
     block_bytes: ClassVar[int] = LINEAR_BLOCK_BYTES
 
     @classmethod
     def of(cls, fitted: Sequence[Any]) -> Linear:
-        """The predictions of fitted linear regressors, side by side."""
+        """The predictions of linear regressors fitted with one penalty, side by side."""
         parts = []
         for model in fitted:
             coef = np.atleast_2d(model.coef_).T
             parts.append(np.vstack([coef, np.broadcast_to(model.intercept_, coef.shape[1])]))
-        return cls(np.ascontiguousarray(np.hstack(parts)))
+        return cls(np.ascontiguousarray(np.hstack(parts)), float(fitted[0].alpha))
 
     def astype(self, dtype: Any) -> Linear:
         """The same model in another precision."""
-        return Linear(self.weights.astype(dtype, copy=False))
+        return replace(self, weights=self.weights.astype(dtype, copy=False))
 
     @property
     def coef(self) -> np.ndarray:
@@ -146,6 +149,13 @@ class RidgeFactor:
         -------
         RidgeFactor
         """
+        return cls.unpenalised(X, weight, fit_intercept).with_penalty(alpha)
+
+    @classmethod
+    def unpenalised(
+        cls, X: Any, weight: np.ndarray | None = None, fit_intercept: bool = True
+    ) -> RidgeFactor:
+        """The normal equations of X, with no penalty yet and not factored."""
         n, d = X.shape
         s = np.ones(n) if weight is None else weight
         shift = np.zeros(d)
@@ -161,8 +171,12 @@ class RidgeFactor:
         design = with_ones(rows) if fit_intercept else rows
         weighted = design if weight is None else _times_rows(design, s)
         gram = _toarray(design.T @ weighted)
-        solve = _inverse(_penalised(gram, alpha, fit_intercept))
-        return cls(alpha, fit_intercept, shift, unrotate, design, weighted, gram, solve)
+        return cls(0.0, fit_intercept, shift, unrotate, design, weighted, gram, _unchanged)
+
+    def with_penalty(self, alpha: float) -> RidgeFactor:
+        """The same rows with another penalty, factored."""
+        solve = _inverse(_penalised(self.gram, alpha, self.fit_intercept))
+        return replace(self, alpha=alpha, solve_gram=solve)
 
     def solve(self, costs: CostMatrix) -> Linear:
         """Fit each ad to its observed costs.
@@ -185,7 +199,7 @@ class RidgeFactor:
             seen, _ = costs.of_ad(int(j))
             gram = _penalised(self._gram_of(seen), self.alpha, self.fit_intercept)
             solution[:, j] = _inverse(gram)(right[:, j])
-        found = self.for_X(solution)
+        found = replace(self.for_X(solution), alpha=float(self.alpha))
         found.weights[:, n_observed == 0] = 0.0
         found.intercept[n_observed == 0] = np.inf
         return found
@@ -252,7 +266,7 @@ def _rotated(X: Any, shift: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarra
 
 
 def _unchanged(solution: np.ndarray) -> np.ndarray:
-    """The identity, where X was not rotated."""
+    """The identity: X was not rotated, or the Gram matrix not factored."""
     return solution
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skbandit.selection._costs import check_n_select
-from skbandit.selection._rounds import MASKED, PUBLISHED_NEXT_BEST, PUBLISHED_RANDOM, Scheme
+from skbandit.selection._rounds import (
+    MASKED,
+    PUBLISHED_NEXT_BEST,
+    PUBLISHED_RANDOM,
+    UNSHIFTED_NEXT_BEST,
+    UNSHIFTED_RANDOM,
+    Scheme,
+)
 from skbandit.selection.reductions._registry import REDUCTIONS
 
 
@@ -60,6 +67,7 @@ def settle_rounds(
     dedup: str,
     holes: bool | str,
     n_rounds: int | None,
+    shift: bool = True,
 ) -> RoundSettings:
     """Resolve None and "auto"; raise if the parameters contradict the data or one another.
 
@@ -71,7 +79,7 @@ def settle_rounds(
         m.
     all_available : bool
         Whether every ad is available in every training row.
-    reduction, method, include_chosen, cross_fit, dedup, holes, n_rounds
+    reduction, method, include_chosen, cross_fit, dedup, holes, n_rounds, shift
         As in `SetSelectClassifier`.
 
     Returns
@@ -102,7 +110,7 @@ def settle_rounds(
     else:
         leaves_out = bool(holes)
     return RoundSettings(
-        scheme=_scheme(masked, dedup),
+        scheme=_scheme(masked, dedup, shift),
         n_rounds=max(1, n_ads - n_select) if leaves_out else max_select,
         max_select=n_ads if trained_once else max_select,
         holes=leaves_out,
@@ -115,8 +123,10 @@ def settle_rounds(
     )
 
 
-def _scheme(masked: bool, dedup: str) -> Scheme:
-    """The scheme of a method and its treatment of duplicates."""
+def _scheme(masked: bool, dedup: str, shift: bool) -> Scheme:
+    """The scheme of a method and its treatment of duplicates and positive costs."""
     if masked:
         return MASKED
+    if not shift:
+        return UNSHIFTED_RANDOM if dedup == "random" else UNSHIFTED_NEXT_BEST
     return PUBLISHED_RANDOM if dedup == "random" else PUBLISHED_NEXT_BEST

@@ -72,6 +72,13 @@ def _published_problem(
     return np.where(chosen, 0.0, costs - highest), available
 
 
+def _unshifted_problem(
+    costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """c_a = 1[a not in gamma] f_a, for costs whose expectations are nonpositive."""
+    return np.where(chosen, 0.0, costs), available
+
+
 def _pick_any(
     rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
@@ -92,6 +99,8 @@ def _pick_next_best(
 MASKED = Scheme(_masked_problem, _pick_unchosen)
 PUBLISHED_NEXT_BEST = Scheme(_published_problem, _pick_next_best)
 PUBLISHED_RANDOM = Scheme(_published_problem, _pick_any, repeats=True)
+UNSHIFTED_NEXT_BEST = Scheme(_unshifted_problem, _pick_next_best)
+UNSHIFTED_RANDOM = Scheme(_unshifted_problem, _pick_any, repeats=True)
 
 
 def train_rounds(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import check_random_state
 
+from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._m_lowest import lowest
 from skbandit.selection._round_settings import RoundSettings, settle_rounds
 from skbandit.selection._rounds import (
@@ -19,9 +22,20 @@ from skbandit.selection._rounds import (
     train_rounds,
 )
 from skbandit.selection._row_random import uniform_by_row
-from skbandit.selection.reductions._mixin import Examples, ReductionMixin
-from skbandit.selection.reductions._registry import REDUCTIONS, WITH_COSTS, bind_learner
-from skbandit.selection.reductions._rule import CostSensitiveRule
+from skbandit.selection.reductions._mixin import ReductionMixin
+from skbandit.selection.reductions._pairwise import (
+    LinearPairs,
+    Tournament,
+    learn_pairwise,
+)
+from skbandit.selection.reductions._registry import (
+    REDUCTIONS,
+    WITH_COSTS,
+    bind_learner,
+    choose_reduction,
+    shared_penalty,
+)
+from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import random_folds
 from skbandit.utils._progress import fit_task, report_progress
@@ -46,12 +60,14 @@ class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
     ----------
     estimator : classifier or regressor, default=None
         The learner used by `reduction`; its `fit` should take `sample_weight`. None means
-        ``LogisticRegression(max_iter=1000)``, or `Ridge` for the reduction to regression.
+        `LogisticRegression` with one penalty chosen for all fits (see Notes) or, for the reduction
+        to regression, `Ridge` with the penalty of least leave-one-out error.
     n_select : int, default=1
         Number of ads to choose, m.
-    reduction : {"filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
-default="filter_tree"
-        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`.
+    reduction : {"auto", "filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
+default="auto"
+        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`. "auto"
+        is explained in the Notes.
     method : {"masked", "published"}, default="masked"
         "masked": each round is trained and evaluated on the ads not chosen by earlier rounds.
         "published": on all ads, where those chosen before are worthless, as published [1]_.
@@ -66,6 +82,10 @@ default="filter_tree"
     dedup : {"next_best", "random"}, default="next_best"
         For "published": replacement of an ad chosen twice. "next_best": the next best ad of the
         round's classifier. "random": an ad drawn at random after all rounds, as published.
+    shift : bool, default=True
+        For "published": whether the costs of a row are shifted by the highest, if that is
+        positive. False is right if the expected costs of all ads are nonpositive, whatever the
+        sign of those observed.
     holes : bool or "auto", default="auto"
         Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
         m > n_ads / 2 and all ads were available in `fit`.
@@ -74,9 +94,9 @@ default="filter_tree"
         all rounds (see Notes) and ranks all ads; None means `n_select`.
         With more rounds, fewer duplicates need random replacement.
     random_state : int, RandomState or None, default=None
-        Assigns rows to folds, and draws the replacements of ``dedup="random"``. They depend on the
-        content of the row, so that a batch is chosen as its rows one by one; equal rows get equal
-        replacements.
+        Orders the ads in the filter tree, assigns rows to folds, and draws the replacements of
+        ``dedup="random"``. These depend on the content of the row, so that a batch is chosen as its
+        rows one by one; equal rows get equal replacements.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -90,6 +110,8 @@ default="filter_tree"
     ----------
     ads_ : ndarray of shape (n_ads,)
         Labels of the ads: column names of y, otherwise 0, 1, ...
+    reduction_ : str
+        The reduction, chosen by the rule in the Notes if `reduction` is "auto".
     n_rounds_ : int
         Number of rounds trained.
     holes_ : bool
@@ -111,16 +133,29 @@ default="filter_tree"
     -----
     If q is the mean regret of the rounds, each as a cost-sensitive problem of its own, the regret
     of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
-    costs no more than the k-th cheapest of all. Published rounds need nonpositive costs, so they
-    shift the costs of each row by the highest, if that is positive. With `holes` the bound is
-    (n_ads - m) q. The learners that choose the ads of earlier rounds must not have seen the row's
-    own costs: hence `cross_fit`.
+    costs no more than the k-th cheapest of all. Published rounds need nonpositive expected
+    costs, so they shift the costs of each row by the highest, if that is positive and `shift`.
+    With `holes` the bound is (n_ads - m) q. The learners that choose the ads of earlier rounds must
+    not have seen the row's own costs: hence `cross_fit`.
 
     What all pairs, one versus rest and regression learn about an ad or a pair does not depend on
     the round, unless learners see the chosen ads. So in masked rounds without `include_chosen`
     they are trained once, on all rows. Each round then takes the best remaining ad, and
     `cross_fit` and `holes` have no effect. With regression, this is `RegressionSetSelector`. The
     filter tree is trained in each round, because different ads meet in its matches.
+
+    ``reduction="auto"`` is one versus rest if no estimator is passed: with the default penalty it
+    was best on made problems, and quickest. For a classifier of yours it is all pairs up to 20 ads,
+    as they need no probabilities; for more, one versus rest or, without `predict_proba`, the filter
+    tree. It is the filter tree wherever each round needs a fit of its own.
+
+    The default penalty is that of ridge regression of the costs, chosen by leave-one-out, in terms
+    of the logistic loss.
+
+    With `ad_features`, one classifier compares all ads by the differences of their features, so
+    that ads unseen in training can be chosen. A linear one learns from these and their products
+    with X, which gives each ad a score; any other, from X and the differences, and the ad that
+    beats most others is chosen. Standardise the features of ads.
 
     Published rounds choose many ads twice and are often worse than the most popular ads. With
     `logged_costs`, use masked rounds: shifting estimated costs does harm.
@@ -154,11 +189,12 @@ default="filter_tree"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "reduction": [StrOptions(set(REDUCTIONS))],
+        "reduction": [StrOptions({"auto", *REDUCTIONS})],
         "method": [StrOptions({"masked", "published"})],
         "include_chosen": ["boolean", StrOptions({"auto"})],
         "cross_fit": [Interval(Integral, 2, None, closed="left"), None],
         "dedup": [StrOptions({"next_best", "random"})],
+        "shift": ["boolean"],
         "holes": ["boolean", StrOptions({"auto"})],
         "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
@@ -167,18 +203,23 @@ default="filter_tree"
         "verbose": ["verbose"],
     }
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
+
     _settings: RoundSettings
+    _pairwise: LinearPairs | Tournament | None
+    _described: AdFeatures | None
 
     def __init__(
         self,
         estimator: Any = None,
         n_select: int = 1,
         *,
-        reduction: str = "filter_tree",
+        reduction: str = "auto",
         method: str = "masked",
         include_chosen: bool | str = "auto",
         cross_fit: int | None = 5,
         dedup: str = "next_best",
+        shift: bool = True,
         holes: bool | str = "auto",
         n_rounds: int | None = None,
         random_state: Any = None,
@@ -193,6 +234,7 @@ default="filter_tree"
         self.include_chosen = include_chosen
         self.cross_fit = cross_fit
         self.dedup = dedup
+        self.shift = shift
         self.holes = holes
         self.n_rounds = n_rounds
         self.random_state = random_state
@@ -207,6 +249,7 @@ default="filter_tree"
         y: ArrayLike,
         *,
         available: Any = None,
+        ad_features: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> SetSelectClassifier:
         """Train the rounds.
@@ -223,6 +266,10 @@ default="filter_tree"
             Which ads could be chosen: a boolean table, dense or sparse, with columns in the order
             of y or, for a DataFrame, matched by label; a collection of labels per row; or one for
             all rows. None means all.
+        ad_features : DataFrame with a row for each ad, or array, default=None
+            Features of the ads. The index of a DataFrame holds the labels of y, and possibly of
+            other ads; the rows of an array are the ads 0, 1, ... Wrap the table in a tuple to
+            keep cross-validation from slicing it when it has as many rows as X.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -237,7 +284,7 @@ default="filter_tree"
             wrong kind, or it takes no sample weights although rows differ in weight.
         """
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            draft._fit(X, y, available, sample_weight, step_done)
+            draft._fit(X, y, available, ad_features, sample_weight, step_done)
         return self
 
     def _fit(
@@ -245,19 +292,31 @@ default="filter_tree"
         X: Any,
         y: Any,
         available: Any,
+        ad_features: Any,
         sample_weight: Any,
         step_done: Callable[[str], None],
     ) -> None:
         examples = self._read_examples(X, y, available, sample_weight)
+        self.reduction_ = self.reduction
+        self._pairwise, self._described = None, None
+        if ad_features is not None:
+            self._check_comparable()
+            self._described = read_ad_features(ad_features).of_ads(self.ads_)
+            self.reduction_ = "weighted_all_pairs"
+        elif self.reduction == "auto":
+            self.reduction_ = choose_reduction(
+                self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
+            )
         self._settings = settle_rounds(
             len(self.ads_),
             self.n_select,
             all_available=available is None,
-            reduction=self.reduction,
+            reduction=self.reduction_,
             method=self.method,
             include_chosen=self.include_chosen,
             cross_fit=self.cross_fit,
             dedup=self.dedup,
+            shift=self.shift,
             holes=self.holes,
             n_rounds=self.n_rounds,
         )
@@ -273,7 +332,7 @@ default="filter_tree"
                 report_progress(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
             step_done("round")
 
-        self._rules = self._learn(examples, folds, report)
+        self._rules = self._learn(examples, folds, random, report)
 
     def _folds(self, n_rows: int, random: np.random.RandomState) -> np.ndarray | None:
         """Fold of each row; None if choices are not cross-fitted."""
@@ -283,29 +342,46 @@ default="filter_tree"
         return random_folds(n_rows, n_folds, random)
 
     def _learn(
-        self, examples: Examples, folds: np.ndarray | None, report: Callable[[int], None]
+        self,
+        examples: Examples,
+        folds: np.ndarray | None,
+        random: np.random.RandomState,
+        report: Callable[[int], None],
     ) -> tuple[CostSensitiveRule, ...]:
         """Learn the rule of each round."""
         X, costs, available, weight = (
             examples.X, examples.costs, examples.available, examples.weight
         )  # fmt: skip
+        if self._described is not None:
+            known = np.where(available, costs, np.nan)
+            alpha = shared_penalty(examples) if self.estimator is None else np.nan
+            Z = self._described.numbers()
+            self._pairwise = learn_pairwise(X, known, weight, Z, self.estimator, alpha, random)
+            for k in range(self.n_rounds_):
+                report(k)
+            return (self._pairwise.of_ads(Z),) * self.n_rounds_
+        inside, outside = self.n_jobs, None
+        if folds is not None and not self._settings.trained_once:
+            inside, outside = outside, inside
+        learn = bind_learner(self.reduction_, self.estimator, examples, random, inside)
         if self._settings.trained_once:
-            learn = bind_learner(self.reduction, self.estimator, self.n_jobs)
-            return (learn(X, costs, available, weight),) * self.n_rounds_
+            rule = learn(X, costs, available, weight)
+            for k in range(self.n_rounds_):
+                report(k)
+            return (rule,) * self.n_rounds_
         if self.holes_:
             costs = -costs
             # at least one round per row, for the order of the ads that are kept
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
         else:
             n_choices = np.full(len(costs), self.n_rounds_)
-        inside, outside = (self.n_jobs, None) if folds is None else (None, self.n_jobs)
         return train_rounds(
             X,
             costs,
             available,
             weight,
             n_choices,
-            bind_learner(self.reduction, self.estimator, inside),
+            learn,
             self._settings.scheme,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
@@ -314,14 +390,54 @@ default="filter_tree"
             report=report,
         )
 
+    def _check_comparable(self) -> None:
+        """Raise if the parameters do not allow one classifier to compare all ads."""
+        if self.reduction not in ("auto", "weighted_all_pairs") or self._rounds_differ:
+            raise ValueError(
+                "ad_features are for masked rounds over all pairs: with them, use "
+                'reduction="auto" or "weighted_all_pairs", method="masked" and '
+                f"include_chosen=False, not {self!r}."
+            )
+        if self.estimator is not None and is_regressor(self.estimator):
+            raise ValueError(
+                f"{type(self.estimator).__name__} is a regressor, but ads are compared by a "
+                "classifier: pass one, or use RegressionSetSelector."
+            )
+
+    def _with_ads(self, ad_features: Any) -> SetSelectClassifier:
+        """A selector that chooses from the described ads; this one if None."""
+        if ad_features is None:
+            return self
+        if self._pairwise is None or self._described is None:
+            raise ValueError(
+                "SetSelectClassifier takes no ad_features at prediction without ad_features in "
+                "fit: this selector knows ads by label only."
+            )
+        features = read_ad_features(ad_features)
+        self._described.check_same_columns(features)
+        other = copy.copy(self)
+        other.ads_ = features.ads
+        other._settings = replace(self._settings, max_select=len(features.ads))
+        other._rules = (self._pairwise.of_ads(features.numbers()),)
+        return other
+
     @property
     def _reduction(self) -> str:
-        return self.reduction
+        if self.reduction != "auto":
+            return self.reduction
+        if self.estimator is None:  # whatever the number of ads
+            return choose_reduction(None, 0, rounds_differ=self._rounds_differ)
+        return vars(self).get("reduction_", "auto")
+
+    @property
+    def _rounds_differ(self) -> bool:
+        """Whether each round needs a fit of its own, whatever the reduction."""
+        return self.method == "published" or self.include_chosen is True
 
     @property
     def _predicts_costs(self) -> bool:
         one_fit = self.method == "masked" and self.include_chosen in ("auto", False)
-        return self.reduction in WITH_COSTS and one_fit
+        return self._reduction in WITH_COSTS and one_fit
 
     @property
     def _largest_set(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_method_params as params_of_rows
@@ -36,6 +37,7 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "LinearClassifierMixin",
     "StrOptions",
     "begin_callbacks",
     "count_rows",

@@ -346,7 +346,9 @@ OURS = {
     "regression, HistGradientBoosting": skbandit(RegressionSetSelector(_BOOSTING)),
     "one vs rest": skbandit(SetSelectClassifier(reduction="one_vs_rest")),
     "all pairs": skbandit(SetSelectClassifier(reduction="weighted_all_pairs")),
-    "filter tree, masked rounds": skbandit(SetSelectClassifier(random_state=0)),
+    "filter tree, masked rounds": skbandit(
+        SetSelectClassifier(reduction="filter_tree", random_state=0)
+    ),
     "filter tree, as published": skbandit(SetSelectClassifier(**_POST)),
     "Ridge, as published": skbandit(SetSelectClassifier(reduction="regression", **_POST)),
 }

@@ -39,7 +39,8 @@ def test_rules_that_rank_all_ads_choose_any_number(reduction):
 
 
 def test_more_ads_than_rounds_names_the_rounds():
-    selector = SetSelectClassifier(n_select=2, cross_fit=None).fit(X, Y)
+    selector = SetSelectClassifier(n_select=2, reduction="filter_tree", cross_fit=None)
+    selector.fit(X, Y)
     with pytest.raises(
         ValueError, match=r"n_select=3 is more than 2, .* of 8: fit it with a larger"
     ):

@@ -11,11 +11,13 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
@@ -89,8 +91,9 @@ def test_the_filter_tree_sees_which_ads_compete():
     best = lowest(costs, every_mask, 1)
 
     def wrong(**options):
-        selector = SetSelectClassifier(LEARNER, cross_fit=None, **options)
-        selector.fit(X, costs, available=every_mask)
+        selector = SetSelectClassifier(
+            LEARNER, reduction="filter_tree", cross_fit=None, random_state=1, **options
+        ).fit(X, costs, available=every_mask)
         return (selector.predict(X, available=every_mask) != best).sum()
 
     assert wrong() == 0
@@ -137,6 +140,70 @@ def test_never_a_duplicate_never_an_unavailable_ad_alike_for_a_seed(problem, ran
     assert (selector.predict(X, available=available, fill=-1) == chosen).all()
 
 
+@pytest.mark.thorough
+def test_the_filter_tree_does_not_favour_columns():
+    """Over seeds, equal ads in other columns are chosen as often: a chi-square test of level 1e-4.
+
+    The costs are noise, so that the place in the tournament decides.
+    """
+    rng = np.random.default_rng(0)
+    X, costs = rng.normal(size=(60, 2)), rng.normal(size=(60, 5))
+    n_seeds = 150
+
+    def counts(columns):
+        total = np.zeros(5)
+        for seed in range(n_seeds):
+            tree = SetSelectClassifier(
+                LogisticRegression(), reduction="filter_tree", random_state=seed, cross_fit=None
+            )
+            chosen = tree.fit(X, costs[:, columns]).predict(X[:1])[0, 0]
+            total[columns[chosen]] += 1
+        return total
+
+    one, other = counts(np.arange(5)), counts(np.array([3, 0, 4, 1, 2]))
+    met = one + other > 0
+    statistic = ((one - other)[met] ** 2 / (one + other)[met]).sum()
+    assert statistic < chi2.isf(1e-4, max(1, met.sum() - 1))
+    assert met.sum() > 1  # the order matters for a single seed
+
+
+def test_what_auto_reduction_is(data):
+    X, costs = data
+    rng = np.random.default_rng(0)
+
+    def chosen(n_ads=6, estimator=None, **options):
+        y = costs if n_ads == 6 else rng.normal(size=(80, n_ads))
+        return SetSelectClassifier(estimator, cross_fit=2, **options).fit(X, y).reduction_
+
+    assert chosen() == chosen(n_ads=21) == "one_vs_rest"
+    assert chosen(estimator=LEARNER) == "weighted_all_pairs"
+    assert chosen(estimator=LEARNER, n_ads=21) == "one_vs_rest"
+    assert chosen(estimator=LinearSVC(), n_ads=21) == "filter_tree"
+    assert chosen(method="published") == "filter_tree"
+    assert chosen(include_chosen=True) == "filter_tree"
+    assert chosen(reduction="regression") == "regression"
+    assert SetSelectClassifier().fit(X, costs).predict_costs(X).shape == costs.shape
+    assert not hasattr(SetSelectClassifier(LEARNER).fit(X, costs), "predict_costs")
+
+
+@pytest.mark.parametrize("reduction", ["one_vs_rest", "weighted_all_pairs"])
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_the_default_penalty_is_close_to_the_best(seed, reduction):
+    """Of 7 penalties, on 1000 new rows: at least 95 % of the best one's gain over popularity."""
+    rng = np.random.default_rng(seed)
+    X, W = rng.normal(size=(1200, 12)), rng.normal(size=(12, 5))
+    expected = 0.2 * X @ W + rng.normal(0, 0.3, size=5)
+    costs, test = expected + rng.normal(size=expected.shape), slice(200, None)
+    popular = expected[test, costs[:200].mean(axis=0).argmin()].mean()
+
+    def gain(learner):
+        selector = SetSelectClassifier(learner, reduction=reduction)
+        return selector.fit(X[:200], costs[:200]).score(X[test], expected[test]) + popular
+
+    best = max(gain(LogisticRegression(C=C)) for C in np.logspace(-4, 2, 7))
+    assert gain(None) > 0.95 * best
+
+
 @pytest.fixture
 def data():
     rng = np.random.default_rng(0)
@@ -159,7 +226,9 @@ def test_one_round_is_the_reduction(data):
 @pytest.mark.parametrize("dedup", ["next_best", "random"])
 def test_fewer_ads_are_the_first_of_more(data, method, dedup):
     X, costs = data
-    selector = SetSelectClassifier(n_select=3, method=method, dedup=dedup, random_state=0)
+    selector = SetSelectClassifier(
+        n_select=3, reduction="filter_tree", method=method, dedup=dedup, random_state=0
+    )
     chosen = selector.fit(X, costs).predict(X)
     for m in (1, 2):
         assert (selector.predict(X, n_select=m) == chosen[:, :m]).all()
@@ -180,6 +249,7 @@ def test_what_auto_means(data):
     X, costs = data
 
     def fitted(**options):
+        options = {"reduction": "filter_tree", **options}
         return SetSelectClassifier(random_state=0, **options).fit(X, costs)
 
     few, many = fitted(n_select=3), fitted(n_select=4)
@@ -194,7 +264,8 @@ def test_what_auto_means(data):
 
 def test_holes_leave_out_the_same_ads_whatever_is_asked_first(data):
     X, costs = data
-    selector = SetSelectClassifier(n_select=5, random_state=0).fit(X, costs)
+    selector = SetSelectClassifier(n_select=5, reduction="filter_tree", random_state=0)
+    selector.fit(X, costs)
     assert selector.holes_
     chosen = selector.predict(X)
     assert (selector.predict(X, n_select=2) == chosen[:, :2]).all()

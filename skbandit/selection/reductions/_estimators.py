@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from skbandit.selection.reductions._mixin import ReductionMixin
 from skbandit.selection.reductions._registry import bind_learner
@@ -76,7 +77,8 @@ class CostSensitiveClassifier(ReductionMixin, BaseEstimator):
         """
         with atomic_fit(self) as draft:
             read = draft._read_examples(X, y, available, sample_weight)
-            learn = bind_learner(draft._reduction, draft.estimator, draft.n_jobs)
+            random = check_random_state(getattr(draft, "random_state", None))
+            learn = bind_learner(draft._reduction, draft.estimator, read, random, draft.n_jobs)
             draft._rules = (learn(read.X, read.costs, read.available, read.weight),)
         return self
 
@@ -119,7 +121,11 @@ class FilterTreeClassifier(CostSensitiveClassifier):
     ----------
     estimator : classifier, default=None
         Cloned for each match; its `fit` must take `sample_weight`, unless all costs differ by
-        the same amount. None means ``LogisticRegression(max_iter=1000)``.
+        the same amount. None means `LogisticRegression`
+        with the penalty that suits ridge regression of the costs.
+    random_state : int, RandomState or None, default=0
+        Draws the order of the ads in the tournament, which would otherwise be that of the columns
+        of y.
     n_jobs : int, default=None
         Number of matches of a tournament round that are learned in parallel.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -169,6 +175,22 @@ class FilterTreeClassifier(CostSensitiveClassifier):
     """
 
     _reduction = "filter_tree"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CostSensitiveClassifier._parameter_constraints,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        unknown_ads: Literal["error", "ignore"] = "error",
+    ) -> None:
+        super().__init__(estimator, n_jobs=n_jobs, unknown_ads=unknown_ads)
+        self.random_state = random_state
 
 
 class WeightedAllPairsClassifier(CostSensitiveClassifier):
@@ -276,10 +298,11 @@ class OneVsRestCostClassifier(CostSensitiveClassifier):
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
     >>> from skbandit.selection.reductions import OneVsRestCostClassifier
     >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> clicks = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
-    >>> model = OneVsRestCostClassifier().fit(X, -clicks)
+    >>> model = OneVsRestCostClassifier(LogisticRegression()).fit(X, -clicks)
     >>> model.predict(X)
     array([0, 0, 1, 1])
     >>> model.predict_costs(X).round(1)
@@ -301,7 +324,7 @@ class RegressionCostClassifier(CostSensitiveClassifier):
         Predicts costs. A multi-output regressor is fitted once if all costs are observed;
         otherwise, and for any other regressor, one clone per ad is fitted to the rows where its
         cost is observed. A classifier with `predict_proba` can be used for costs with few distinct
-        values. None means ``Ridge()``.
+        values. None means `Ridge` with the penalty of least leave-one-out error.
     n_jobs : int, default=None
         Number of ads learned in parallel, if each is learned separately.
     unknown_ads : {"error", "ignore"}, default="error"

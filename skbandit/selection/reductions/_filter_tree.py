@@ -25,10 +25,13 @@ class FilterTree:
     Parameters
     ----------
     matches : tuple of classifiers
-        K - 1 of them, round by round from the leaves up, in the order of the ads.
+        K - 1 of them, round by round from the leaves up.
+    order : ndarray of shape (K,)
+        The ads in the order of the leaves.
     """
 
     matches: tuple[Any, ...]
+    order: np.ndarray
 
     def respond(self, X: Any) -> np.ndarray:
         """Where the left side wins each match, bool (n, K - 1)."""
@@ -36,12 +39,13 @@ class FilterTree:
 
     def choose(self, responses: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Play the tournament among the allowed ads."""
-        field, played = _leaves(allowed), 0
+        field, played = _leaves(allowed[:, self.order]), 0
         while field.shape[1] > 1:
             matches = field.shape[1] // 2
             field = _play(field, responses[:, played : played + matches])
             played += matches
-        return field[:, 0]
+        leaf = field[:, 0]
+        return np.where(leaf == NO_AD, NO_AD, self.order[leaf])
 
 
 def learn_filter_tree(
@@ -52,11 +56,15 @@ def learn_filter_tree(
     *,
     learner: Any,
     n_jobs: int | None = None,
+    order: np.ndarray | None = None,
 ) -> FilterTree:
     """Learn the matches, from the leaves to the root.
 
-    Only the `allowed` ads (n, K) of a row take part. An ad without an opponent moves up.
+    Only the `allowed` ads (n, K) of a row take part. An ad without an opponent moves up. `order`
+    (K,) is that of the ads at the leaves; None means as they come.
     """
+    order = np.arange(costs.shape[1]) if order is None else order
+    costs, allowed = costs[:, order], allowed[:, order]
     field = _leaves(allowed)
     rows = np.arange(len(field))
     matches: list[Any] = []
@@ -74,7 +82,7 @@ def learn_filter_tree(
         )
         field = _play(field, prefers_first(tuple(learned), X))
         matches += learned
-    return FilterTree(tuple(matches))
+    return FilterTree(tuple(matches), order)
 
 
 def _leaves(allowed: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,30 +21,8 @@ from skbandit.selection._costs import (
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._mixin import SetSelectorMixin
 from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
-from skbandit.selection.reductions._rule import CostSensitiveRule
+from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Checked training data.
-
-    Parameters
-    ----------
-    X : ndarray or csr matrix of shape (n, d)
-        Rows.
-    costs : ndarray of shape (n, K)
-        nan where not observed or not available.
-    available : ndarray of bool, shape (n, K)
-        Which ads could be chosen in each row.
-    weight : ndarray of shape (n,)
-        Positive row weights.
-    """
-
-    X: Any
-    costs: np.ndarray
-    available: np.ndarray
-    weight: np.ndarray
 
 
 def _has_costs(selector: ReductionMixin) -> bool:
@@ -113,6 +90,7 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
             raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
         allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
         costs = costs.where_available(allowed)
+        self._note_missing(costs, allowed)
         if self._reduction == "regression":
             warn_of_separate_fits(self.estimator, costs, allowed)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")

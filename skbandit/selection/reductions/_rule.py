@@ -7,11 +7,34 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from skbandit.selection._cost_models import weight_params
 
 NO_AD = -1
 """Position that stands for no ad, where none may be chosen."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Checked training data.
+
+    Parameters
+    ----------
+    X : ndarray or csr matrix of shape (n, d)
+        Rows.
+    costs : ndarray of shape (n, K)
+        nan where not observed or not available.
+    available : ndarray of bool, shape (n, K)
+        Which ads could be chosen in each row.
+    weight : ndarray of shape (n,)
+        Positive row weights.
+    """
+
+    X: Any
+    costs: np.ndarray
+    available: np.ndarray
+    weight: np.ndarray
 
 
 class CostSensitiveRule(Protocol):
@@ -73,12 +96,39 @@ class ConstantPrediction:
         return np.full(X.shape[0], self.value)
 
 
+@dataclass(frozen=True)
+class SharedPenalty:
+    """Logistic regressions with one penalty, taken from ridge regression of the costs.
+
+    Near w = 0 the logistic loss of labels y of mean p is v / 2 (x'w - (y - p) / v)^2 plus a
+    constant, v = p (1 - p). So with u = v w, C sum(loss) + ||w||^2 / 2 is, up to a factor, the
+    ridge regression of labels sum(((y - p) - x'u)^2) + ||u||^2 / (C v): its penalty is
+    alpha = 1 / (C v). The best alpha, noise over prior variance, is the same for costs, for the
+    shares of "good" that are linear in them, and for differences of two costs with independent
+    noise. So C = 1 / (alpha v) needs no search.
+
+    Parameters
+    ----------
+    alpha : float
+        Penalty of the ridge regression of costs.
+    """
+
+    alpha: float
+
+    def learner(self, label: np.ndarray, weight: np.ndarray) -> LogisticRegression:
+        """The logistic regression of labels 0 and 1, both of which occur, with weights."""
+        p = float(np.average(label, weights=weight))
+        return LogisticRegression(C=1.0 / (self.alpha * p * (1.0 - p)), max_iter=1000)
+
+
 def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> Any:
     """Learn labels 0 and 1; with a single label, predict it, and with no rows predict 1."""
     if not len(label):
         return ConstantPrediction(1.0)
     if label.min() == label.max():
         return ConstantPrediction(float(label[0]))
+    if isinstance(learner, SharedPenalty):
+        learner = learner.learner(label, weight)
     return clone(learner).fit(X, label, **weight_params(learner, weight))
 
 

@@ -48,7 +48,7 @@ def test_the_winner_is_who_wins_the_tournament_among_those_present(drawn):
     answers, allowed, _ = drawn
     field = [a if here else None for a, here in enumerate(allowed)]
     expected, _ = tournament(field, answers)
-    tree = FilterTree(tuple(answers))  # its matches are not asked
+    tree = FilterTree(tuple(answers), np.arange(len(field)))  # its matches are not asked
     chosen = tree.choose(np.array([answers], dtype=bool), np.array([allowed]))
     assert chosen.tolist() == [NO_AD if expected is None else expected]
 

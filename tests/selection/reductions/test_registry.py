@@ -1,5 +1,6 @@
 """Registered reductions: requirements on learners, and one estimator per reduction."""
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
@@ -11,6 +12,7 @@ from skbandit.selection.reductions._registry import (
     bind_learner,
     default_learner,
 )
+from skbandit.selection.reductions._rule import Examples
 
 
 def test_default_learners():
@@ -27,17 +29,22 @@ def test_reductions_that_predict_costs():
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_learners_of_the_wrong_kind_are_refused(name):
+    examples = Examples(np.eye(2), np.eye(2), np.ones((2, 2), bool), np.ones(2))
+
+    def bind(learner):
+        return bind_learner(name, learner, examples, np.random.RandomState(0))
+
     if name == "regression":
-        bind_learner(name, Ridge())
-        bind_learner(name, LogisticRegression())
+        bind(Ridge())
+        bind(LogisticRegression())
         return
     with pytest.raises(ValueError, match=f'Ridge is a regressor, but the reduction "{name}" needs'):
-        bind_learner(name, Ridge())
+        bind(Ridge())
     if name == "one_vs_rest":
         with pytest.raises(ValueError, match="LinearSVC has no predict_proba"):
-            bind_learner(name, LinearSVC())
+            bind(LinearSVC())
     else:
-        bind_learner(name, LinearSVC())
+        bind(LinearSVC())
 
 
 def test_every_reduction_has_an_estimator():

@@ -1,0 +1,105 @@
+"""Allocation under capacities: the optimum of brute force, and what is refused."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from skbandit.selection import assign
+from tests.tiers import first
+
+
+def cheapest(costs, capacity, m, mask):
+    """The lowest total cost over all allocations; None if there is none."""
+    sets = [[s for s in combinations(range(costs.shape[1]), m) if there[list(s)].all()]
+            for there in mask]  # fmt: skip
+    best = None
+    for allocation in product(*sets):
+        count = np.bincount(np.ravel(allocation).astype(int), minlength=costs.shape[1])
+        if (count <= capacity).all():
+            total = sum(costs[i, list(s)].sum() for i, s in enumerate(allocation))
+            best = total if best is None else min(best, total)
+    return best
+
+
+@pytest.mark.parametrize("seed", first(8, range(40)))
+def test_the_optimum_of_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    n, n_ads = rng.integers(1, 5), rng.integers(2, 5)
+    m = rng.integers(1, n_ads)
+    costs = rng.integers(-4, 4, size=(n, n_ads)) + 0.5 * rng.integers(2, size=(n, n_ads))
+    capacity = rng.integers(0, n + 1, size=n_ads)
+    mask = rng.random((n, n_ads)) < 0.9
+    expected = cheapest(costs, capacity, m, mask)
+    if expected is None:
+        with pytest.raises(ValueError, match=r"too few places|available ads"):
+            assign(costs, capacity, n_select=m, available=mask)
+        return
+    chosen = assign(costs, capacity, n_select=m, available=mask)
+    assert (np.bincount(chosen.ravel(), minlength=n_ads) <= capacity).all()
+    assert all(len(set(row)) == m for row in chosen.tolist())
+    paid = np.take_along_axis(costs, chosen, axis=1)
+    assert (np.take_along_axis(mask, chosen, axis=1)).all()
+    assert (np.diff(paid, axis=1) >= 0).all()
+    assert paid.sum() == pytest.approx(expected)
+
+
+def test_one_ad_a_row_is_the_assignment_problem():
+    costs = np.random.default_rng(0).normal(size=(40, 50))
+    rows, ads = linear_sum_assignment(costs)
+    assert (assign(costs, 1)[rows, 0] == ads).all()
+
+
+def test_without_binding_capacities_rows_choose_freely():
+    costs = np.random.default_rng(0).normal(size=(30, 6))
+    best = np.argsort(costs, axis=1)[:, :2]
+    for capacity in (None, 30, [30] * 6, {}, pd.Series({3: 30})):
+        np.testing.assert_array_equal(assign(costs, capacity, n_select=2), best)
+
+
+def test_labels_series_and_available():
+    costs = pd.DataFrame([[-3.0, -2.0, 0.0], [-3.0, -1.0, 0.5]], columns=["x", "y", "z"])
+    np.testing.assert_array_equal(assign(costs, {"x": 1}), [["y"], ["x"]])
+    np.testing.assert_array_equal(assign(costs, pd.Series({"x": 0, "z": 1})), [["y"], ["y"]])
+    found = assign(costs, {"x": 1, "y": None}, available=["x", "z"])
+    np.testing.assert_array_equal(found, [["z"], ["x"]])
+    shifted = assign(costs + np.array([[0.0], [100.0]]), {"x": 1})  # a row's level is no matter
+    np.testing.assert_array_equal(shifted, [["y"], ["x"]])
+    np.testing.assert_array_equal(assign(sp.csr_array(costs.to_numpy()), [1, 2, 2]), [[1], [0]])
+
+
+def test_a_larger_capacity_is_never_dearer():
+    costs = np.random.default_rng(1).normal(size=(60, 5)) - np.arange(5)
+    totals = [
+        np.take_along_axis(costs, assign(costs, c, n_select=2), axis=1).sum()
+        for c in (24, 30, 40, 60)
+    ]
+    assert (np.diff(totals) <= 1e-9).all()
+    assert totals[0] > totals[-1]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "options", "message"),
+    [
+        (-1, {}, "capacity of ad 0 is -1"),
+        ([1, 1.5, 1], {}, "capacity of ad 1 is 1.5"),
+        ([1, 1], {}, r"capacity has shape \(2,\), but there are 3 ads"),
+        ({"q": 1}, {}, "capacity names 'q'"),
+        ([1, 0, 0], {}, "shown 1 times at most, 2 are needed"),
+        (None, {"n_select": 4}, "n_select=4 must be"),
+        (None, {"available": [[0, 1], []]}, "Row 1 has 0 available ads"),
+    ],
+)
+def test_what_is_refused(capacity, options, message):
+    with pytest.raises(ValueError, match=message):
+        assign(np.zeros((2, 3)), capacity, **options)
+
+
+def test_a_cost_that_is_unknown():
+    costs = np.array([[1.0, np.nan]])
+    with pytest.raises(ValueError, match="cost of ad 1 in row 0 is nan"):
+        assign(costs)
+    assert assign(costs, available=[0]) == [[0]]

@@ -1,0 +1,140 @@
+"""The penalty of self-tuning ridge: leave-one-out by formula equals leaving rows out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from skbandit import RegressionSetSelector
+from skbandit.selection import _cost_models, _tuned_ridge
+from skbandit.selection._costs import read_costs
+from skbandit.selection._ridge import RidgeFactor
+from skbandit.selection._ridge_penalty import generalised, leave_one_out, penalties, spectrum
+from skbandit.selection._tuned_ridge import tuned_penalty
+from tests.tiers import first
+
+
+def left_out(X, f, s, alpha):
+    """The weighted sum of squared errors of one ad, with a fit for each row left out."""
+    seen = np.flatnonzero(~np.isnan(f))
+    total = 0.0
+    for i in seen:
+        others = seen[seen != i]
+        fit = Ridge(alpha).fit(X[others], f[others], s[others])
+        total += s[i] * (f[i] - fit.predict(X[[i]])[0]) ** 2
+    return total
+
+
+def problem(shape, n_ads=3, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape) + 2.0
+    F = X @ rng.normal(size=(shape[1], n_ads)) + 3 * rng.normal(size=(shape[0], n_ads))
+    F[rng.random(F.shape) < missing] = np.nan
+    return X, F, rng.random(shape[0]) + 0.2
+
+
+@pytest.mark.parametrize("shape", [(15, 4), (8, 12)], ids=["tall", "wide"])
+def test_leave_one_out_by_brute_force(shape):
+    X, F, s = problem(shape)
+    U, d = spectrum(X, s)
+    alphas = np.array([0.01, 1.0, 50.0])
+    expected = [sum(left_out(X, f, s, alpha) for f in F.T) for alpha in alphas]
+    np.testing.assert_allclose(leave_one_out(U, d, s, F, alphas), expected, rtol=1e-6)
+    one = [left_out(X, F[:, 1], s, alpha) for alpha in alphas]
+    np.testing.assert_allclose(leave_one_out(U, d, s, F[:, [1]], alphas), one, rtol=1e-6)
+
+
+def test_generalised_is_leave_one_out_of_rows_with_equal_leverages():
+    """The rows and columns of a Hadamard matrix: a balanced design."""
+    H = np.array([[1.0]])
+    for _ in range(4):
+        H = np.block([[H, H], [H, -H]])
+    X, s = H[:, 1:6], np.ones(16)
+    F = np.random.default_rng(0).normal(size=(16, 2))
+    U, d = spectrum(X, s)
+    alphas = np.array([0.1, 5.0, 100.0])
+    centred = F - F.mean(axis=0)
+    power = ((U.T @ centred) ** 2).sum(axis=1)
+    approximate = generalised(d, power, (centred**2).sum(), 16, alphas)
+    np.testing.assert_allclose(approximate, leave_one_out(U, d, s, F, alphas))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shape", [(20, 4), (10, 15)], ids=["tall", "wide"])
+def test_the_penalty_chosen_is_the_best_of_brute_force(shape, form, missing):
+    X, F, s = problem(shape, missing=missing, seed=3)
+    chosen = tuned_penalty(RidgeFactor.unpenalised(form(X), s), read_costs(F))
+    largest = spectrum(X, s)[1].max()
+    alphas = penalties(largest)
+    errors = [sum(left_out(X, f, s, alpha) for f in F.T) for alpha in alphas]
+    np.testing.assert_allclose(chosen, alphas[np.argmin(errors)], rtol=1e-6)
+    selector = RegressionSetSelector().fit(form(X), F, sample_weight=s)
+    np.testing.assert_allclose(selector.alpha_, chosen)
+    ridge = RegressionSetSelector(Ridge(chosen)).fit(form(X), F, sample_weight=s)
+    np.testing.assert_allclose(selector.coef_, ridge.coef_)
+
+
+def test_units_of_features_and_costs():
+    """Costs in other units leave the penalty alone; features in other units square it."""
+    X, F, _ = problem((40, 5), missing=0.2)
+    alpha = RegressionSetSelector().fit(X, F).alpha_
+    assert RegressionSetSelector().fit(X, 1000 * F + 7).alpha_ == pytest.approx(alpha)
+    assert RegressionSetSelector().fit(100 * X - 3, F).alpha_ == pytest.approx(1e4 * alpha)
+
+
+def test_whole_weights_count_copies():
+    X, F, _ = problem((12, 3))
+    copies = np.repeat([3, 6], 6)  # as if rows of weight 3 came once and twice
+    alphas = np.array([0.3, 30.0])
+    twice = np.repeat(np.arange(12), copies // 3)
+    expected = leave_one_out(
+        *spectrum(X[twice], np.full(18, 3.0)), np.full(18, 3.0), F[twice], alphas
+    )
+    s = copies.astype(float)
+    np.testing.assert_allclose(leave_one_out(*spectrum(X, s), s, F, alphas), expected)
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_the_penalty_is_the_noise_over_the_prior_variance(seed):
+    """Bayes: w ~ N(0, tau^2), noise sigma^2; alpha = sigma^2 / tau^2 for any number of rows."""
+    rng = np.random.default_rng(seed)
+    for n in (300, 1000):
+        X = rng.normal(size=(n, 30))
+        F = X @ rng.normal(0, 0.2, size=(30, 20)) + rng.normal(0, 2.0, size=(n, 20))
+        alpha = RegressionSetSelector().fit(X, F).alpha_
+        assert 100 / 4 < alpha < 100 * 4
+
+
+def test_without_signal_costs_are_those_of_popularity():
+    rng = np.random.default_rng(0)
+    X, F = rng.normal(size=(200, 40)), rng.normal(size=(200, 6)) + np.arange(6)
+    selector = RegressionSetSelector(n_select=2).fit(X, F)
+    assert (selector.predict(X) == [0, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [(np.ones((5, 2)), np.arange(10.0).reshape(5, 2)), (np.eye(3)[:1], [[1.0, 2.0]])],
+    ids=["constant", "one row"],
+)
+def test_data_that_cannot_tell(X, y):
+    assert RegressionSetSelector().fit(X, y).alpha_ == 1.0
+
+
+def test_what_is_too_dear_is_generalised_or_done_on_a_part(monkeypatch):
+    """Few ads, few rows, or equal leverages: the penalty stays within a decade."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 20))
+    F = X @ rng.normal(0, 0.1, size=(20, 30)) + rng.normal(size=(600, 30))
+    holes = np.where(rng.random(F.shape) < 0.3, np.nan, F)
+    exact = RegressionSetSelector().fit(X, F).alpha_
+    monkeypatch.setattr(_tuned_ridge, "LEAVE_ONE_OUT_WORK", 1)
+    assert exact / 4 < RegressionSetSelector().fit(X, F).alpha_ < exact * 4
+    monkeypatch.setattr(_tuned_ridge, "TUNING_WORK", 1)
+    assert exact / 10 < RegressionSetSelector().fit(X, holes).alpha_ < exact * 10
+    monkeypatch.setattr(_cost_models, "normal_equations_pay", lambda X, costs: False)
+    monkeypatch.setattr(_cost_models, "ROWS_TO_TUNE_ON", 200)
+    large = RegressionSetSelector().fit(sp.csr_array(X), F)
+    assert exact / 10 < large.alpha_ < exact * 10
+    np.testing.assert_allclose(large.coef_, Ridge(large.alpha_).fit(X, F).coef_, atol=1e-2)

@@ -1,0 +1,233 @@
+"""The stack: its parts against references, and what it is for: first, or close, everywhere."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
+
+from skbandit import RegressionSetSelector
+from skbandit.selection import _stack, _stack_members
+from skbandit.selection._fill_costs import ad_means, filled, row_effects
+from skbandit.selection._pls import partial_least_squares
+from skbandit.selection._stack import stack_weights
+from skbandit.selection._stack_members import COMPONENTS, NEIGHBORS, fit_members
+from tests.tiers import first
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 5))
+F = X @ RNG.normal(size=(5, 4)) + RNG.normal(size=(60, 4))
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(_stack_members, "N_TREES", 3)
+
+
+# --- partial least squares -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_pls_of_one_cost_is_scikit_learns(form):
+    rows = form(X + 3.0)
+    R, Q = partial_least_squares(rows, F[:, [0]], np.ones(60), 3)
+    for k in (1, 2, 3):
+        reference = PLSRegression(k, scale=False).fit(X, F[:, 0])
+        np.testing.assert_allclose(R[:, :k] @ Q[:, :k].T, reference.coef_.T, atol=1e-8)
+
+
+def test_pls_with_all_components_is_least_squares():
+    s = RNG.random(60) + 0.1
+    R, Q = partial_least_squares(X, F, s, 9)
+    assert R.shape[1] <= 5
+    np.testing.assert_allclose(R @ Q.T, Ridge(0.0).fit(X, F, s).coef_.T, atol=1e-8)
+    scores = (X - s @ X / s.sum()) @ R
+    np.testing.assert_allclose(scores.T @ (s[:, None] * scores), np.eye(R.shape[1]), atol=1e-8)
+
+
+def test_pls_ends_with_the_covariance():
+    R, Q = partial_least_squares(X, np.ones((60, 2)), np.ones(60), 3)
+    assert R.shape[1] == Q.shape[1] == 0
+
+
+# --- costs that are missing ----------------------------------------------------------------
+
+
+def test_ad_means_of_what_was_observed():
+    costs = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+    np.testing.assert_allclose(ad_means(costs, np.array([1.0, 3.0])), [2.5, 5.0, 25 / 7])
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+def test_row_effects_are_the_best_linear_prediction(seed):
+    """Known variances: the prediction with the true ones is hardly better."""
+    rng = np.random.default_rng(seed)
+    e = rng.normal(0, 1.5, size=3000)
+    residual = e[:, None] + rng.normal(size=(3000, 8))
+    residual[rng.random(residual.shape) < 0.6] = np.nan
+    count = (~np.isnan(residual)).sum(axis=1)
+    oracle = np.nansum(residual, axis=1) / (count + 1 / 1.5**2)
+    error, least = (np.mean((found - e) ** 2) for found in (row_effects(residual), oracle))
+    assert error < 1.01 * least
+
+
+def test_no_row_effect_leaves_predictions_alone():
+    costs = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    np.testing.assert_allclose(filled(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
+
+
+def test_filling_by_row_beats_filling_by_ad():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(200, 1)) + rng.normal(size=10) + 0.3 * rng.normal(size=(200, 10))
+    holes = np.where(rng.random(truth.shape) < 0.5, np.nan, truth)
+    means = ad_means(holes, np.ones(200))
+    missing = np.isnan(holes)
+    error = (filled(holes, means) - truth)[missing]
+    assert error.std() < 0.5 * (np.broadcast_to(means, truth.shape) - truth)[missing].std()
+
+
+# --- weights and members -------------------------------------------------------------------
+
+
+def test_weights_solve_the_least_squares_problem():
+    """A known mixture is found, without what is negative, on observed costs only."""
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(3, 50, 4))
+    s = rng.random(50) + 0.1
+    target = 0.7 * P[0] + 0.2 * P[2]
+    target[rng.random(target.shape) < 0.3] = np.nan
+    np.testing.assert_allclose(stack_weights(P, target, s), [0.7, 0.0, 0.2], atol=1e-12)
+    np.testing.assert_allclose(stack_weights(-P[:1], target, s), [0.0])
+    np.testing.assert_allclose(stack_weights(0 * P, target, s), 0.0)
+    twice = stack_weights(P[[0, 0]], 0.7 * P[0], s)
+    np.testing.assert_allclose(twice.sum(), 0.7)
+
+
+def test_members_are_scikit_learns():
+    s = np.ones(60)
+    ridge, trees, neighbors, pls = fit_members(X, F, s, None)
+    means = F.mean(axis=0)
+    alpha = RegressionSetSelector().fit(X, F).alpha_
+    np.testing.assert_allclose(ridge.predict(X)[0] + means, Ridge(alpha).fit(X, F).predict(X))
+    forest = ExtraTreesRegressor(100, min_samples_leaf=3, random_state=0).fit(X, F)
+    np.testing.assert_allclose(trees.predict(X)[0] + means, forest.predict(X))
+    for size, found in zip(NEIGHBORS, neighbors.predict(X), strict=True):
+        nearest = KNeighborsRegressor(min(size, 60)).fit(X, F).predict(X)
+        np.testing.assert_allclose(found + means, nearest)
+    assert len(pls.predict(X)) == len(COMPONENTS)
+    np.testing.assert_allclose(pls.predict(X)[-1] + means, Ridge(0.0).fit(X, F).predict(X))
+
+
+def test_a_weight_of_two_is_the_row_twice_for_joint_members():
+    s = np.repeat([1.0, 2.0], 30)
+    twice = np.repeat(np.arange(60), s.astype(int))
+    weighted = fit_members(X, F, s, None, ("pls",))[0].predict(X)
+    repeated = fit_members(X[twice], F[twice], np.ones(90), None, ("pls",))[0].predict(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+    # a neighbourhood of all rows
+    weighted = fit_members(X, F, s, None, ("neighbors",))[0].predict(X)[-1]
+    np.testing.assert_allclose(weighted, np.zeros_like(F), atol=1e-10)
+
+
+# --- the selector --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array, pd.DataFrame])
+def test_it_chooses_in_every_form(few_trees, form):
+    holes = np.where(RNG.random(F.shape) < 0.3, np.nan, F)
+    weight = RNG.random(60)
+    selector = RegressionSetSelector("stack", 2).fit(form(X), holes, sample_weight=weight)
+    assert set(selector.stack_weights_) == {"ridge", "extra_trees", "neighbors", "pls"}
+    assert min(selector.stack_weights_.values()) >= 0.0
+    chosen = selector.predict(form(X))
+    assert (chosen == np.argsort(selector.predict_costs(form(X)), axis=1)[:, :2]).all()
+    again = pickle.loads(pickle.dumps(selector))
+    np.testing.assert_array_equal(again.predict(form(X)), chosen)
+    refitted = RegressionSetSelector("stack", 2).fit(form(X), holes, sample_weight=weight)
+    np.testing.assert_allclose(refitted.predict_costs(form(X)), selector.predict_costs(form(X)))
+    assert not hasattr(selector, "coef_")
+
+
+def test_it_does_not_depend_on_units(few_trees):
+    selector = RegressionSetSelector("stack").fit(X, F)
+    scaled = X * [1e-6, 1.0, 10.0, 1e4, 3.0] + 5.0
+    other = RegressionSetSelector("stack").fit(scaled, F)
+    agree = selector.predict(X) == other.predict(scaled)
+    assert agree.mean() > 0.9  # thresholds of trees are rounded
+
+
+def test_too_few_rows_to_tell_are_left_to_ridge(few_trees):
+    selector = RegressionSetSelector("stack").fit(X[:4], F[:4])
+    assert selector.stack_weights_ == {"ridge": 1.0, "extra_trees": 0, "neighbors": 0, "pls": 0}
+    assert RegressionSetSelector("stack").fit(X[:1], F[:1]).predict(X).shape == (60, 1)
+
+
+def test_ads_seldom_observed(few_trees):
+    """An ad may be missing in all training rows of a fold."""
+    rare = F.copy()
+    rare[1:, 0] = np.nan
+    costs = RegressionSetSelector("stack").fit(X, rare).predict_costs(X)
+    assert np.isfinite(costs).all()
+
+
+def test_what_it_is_not():
+    with pytest.raises(ValueError, match="ads by label only"):
+        RegressionSetSelector("stack").fit(X, F, ad_features=np.eye(4))
+    with pytest.raises(ValueError, match="'stack'"):
+        RegressionSetSelector("pile").fit(X, F)
+    with pytest.raises(ValueError, match="estimator='stack' has no parameters"):
+        RegressionSetSelector("stack").set_params(estimator__alpha=1.0)
+
+
+def made(kind, rng, n=500, n_ads=12):
+    """Expected costs that one member learns best."""
+    X = rng.normal(size=(n, 8))
+    if kind == "linear":
+        return X, X @ rng.normal(0, 0.3, size=(8, n_ads))
+    if kind == "steps":
+        side = (X[:, :3, None] > rng.normal(0, 0.5, size=(3, n_ads))).astype(float)
+        return X, (side * rng.normal(size=(3, n_ads))).sum(axis=1)
+    centres, costs = rng.normal(size=(12, 8)) * 3, rng.normal(size=(12, n_ads))
+    group = rng.integers(12, size=n)
+    return centres[group] + 0.7 * X, costs[group]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("kind", ["linear", "steps", "groups"])
+def test_the_stack_is_close_to_the_best_member(kind, missing):
+    """Measured by the share of the best possible improvement over popularity, over five seeds."""
+    shares = {"stack": [], "ridge": [], "trees": []}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        rows, expected = made(kind, rng)
+        costs = expected + rng.normal(size=expected.shape)
+        train, test = slice(0, 250), slice(250, 500)
+        costs[rng.random(costs.shape) < missing] = np.nan
+        whole = filled(costs[train], ad_means(costs[train], np.ones(250)))
+        learners = {
+            "stack": ("stack", costs[train]),
+            "ridge": (None, costs[train]),
+            "trees": (ExtraTreesRegressor(100, min_samples_leaf=3, random_state=0), whole),
+        }
+        best = np.sort(expected[test], axis=1)[:, :3].sum(axis=1).mean()
+        for name, (learner, y) in learners.items():
+            selector = RegressionSetSelector(learner, 3).fit(rows[train], y)
+            shares[name].append(-selector.score(rows[test], expected[test]) / best)
+    stack, ridge, trees = (np.mean(shares[name]) for name in shares)
+    assert stack > max(ridge, trees) - 0.01
+
+
+def test_folds_are_not_seen(monkeypatch, few_trees):
+    """Noise gives no weight to members that would learn it by heart."""
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(300, 6))
+    monkeypatch.setattr(_stack_members, "MIN_LEAF", 1)
+    weights = RegressionSetSelector("stack").fit(rng.normal(size=(300, 5)), noise).stack_weights_
+    assert sum(weights.values()) < 0.5
+    assert _stack.N_FOLDS > 1
