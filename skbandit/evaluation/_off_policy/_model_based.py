@@ -181,7 +181,7 @@ def self_normalized_dr(
     >>> log = make_bandit_log(4000, n_arms=4, base_rate=0.2, random_state=0)
     >>> policy = GLMUCBPolicy().fit(log.X[:2000], log.y[:2000])
     >>> self_normalized_dr(policy, log.X[2000:], log.y[2000:], rule="predict", random_state=0)
-    <self_normalized_dr: mean reward 0.4125 ± 0.019, 2.00 x the log's; 2,000 events count as 522>
+    <self_normalized_dr: mean reward 0.4176 ± 0.02, 2.02 x the log's; 2,000 events count as 510>
     """
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
@@ -276,7 +276,7 @@ def switch_dr(
     >>> log = make_bandit_log(4000, n_arms=4, base_rate=0.2, random_state=0)
     >>> policy = GLMUCBPolicy().fit(log.X[:2000], log.y[:2000])
     >>> switch_dr(policy, log.X[2000:], log.y[2000:], rule="predict", random_state=0)
-    <switch_dr(0): mean reward 0.4158 ± 0.0053, 2.01 x the log's; 2,000 events count as 522>
+    <switch_dr(0): mean reward 0.4157 ± 0.0053, 2.01 x the log's; 2,000 events count as 510>
     """
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
@@ -372,7 +372,7 @@ def dr_shrinkage(
     >>> log = make_bandit_log(4000, n_arms=4, base_rate=0.2, random_state=0)
     >>> policy = GLMUCBPolicy().fit(log.X[:2000], log.y[:2000])
     >>> dr_shrinkage(policy, log.X[2000:], log.y[2000:], rule="predict", random_state=0)
-    <dr_shrinkage(0): mean reward 0.4158 ± 0.0053, 2.01 x the log's; 2,000 events count as 522>
+    <dr_shrinkage(0): mean reward 0.4157 ± 0.0053, 2.01 x the log's; 2,000 events count as 510>
     """
     evaluated = read_evaluated(
         policy_or_probabilities, X, y, available, reward, propensity, rule, columns=columns
