@@ -141,7 +141,7 @@ search = GridSearchCV(
     {
         "glmucbpolicy__link": ["linear", "logistic"],
         "glmucbpolicy__covariance": ["diagonal", "full"],
-        "glmucbpolicy__alpha": [0.0, 0.3, 3.0],
+        "glmucbpolicy__alpha": [0.0, 0.2, 2.0],
     },
     scoring=ReplayScorer(random_state=0),
     cv=ReplaySplit(5, subsample=0.5, random_state=0),  # five random halves of the log
@@ -196,13 +196,13 @@ guessed = logged_costs(
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 SELECTORS = {
     ("popularity", "labels"): PopularitySetSelector,
-    ("RegressionSetSelector, Ridge", "guesses"): RegressionSetSelector,
-    ("RegressionSetSelector, Ridge", "labels"): RegressionSetSelector,
+    ("RegressionSetSelector", "guesses"): RegressionSetSelector,
+    ("RegressionSetSelector", "labels"): RegressionSetSelector,
     ("RegressionSetSelector, logistic", "labels"): lambda n_select: RegressionSetSelector(
         logistic, n_select
     ),
-    ("SetSelectClassifier, logistic", "labels"): lambda n_select: SetSelectClassifier(
-        logistic, n_select, random_state=0
+    ("SetSelectClassifier", "labels"): lambda n_select: SetSelectClassifier(
+        n_select=n_select, random_state=0
     ),
 }
 found = {}
