@@ -2,6 +2,7 @@
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -15,6 +16,9 @@ if find_spec("pyarrow") is None:
         "skbandit/datasets/_parquet.py",
         "skbandit/evaluation/_replay/_blocks.py",
     ]
+
+THEORY = Path(__file__).parent / "tests" / "theory"
+"""Theorems by simulation: all of them are thorough."""
 
 TIERS = ("default", "thorough", "all")
 MAX_EXAMPLES = {"default": 20, "thorough": 200, "all": 200}
@@ -81,6 +85,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("realdata")
+            item.add_marker("thorough")
+        if THEORY in item.path.parents:
             item.add_marker("thorough")
     tier = config.getoption("tier")
     if tier == "all" or any("::" in argument for argument in config.args):

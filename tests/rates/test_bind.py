@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import hypothesis.strategies as st
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from skbandit import rates
 from skbandit.rates._binding import (
@@ -28,7 +28,6 @@ LINEAR = [
     "false_negative_rate", "error_rate", "accuracy", "churn",
 ]  # fmt: skip
 FRACTIONAL = ["precision", "negative_predictive_value", "f1"]
-thorough = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def older(frame):
@@ -200,7 +199,6 @@ def same(found, expected):
     return found == pytest.approx(expected, abs=1e-10, nan_ok=True)
 
 
-@thorough
 @given(made=linear() | fractional(), table=tables)
 def test_forms_equal_counts(made, table):
     rate, value = made
@@ -235,7 +233,6 @@ def comparisons(draw):
     return made, lambda table: (right(table) - left(table)) * (1 if upper else -1)
 
 
-@thorough
 @given(made=comparisons(), table=tables)
 def test_weight_rows_state_the_constraint(made, table):
     constraint, inside = made
@@ -303,7 +300,6 @@ def test_f1_is_the_row_of_methods():
     np.testing.assert_allclose(-4 * rhs, [2 * t])
 
 
-@thorough
 @given(made=st.lists(comparisons(), min_size=1, max_size=4), table=tables)
 def test_stacking_changes_nothing(made, table):
     try:

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 
 from skbandit import rates
 from skbandit.rates import (
@@ -155,7 +155,6 @@ def algebra(draw, depth=4):
     }[operator]()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(made=algebra(), below=st.none() | st.sampled_from([a + 0.5, 2 * b, b]), shift=numbers_)
 def test_random_algebra(made, below, shift):
     expression, known = made
