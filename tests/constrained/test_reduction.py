@@ -101,6 +101,7 @@ def test_one_score_with_one_threshold(fair):
     assert not hasattr(fair, "predict_proba")  # costs make no probabilities
 
 
+@pytest.mark.thorough
 def test_a_mean_of_two_fits_lies_between_rules_that_change_abruptly():
     """Labels are nearly certain and the sex nearly is: a little more weight turns all of them."""
     rng = np.random.default_rng(0)

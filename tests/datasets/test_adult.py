@@ -39,6 +39,7 @@ def test_adult_missing_values(adult_frame):
     assert not (adult_frame == "?").any(axis=None)
 
 
+@pytest.mark.thorough
 def test_adult_subsets():
     train = load_adult()
     test = load_adult(subset="test")
@@ -50,6 +51,7 @@ def test_adult_subsets():
     pd.testing.assert_frame_equal(stacked, both.frame)
 
 
+@pytest.mark.thorough
 def test_adult_forms():
     bunch = load_adult()
     assert list(bunch.data.columns) == bunch.feature_names

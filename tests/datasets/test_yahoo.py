@@ -258,6 +258,7 @@ def test_a_damaged_archive_is_named(tmp_path):
         list(read_yahoo_r6(path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_memory_is_that_of_a_block(write, shuffled):
     """Ten times the lines need no more memory, though no two pools or users are equal."""
