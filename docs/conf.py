@@ -11,6 +11,7 @@ from sphinx.util.nodes import make_refnode
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT / "docs"))  # gallery_order.py
 
 import skbandit  # noqa: E402  the checkout, not what is installed
 
@@ -27,7 +28,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx_mathjax_offline",
+    "sphinx-mathjax-offline",
     "sphinxext.opengraph",
     "sphinx_gallery.gen_gallery",
 ]
@@ -67,27 +68,8 @@ myst_heading_anchors = 3
 
 # The build has no network: without the data of these, their code is shown; all others are run.
 NEED_DATA = () if os.environ.get("SKBANDIT_DATA") else ("plot_set_selection",)
-# By subject: the quickstart, goals, sets, policies.
-EXAMPLES = [
-    "quickstart.py",
-    "plot_adult_fairness.py",
-    "plot_fairness_tradeoff.py",
-    "plot_churn.py",
-    "plot_set_selection.py",
-    "plot_log_to_slate.py",
-    "plot_replay.py",
-    "plot_bandit_tuning.py",
-    "plot_bandit_figures.py",
-]
-
-
-def place_in_gallery(name):
-    """Order of an example; those without a place come last."""
-    return (EXAMPLES.index(name) if name in EXAMPLES else len(EXAMPLES), name)
-
-
 sphinx_gallery_conf = {
-    "within_subsection_order": place_in_gallery,
+    "within_subsection_order": "gallery_order.place_in_gallery",
     "doc_module": ("skbandit",),
     "backreferences_dir": "generated/examples",
     "examples_dirs": "../examples",

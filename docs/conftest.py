@@ -11,5 +11,5 @@ NEEDED = {
     "how_to/reports.md": "matplotlib",
 }
 
-collect_ignore = ["conf.py"]
+collect_ignore = ["conf.py", "gallery_order.py"]
 collect_ignore += [page for page, name in NEEDED.items() if importlib.util.find_spec(name) is None]
