@@ -73,11 +73,13 @@ EXAMPLES = [
     "plot_adult_fairness.py",
     "plot_fairness_tradeoff.py",
     "plot_churn.py",
+    "plot_ramp_bounds.py",
     "plot_set_selection.py",
     "plot_log_to_slate.py",
     "plot_replay.py",
     "plot_bandit_tuning.py",
     "plot_bandit_figures.py",
+    "plot_regret.py",
 ]
 
 
