@@ -7,6 +7,7 @@ EXAMPLES = [
     "plot_any_learner.py",
     "plot_fairness_tradeoff.py",
     "plot_churn.py",
+    "plot_ramp_bounds.py",
     "plot_set_selection.py",
     "plot_log_to_slate.py",
     "plot_replay.py",
@@ -15,6 +16,7 @@ EXAMPLES = [
     "plot_item_context.py",
     "plot_better_policy.py",
     "plot_bandit_figures.py",
+    "plot_regret.py",
 ]
 
 

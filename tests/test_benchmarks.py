@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +15,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
-from tests.benchmarks import _measure, adult, churn, growth, intervals, reduction, selection, steps
+from tests.benchmarks import (
+    _measure,
+    adult,
+    churn,
+    growth,
+    intervals,
+    published,
+    reduction,
+    selection,
+    steps,
+)
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
@@ -44,6 +55,18 @@ def test_adapter(name):
     assert np.mean(answers == sample.y) > 0.55  # some can only be fair by saying no to all: .58
     if name.startswith("skbandit") and "Threshold" not in name:  # that is for unseen rows
         assert answers[men].mean() <= answers[~men].mean() / setting["kappa"]
+
+
+def test_published_experiments_have_a_row_per_rule_and_demand():
+    people = published.everybody()
+    fairness = list(published.fairness(people, 1, quick=True))
+    assert len(fairness) == 2 * len(published.INVERSE_KAPPAS) + len(published.BOUNDS)
+    churning = pd.DataFrame(published.churning(people, 2, quick=True))
+    assert len(churning) == 2 * len(published.TARGETS) + 1
+    randomised = churning[churning["rule"] == "randomised"]
+    drawn = randomised["churn train"].str.split().str[0].astype(float)
+    np.testing.assert_allclose(drawn, published.TARGETS, atol=3e-4)
+    assert churning["error test"].str.contains("±").all()
 
 
 def test_what_is_not_installed_is_a_line_with_the_cure(monkeypatch):

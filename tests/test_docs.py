@@ -87,6 +87,29 @@ def test_files_that_pages_name_exist(page):
     assert not missing
 
 
+def test_tests_and_commands_of_the_papers_page_exist():
+    """Files are checked above; here single tests, and modules run by name."""
+    text = PAGES["papers.md"]
+    tests = re.findall(r"`(tests/[\w./]+)::(\w+)`", text)
+    assert len(tests) >= 5
+    for path, name in tests:
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (path, name)
+    modules = set(re.findall(r"python -m (tests[\w.]+)", text))
+    assert modules
+    assert all((ROOT / f"{module.replace('.', '/')}.py").exists() for module in modules)
+
+
+def test_every_statement_of_the_papers_has_a_verdict_and_evidence():
+    verdicts = ("agrees", "differs", "not borne out", "reconstructed", "absent")
+    rows = re.findall(r"^\| ([^|]+) \|([^|]*)\|([^|]*)\|([^|]*)\|$", PAGES["papers.md"], flags=re.M)
+    statements = [row for row in rows if row[0] != "statement" and "**" in row[3]]
+    assert len(statements) >= 50
+    for said, _, shown, verdict in statements:
+        found = re.findall(r"\*\*(.+?)\*\*", verdict)
+        assert found and set(found) <= set(verdicts), (said, found)
+        assert "`" in shown or found == ["absent"], said
+
+
 def test_examples_that_are_not_run_exist():
     settings = (DOCS / "conf.py").read_text(encoding="utf-8")
     names = re.findall(r'"(\w+)"', re.search(r"^NEED_DATA = .*$", settings, re.M)[0])

@@ -174,6 +174,6 @@ RIVALS = {
     "scikit-lego DemographicParity": Rival(
         scikit_lego, {"covariance": (0.0, 0.05)}, "sklego", "scikit-lego"
     ),
-    "Zafar et al. in cvxpy": Rival(zafar, {"c": (0.0, 0.2, 0.4)}, "cvxpy", "cvxpy"),
+    "Zafar et al. in cvxpy": Rival(zafar, {"c": (0.0, 0.4, -20.0, -40.0)}, "cvxpy", "cvxpy"),
 }
 """The unit first; then in the order of the table."""

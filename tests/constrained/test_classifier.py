@@ -185,6 +185,16 @@ ONE, ONE_Y = make_classification(
 ONE_DEPLOYED = {"deployed": np.where(RNG.uniform(size=80) < 0.25, 1 - ONE_Y, ONE_Y)}
 
 
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
+    """Where the paper's indicators count neither answer (Goh et al. 2016, eq. 1)."""
+    clf = ConstrainedRampClassifier(fit_intercept=False, threshold=None, pos_label=pos_label)
+    clf.fit(X, Y)
+    nothing = np.zeros((3, 4))
+    np.testing.assert_array_equal(clf.decision_function(nothing), 0.0)
+    np.testing.assert_array_equal(clf.predict(nothing), clf.classes_[0])
+
+
 @pytest.mark.parametrize(
     ("objective", "constraints"),
     [

@@ -12,8 +12,8 @@ from sklearn.svm import LinearSVC
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
-from skbandit.datasets import load_a9a
-from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, recall
+from skbandit.rates import churn, error_rate, false_positive_rate, recall
+from tests.benchmarks.published import covariance_bound, everybody, fair, split
 
 pytestmark = pytest.mark.thorough
 NOISE = 0.003
@@ -23,69 +23,53 @@ SPLIT_NOISE = 0.008
 """And of one of .21 on 2,800 rows held out."""
 
 
-def measured(positive, data):
-    error = np.mean(positive != (data.target > 0))
-    return error, positive[data.male].mean() / positive[data.female].mean()
-
-
 @pytest.fixture(scope="module")
-def unseen():
-    return load_a9a(subset="test")
-
-
-@pytest.fixture(scope="module")
-def fairness(a9a, unseen):
-    """kappa; test error and ratio of ours, of the SVM, and of the fairest covariance constraint."""
-    kappas = np.array([0.33, 0.5, 0.65, 0.8, 0.9, 1.0])
-    path = constraint_path(
-        ConstrainedRampClassifier(max_iter=30),
-        a9a.data,
-        a9a.target,
-        bounds=kappas,
-        constraint=lambda kappa: positive_rate("man") <= positive_rate("woman") / kappa,
-        attributes=pd.DataFrame({"man": a9a.male, "woman": a9a.female}),
+def figure_2():
+    """Test error and ratio: ours by 1/kappa (deterministic, randomised), covariance by c."""
+    train, test = split(everybody(), run=0)
+    asked = (1.0, 1.25, 2.0, 3.0, 6.0)
+    scores = [test.X @ fair(train, one).coef_[0] for one in asked]
+    cut = np.array([test.figures((z > 0).astype(float)) for z in scores])
+    drawn = np.array([test.figures(np.clip(0.5 + z, 0, 1)) for z in scores])
+    fit = covariance_bound(train)
+    rival = np.array(
+        [test.figures((fit(c)(test.X) > 0).astype(float)) for c in (2.0, 0.0, -2.0, -3.0)]
     )
-    ours = np.array([measured(m.predict(unseen.data) > 0, unseen) for m in path.estimators])
-
-    def svm(transform):
-        svc = LinearSVC(
-            C=1 / (1e-3 * len(a9a.target)), loss="hinge", max_iter=50_000, random_state=0
-        )
-        svc.fit(transform(a9a.data.toarray()), a9a.target)
-        return measured(svc.predict(transform(unseen.data.toarray())) > 0, unseen)
-
-    # Zafar et al. with c = 0: w orthogonal to the difference of the groups' means (eq. 8)
-    gap = a9a.data[a9a.male].mean(axis=0) - a9a.data[a9a.female].mean(axis=0)
-    gap = np.asarray(gap).ravel() / np.linalg.norm(gap)
-    return kappas, ours, svm(lambda X: X), svm(lambda X: X - np.outer(X @ gap, gap))
+    return np.array(asked), cut, drawn, rival
 
 
-def test_kappa_is_an_effective_proxy_for_the_ratio(fairness):
-    kappas, ours, _, _ = fairness
-    np.testing.assert_allclose(ours[:, 1], 1 / kappas, rtol=0.05)
+def test_kappa_is_an_effective_proxy_for_the_ratio(figure_2):
+    """Until the ratio of an SVM without constraints, 3.6: beyond, the constraint is slack."""
+    asked, cut, drawn, _ = figure_2
+    for found in (cut, drawn):
+        np.testing.assert_allclose(found[:4, 1], asked[:4], rtol=0.05)
+        assert 3.4 < found[4, 1] < 3.9
 
 
-def test_fairness_costs_from_nothing_to_two_percent(fairness):
-    kappas, ours, svm, _ = fairness
-    assert svm[1] > 3
-    assert ours[0, 0] <= svm[0] + NOISE
-    assert ours[-1, 0] <= 0.1702 + NOISE
-    assert ours[-1, 0] > svm[0] + 0.01
-    assert (np.diff(ours[np.argsort(kappas), 0]) >= -NOISE).all()
+def test_fairness_costs_from_nothing_to_two_percent(figure_2):
+    _, cut, _, rival = figure_2
+    svm = rival[0, 0]
+    assert abs(cut[-1, 0] - svm) <= NOISE
+    assert svm + 0.01 < cut[0, 0] <= svm + 0.025
+    assert (np.diff(cut[:, 0]) <= NOISE).all()
 
 
-def test_ratios_are_reached_that_a_covariance_constraint_cannot_reach(fairness):
-    _, ours, _, covariance = fairness
-    assert covariance[1] > 1.5
-    assert ours[:, 1].min() < 1.02
+def test_a_covariance_constraint_reaches_every_ratio_too(figure_2):
+    """The paper has ratios that it cannot reach for any c, but eq. 8 goes on below c = 0."""
+    _, _, _, rival = figure_2
+    assert rival[0, 1] > 3
+    assert 1.5 < rival[1, 1] < 2.0  # equal mean scores are not equal rates
+    assert rival[-1, 1] < 1.0
+    assert (np.diff(rival[:, 1]) < 0).all()
 
 
-def test_at_its_fairest_the_covariance_constraint_is_not_more_accurate(fairness):
-    """The paper has it .03 worse everywhere; with an intercept it is level where it gets to."""
-    _, ours, _, covariance = fairness
-    by_ratio = ours[np.argsort(ours[:, 1])]
-    at_its_ratio = np.interp(covariance[1], by_ratio[:, 1], by_ratio[:, 0])
-    assert at_its_ratio <= covariance[0] + NOISE
+def test_a_covariance_constraint_is_not_more_accurate_at_any_ratio(figure_2):
+    """The paper has it .03 worse everywhere; here it is level to 1.8, and worse at parity."""
+    _, cut, _, rival = figure_2
+    by_ratio = rival[np.argsort(rival[:, 1])]
+    lost = np.interp(cut[:4, 1], by_ratio[:, 1], by_ratio[:, 0]) - cut[:4, 0]
+    assert (lost > -NOISE).all()
+    assert 0.001 < lost[0] < 0.01
 
 
 @pytest.fixture(scope="module", params=[0, 1, 2])
@@ -134,7 +118,9 @@ def churning(request, a9a):
     rival_figures = figures(rival)
     targets = rival_figures["churn train"] * np.array([1 / 3, 2 / 3, 1])
     path = constraint_path(
-        ConstrainedRampClassifier(costs / len(both), goals, alpha=1e-4, max_iter=50),
+        ConstrainedRampClassifier(
+            costs / len(both), goals, alpha=1e-4, max_iter=50, threshold="train"
+        ),
         X[both],
         y[both],
         bounds=targets,
@@ -148,9 +134,14 @@ def churning(request, a9a):
     return targets, floor, ours, np.array(expected), rival_figures
 
 
-def test_churn_tracks_its_target(churning):
+def test_churn_stays_below_its_target(churning):
+    """The randomised rule's is just the target where hard rates do not move its bounds.
+
+    That, with the published settings, is tested with the benchmark that has them.
+    """
     targets, _, ours, expected, _ = churning
-    np.testing.assert_allclose(expected[:2], targets[:2], atol=3e-4)  # randomised, in training
+    assert (expected[:2] <= targets[:2] + 3e-4).all()
+    assert (expected[:2] >= 0.95 * targets[:2]).all()
     assert (ours["churn train"] <= targets + 1e-9).all()
     assert (ours["churn test"] <= targets + 0.01).all()
     assert (np.diff(ours["churn train"]) > 0).all()

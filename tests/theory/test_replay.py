@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
-from tests.policies import EpsilonGreedy, QuickEpsilonGreedy
+from tests.policies import PAPER, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
 
 ALARM = 1e-4
@@ -192,6 +192,54 @@ def bandit_log(rng, n, p_of_a=0.5):
         {"action": np.where(a, "a", "b"), "propensity": np.where(a, p_of_a, 1 - p_of_a)}
     )
     return y.assign(reward=(rng.random(n) < y["action"].map(MEANS)).astype(int))
+
+
+def spread(n, **settings):
+    """Standard deviation of 200 estimates by Algorithm 2, which are unbiased, as tested below."""
+    rng = np.random.default_rng(16)
+    policy = GLMUCBPolicy(random_state=0, **PAPER | settings)
+    X = np.ones((n, 1))
+    return np.std([replay(policy, X, bandit_log(rng, n)).mean_reward for _ in range(200)], ddof=1)
+
+
+LONG = 6400
+AT_BEST = np.sqrt(0.6 * 0.4 / (LONG / 2))
+"""Standard error of a policy that plays the better arm of `MEANS` on the half that it keeps."""
+
+
+def growing(n):
+    """A bound that widens slowly, so that no arm is given up for good."""
+    return np.sqrt(2 * np.log(n + 2))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"exploration": "thompson"},
+        {"alpha": growing},
+        {"exploration": "epsilon_greedy", "epsilon": 0.1},
+    ],
+    ids=["thompson", "growing", "epsilon"],
+)
+def test_error_of_a_policy_that_learns_falls_as_one_over_the_root_of_the_log(settings):
+    """By a factor of 4 at least in 16 times the log; to that of a fixed policy, known to 5 %."""
+    short, long = spread(400, **settings), spread(LONG, **settings)
+    assert long == pytest.approx(AT_BEST, rel=0.2)
+    assert short / long > 3.5
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "settings",
+    [{"exploration": "greedy", "link": "linear"}, {"alpha": 1.0}],
+    ids=["greedy", "fixed"],
+)
+def test_error_of_a_policy_that_may_give_up_the_better_arm_does_not(settings):
+    """Courses differ for good, however long the log is."""
+    short, long = spread(400, **settings), spread(LONG, **settings)
+    assert long > 2 * AT_BEST
+    assert short / long < 2.5
 
 
 @pytest.mark.parametrize("p_of_a", [0.5, 0.8])
