@@ -79,7 +79,7 @@ INTERVAL_LEVEL = 0.95
 
 
 class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Trains any classifier by weights of rows so that declared goals on rates are met.
+    """Any classifier that takes weights, trained to meet declared goals on rates.
 
     Parameters
     ----------
