@@ -361,7 +361,7 @@ def _table(report: pd.DataFrame, digits: int) -> str:
     return "\n".join(text)
 
 
-def count_text(rows: float) -> str:
+def count_text(rows: Any) -> str:
     """Write a number of rows, which is fractional if they are weighted."""
     return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
 
