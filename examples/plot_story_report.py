@@ -43,7 +43,7 @@ people, income = load_adult(subset="all", return_X_y=True)
 known, new = train_test_split(people.index, train_size=15_000, random_state=0, stratify=income)
 features = people.drop(columns=["sex", "fnlwgt"])
 sex = people[["sex"]]
-print(people.drop(columns=["fnlwgt", "education_num"]).head(4).to_string())
+print(people[["age", "education", "occupation", "sex", "hours_per_week"]].head(4).to_string())
 
 # %%
 # The demands, as goals
