@@ -3,11 +3,15 @@
 # By subject: the quickstart, goals, sets, policies.
 EXAMPLES = [
     "quickstart.py",
+    "plot_story_report.py",
+    "plot_neyman_pearson.py",
     "plot_adult_fairness.py",
+    "plot_egregious.py",
     "plot_any_learner.py",
     "plot_fairness_tradeoff.py",
     "plot_churn.py",
     "plot_ramp_bounds.py",
+    "plot_displays.py",
     "plot_set_selection.py",
     "plot_log_to_slate.py",
     "plot_replay.py",

@@ -2,8 +2,8 @@
 From linear to boosted, under the same goal
 ===========================================
 
-Who earns more than 50,000 dollars? The answers shall be "yes" for women and men about equally
-often. How often may they differ, and what does that cost? ``ConstrainedReduction`` asks the same
+Who earns more than 50,000 dollars? Acceptance rates are to be equalised between women and
+men. How often may they differ, and what does that cost? ``ConstrainedReduction`` asks the same
 of a linear model and of boosted trees, on the census data of 1994 that comes with the package.
 All figures are of rows that were not trained on.
 """

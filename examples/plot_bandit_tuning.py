@@ -54,7 +54,7 @@ tried = tried.rename(columns={"mean_test_score": "click rate", "std_test_score":
 tried["error"] = tried["spread"] / np.sqrt(FOLDS)
 columns = ["link", "prior_variance", "alpha", "click rate", "spread", "error"]
 base_rate = log.y["reward"][yesterday].mean()
-print(f"The log has {base_rate:.4f} clicks an event. Replayed on ten halves of it:\n")
+print(f"The log has {base_rate:.4f} clicks per event. Replayed on ten halves of it:\n")
 print(
     tried.sort_values("click rate", ascending=False)[columns].to_string(
         index=False, float_format="{:.4f}".format
@@ -92,7 +92,7 @@ ax.legend(frameon=False)
 # Was it worth it? Today's log tells, to which nothing was tuned.
 
 best = GLMUCBPolicy(random_state=0, **search.best_params_)
-print(f"\nOn today's log, with {log.y['reward'][today].mean():.4f} clicks an event:\n")
+print(f"\nOn today's log, with {log.y['reward'][today].mean():.4f} clicks per event:\n")
 for name, policy in {
     "the best": best,
     "it, never exploring": GLMUCBPolicy(random_state=0, **search.best_params_ | {"alpha": 0.0}),

@@ -2,7 +2,7 @@
 From a raw log to a chosen slate
 ================================
 
-All there is, is yesterday's log: who came, which of 12 ads was shown, with what probability, and
+You have only yesterday's log: who came, which of 12 ads was shown, with what probability, and
 whether it was clicked. Which three ads should a visitor see today? And to whom is the best of them
 to be shown at all? Everything below is learned from the log's first half and judged on its second,
 by off-policy estimates; the log is made, so that the truth stands beside them.
@@ -50,7 +50,7 @@ print(y[["action", "reward", "propensity"]].head(4).to_string(index=False))
 # %%
 # Sets from a log of single ads
 # -----------------------------
-# A set selector wants the cost of *every* ad. The log tells one a row; `logged_costs` estimates
+# A set selector wants the cost of *every* ad. The log has one per row; `logged_costs` estimates
 # all of them without bias, by the probability with which it was shown and a model of the clicks.
 
 costs = logged_costs(
@@ -100,7 +100,7 @@ for name, slate in slates.items():
         figures["truth"] = (looked_at.to_numpy() * truth).sum(axis=1).mean()
         found[name, top.shape[1]] = figures
 table = pd.DataFrame(found).T.rename_axis(["", "ads"])
-print(f"\nClicks an ad looked at; the log itself has {y_new['reward'].mean():.4f}:\n")
+print(f"\nClicks per ad viewed; the log itself has {y_new['reward'].mean():.4f}:\n")
 print(table.to_string(float_format="{:.4f}".format))
 
 fig, ax = plt.subplots(figsize=(7.5, 4), layout="constrained")
@@ -116,7 +116,7 @@ for n_ads, (marker, color, label, shift) in styles.items():
 ax.axvline(y_new["reward"].mean(), color="0.4", linestyle=":", label="the log itself")
 ax.set_yticks(range(len(slates)), slates)
 ax.invert_yaxis()
-ax.set(xlabel="clicks an ad looked at, with 95 % intervals")
+ax.set(xlabel="clicks per ad viewed, with 95 % intervals")
 ax.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 1.18), ncols=2)
 
 # %%
@@ -130,7 +130,7 @@ replays = {
     name: replay(start, X_new, y_new, subsample=0.5, n_repeats=10, random_state=0)
     for name, start in starts.items()
 }
-print("\nOne ad a visitor, learning from every click or none:\n")
+print("\nOne ad per visitor, learning from every click or none:\n")
 for name, result in replays.items():
     low, high = result.interval(0.95)
     print(

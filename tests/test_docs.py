@@ -118,6 +118,22 @@ def test_examples_that_are_not_run_exist():
     assert all((ROOT / "examples" / f"{name}.py").exists() for name in examples)
 
 
+WITH_FIGURES = [page for page in PAGES if page.endswith(".md") and "sphx_glr_" in PAGES[page]]
+
+
+@pytest.mark.parametrize("page", WITH_FIGURES)
+def test_figures_of_pages_come_from_examples_that_are_always_run(page):
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    need_data = re.search(r"^NEED_DATA = .*$", settings, re.M)[0]
+    figures = re.findall(r"auto_examples/images/sphx_glr_(\w+)_(\d{3})\.png", PAGES[page])
+    assert len(figures) == PAGES[page].count("sphx_glr_")
+    for example, number in figures:
+        script = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
+        made = len(re.findall(r"plt\.subplots\(|Display\.from_(?!.*ax=)", script))
+        assert int(number) <= made
+        assert f'"{example}"' not in need_data
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_begin_with_a_title(example):
     """The gallery takes the title from there."""

@@ -77,7 +77,7 @@ INTERVAL_LEVEL = 0.95
 
 
 class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
-    """Linear classifier that meets declared goals on rates, on new rows.
+    """Linear classifier trained to meet declared goals on rates, on new rows.
 
     It minimises (or maximises) one rate expression under bounds on others. By default whatever
     is chosen is judged by rows that were left out of training: directions are trained without

@@ -82,7 +82,7 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, NamedModels):
-    """Moves the threshold of any classifier so that declared goals on rates are met.
+    """Any classifier, its threshold moved to meet declared goals on rates.
 
     Among all thresholds on the classifier's scores whose hard rates meet every constraint, it
     finds, exactly, the one with the best objective; with `by`, one threshold for each group.

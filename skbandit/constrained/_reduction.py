@@ -79,7 +79,7 @@ INTERVAL_LEVEL = 0.95
 
 
 class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Trains any classifier by weights of rows so that declared goals on rates are met.
+    """Any classifier that takes weights, trained to meet declared goals on rates.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         rows. "train" scores rows by the model that was fitted to them, one fit a round: only
         for learners that can hardly memorise, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, about, with which all constraints shall hold in the population that the
+        Probability, about, with which all constraints are to hold in the population that the
         rows are drawn from. None asks for 0.8 where some threshold attains it and for less
         elsewhere, down to the rates themselves; a level that is given is attained, or an error
         says what it would take.

@@ -342,8 +342,8 @@ def _table(report: pd.DataFrame, digits: int) -> str:
     cells = {"goal": [_cell(text) for text in report[name]]}
     for column in groups:
         cells[_cell(column)] = ["all" if pd.isna(v) else _cell(v) for v in report[column]]
-    cells["rows"] = [str(rows) for rows in report["n_rows"]]
-    cells["effective rows"] = [f"{rows:.4g}" for rows in report["effective_n"]]
+    cells["rows"] = [count_text(rows) for rows in report["n_rows"]]
+    cells["effective rows"] = [count_text(rows) for rows in report["effective_n"]]
     cells["value"] = [number(value) or "undefined" for value in report["value"]]
     if "ci_low" in report:
         ends = zip(report["ci_low"], report["ci_high"], strict=True)
@@ -359,6 +359,11 @@ def _table(report: pd.DataFrame, digits: int) -> str:
     text = [f"| {' | '.join(line)} |" for line in lines]
     text[1] = text[1].replace(" ", "")
     return "\n".join(text)
+
+
+def count_text(rows: Any) -> str:
+    """Write a number of rows, which is fractional if they are weighted."""
+    return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
 
 
 def _cell(value: Any) -> str:

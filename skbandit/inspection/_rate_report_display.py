@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import rate_report
+from skbandit.evaluation._rate_report import count_text
 from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
@@ -186,7 +187,11 @@ class RateReportDisplay:
             )
         beside = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
         for y, row in enumerate(report.itertuples()):
-            text = f"{row.value:.3f} (n = {row.effective_n:.4g})" if row.n_rows else "not measured"
+            text = (
+                f"{row.value:.3f} (n = {count_text(row.effective_n)})"
+                if row.n_rows
+                else "not measured"
+            )
             axes.text(1.03, y, text, transform=beside, va="center", fontsize="small")
         axes.set_yticks(place, names)
         axes.set_ylim(len(names) - 0.4, -0.6)

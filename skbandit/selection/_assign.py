@@ -76,7 +76,7 @@ def assign(
     n_select: int = 1,
     available: Any = None,
 ) -> np.ndarray:
-    """Allocate ads to rows at the lowest total cost, showing each ad only so often.
+    """Allocate ads to rows at the lowest total cost, with a capacity per ad.
 
     Parameters
     ----------

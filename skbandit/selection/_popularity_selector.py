@@ -40,7 +40,7 @@ class ConstantCosts(PredictsFromRows):
 
 
 class PopularitySetSelector(CostModelMixin, BaseEstimator):
-    """Chooses the m available ads of lowest mean cost, ignoring X.
+    """Choose the m available ads of lowest mean cost for every row: the baseline.
 
     The baseline for every other selector.
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
-    """Chooses the m ads of lowest predicted cost: the reduction to regression.
+    """Choose the m of n ads of lowest predicted cost (top-m).
 
     The costs g(x, a) of all ads are learned with squared error; of the ads available in a row, the
     m with the lowest predictions are chosen [1]_.

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
-    """Chooses m ads in rounds: the k-th cost-sensitive classifier adds the k-th ad.
+    """Choose the best m of n ads by classification, one ad per round.
 
     A reduction of set selection to classification [1]_: costs are compared, not predicted.
 

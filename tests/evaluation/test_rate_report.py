@@ -260,6 +260,16 @@ def test_a_model_card_says_what_the_report_says():
     assert len(columns) == 1
 
 
+def test_a_model_card_writes_numbers_of_rows_for_people():
+    y = np.arange(25_000) % 2
+    weights = np.where(np.arange(25_000) < 3, 1.0, 1e-9)
+    card = to_model_card(rate_report(y, y, recall()))
+    assert "| 12,500 | 12,500 | 1.000 |" in card
+    with pytest.warns(UserWarning, match="Fewer than 20"):
+        few = rate_report(y, y, error_rate(), sample_weight=weights)
+    assert "| 25,000 | 3 | 0.000 |" in to_model_card(few)
+
+
 def test_a_model_card_of_a_classifiers_report():
     X = RNG.normal(size=(N, 2)) + Y[:, None]
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.5, solver="newton").fit(X, Y)
