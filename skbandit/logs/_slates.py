@@ -171,7 +171,7 @@ def _rows(values: Any, name: str) -> list[Any]:
     if isinstance(values, pd.DataFrame):
         values = values.to_numpy()
     check_not_masked(values, name)
-    if np.ndim(values) == 0 and not isinstance(values, Iterable):
+    if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
         raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
