@@ -52,7 +52,9 @@ def test_no_arm_is_shown_twice_and_only_available_ones(rule):
     pools = [tuple(np.random.default_rng(k).permutation(ARMS)[:4]) for k in range(60)]
     for slates in (policy.select(X, available=pools), policy.predict(X, available=pools)):
         assert slates.shape == (60, 3)
-        assert all(len(set(s)) == 3 and set(s) <= set(p) for s, p in zip(slates, pools, strict=True))
+        assert all(
+            len(set(s)) == 3 and set(s) <= set(p) for s, p in zip(slates, pools, strict=True)
+        )
     proba = policy.select_proba(X, available=pools)
     there = np.array([[arm in pool for arm in policy.arms_] for pool in pools])
     assert (proba[~there] == 0).all()
@@ -81,9 +83,7 @@ def test_slates_of_one_have_the_probabilities_of_the_single_policy(rule):
     policy = SlatePolicy(models, 1).fit(X, slates, clicks)
     single = clone(models).fit(X, slates.ravel(), reward=clicks.ravel())
     np.testing.assert_array_equal(policy.predict(X).ravel(), single.predict(X))
-    np.testing.assert_allclose(
-        policy.select_proba(X[:20]), single.select_proba(X[:20]), atol=0.004
-    )
+    np.testing.assert_allclose(policy.select_proba(X[:20]), single.select_proba(X[:20]), atol=0.004)
 
 
 def test_inverse_gaps_are_those_of_the_mean_rewards():
@@ -125,7 +125,7 @@ def test_cascades_end_at_the_first_click():
 
 
 def test_what_was_not_looked_at_would_bias():
-    """Arm b is as good as arm a above it: unknown below a click, it is judged so; as 0, it is not."""
+    """Arm b is as good as arm a above it, and judged so unless unknown counts as 0."""
     rng = np.random.default_rng(0)
     n = 3000
     X, slates = np.zeros((n, 1)), np.tile(["a", "b"], (n, 1))
@@ -205,9 +205,7 @@ def test_copies_go_on_alike_and_apart():
     policy, (X, slates, clicks) = fitted(), logged()
     before = policy.predict_reward(X)
     for twin in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
-        np.testing.assert_array_equal(
-            twin.select(X), pickle.loads(pickle.dumps(policy)).select(X)
-        )
+        np.testing.assert_array_equal(twin.select(X), pickle.loads(pickle.dumps(policy)).select(X))
         twin.partial_fit(X[:1], slates[:1], clicks[:1])
         np.testing.assert_array_equal(policy.predict_reward(X), before)
 
@@ -219,7 +217,9 @@ def test_logs_as_tables():
     columns = {"action": "shown", "reward": "clicked"}
     policy = SlatePolicy(GLMUCBPolicy()).fit(pd.DataFrame(X).add_prefix("x"), log, columns=columns)
     expected = SlatePolicy(GLMUCBPolicy()).fit(X, slates, clicks)
-    np.testing.assert_array_equal(policy.predict_reward(policy_frame(X)), expected.predict_reward(X))
+    np.testing.assert_array_equal(
+        policy.predict_reward(policy_frame(X)), expected.predict_reward(X)
+    )
     assert policy.feature_names_in_.tolist() == ["x0", "x1", "x2"]
 
 
@@ -281,7 +281,7 @@ def test_errors_of_feedback_and_models():
     cascade = SlatePolicy(feedback="cascade")
     with pytest.raises(ValueError, match="row 0 is 3, but places are counted from 0 to 2"):
         cascade.fit(X, slates, np.full(150, 3.0))
-    with pytest.raises(ValueError, match="needs clicks, 0 or 1: row 0 has the reward [01].5"):
+    with pytest.raises(ValueError, match="needs clicks, 0 or 1: row 0 has the reward"):
         cascade.fit(X, slates, clicks + 0.5)
     with pytest.raises(ValueError, match="requires policy=GLMUCBPolicy"):
         SlatePolicy(GLMUCBPolicy(), feedback="slate").fit(X, slates, clicks.sum(axis=1))
