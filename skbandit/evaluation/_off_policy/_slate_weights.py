@@ -1,8 +1,8 @@
 """Weights of logged slates, whose product with their rewards estimates another policy's value.
 
-Let q_ja be the probability that the evaluated policy shows arm a at place j of m, and π_a = Σ_j q_ja
-its inclusion probability. With the indicator vectors 1_s of logged slates over pairs of a place and
-an arm, and Γ = E 1_s 1_sᵀ, the pseudo-inverse estimator is the mean of w(s) r with
+Let q_ja be the probability that the evaluated policy shows arm a at place j of m, and
+π_a = Σ_j q_ja its inclusion probability. With the indicator vectors 1_s of logged slates over pairs
+of a place and an arm, and Γ = E 1_s 1_sᵀ, the pseudo-inverse estimator is the mean of w(s) r with
 
     w(s) = qᵀ Γ⁺ 1_s
 
@@ -17,7 +17,9 @@ every pair that the evaluated one does. Here Γ⁺ is known in closed form:
       w(s) = 1 + (K - 1) [Σ_j (q_{j,s_j} - 1/K) + (Σ_{a in s} π_a - m²/K) / (K - m)],
 
   and for m = K the second term is 0;
-- independent logging, each place by itself with the probability p_j: w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
+- independent logging, each place by itself with the probability p_j:
+
+      w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ def slate_ips(
     Parameters
     ----------
     policy_or_slates : policy or array-like
-        A fitted `SlatePolicy` or set selector, or a Pipeline that ends in one; or the slates that it
-        shows, labels of shape (n_events, n_select); or a DataFrame of inclusion probabilities with
-        one column of floats per arm.
+        A fitted `SlatePolicy` or set selector, or a Pipeline that ends in one; or the slates that
+        it shows, labels of shape (n_events, n_select); or a DataFrame of inclusion probabilities
+        with one column of floats per arm.
     X : array-like of shape (n_events, n_features) or None
         Contexts; required for a policy.
     y : DataFrame or structured array with columns action and reward, or slates
@@ -103,7 +103,7 @@ def slate_ips(
     >>> rewards = [tuple(float(arm != "c") for arm in slate) for slate in slates]
     >>> log = pd.DataFrame({"action": slates, "reward": rewards})
     >>> slate_ips([["a", "b"]] * 1000, None, log)
-    <slate_ips: mean reward 1.995 ± 0.022, 1.50 x the log's; 1,000 events count as 891>
+    <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
     log = _read(X, y, available, reward, propensity, columns)
     rewards = _known(log)
@@ -200,7 +200,7 @@ def slate_pseudo_inverse(
     if not log.shown.all():
         row = int(np.flatnonzero(~log.shown.all(axis=1))[0])
         raise ValueError(
-            f"row {row} shows {log.sizes[row]} arms, others {m}: estimate slates of each size apart."
+            f"row {row} shows {log.sizes[row]} arms, others {m}: estimate each size apart."
         )
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
     if logging == "uniform":
