@@ -32,8 +32,8 @@ def chances(X):
 # -----------------------
 # The default policy is Thompson sampling: it draws from what it believes of each article, and shows
 # the three largest draws. Readers come in groups of 25, and the policy learns after each group.
-# The fourth line takes articles below the first click for failures. They were not looked at, and the
-# more an article is shown below good ones, the worse it seems.
+# The fourth line takes articles below the first click for failures. They were not looked at, and
+# the more an article is shown below good ones, the worse it seems.
 
 
 def first_clicks(clicks):
@@ -69,8 +69,8 @@ for name, (feedback, answer) in seen.items():
 # %%
 # What would its slates earn?
 # ---------------------------
-# A log of random slates answers that without showing one of the policy's: from a reward per article,
-# or from one per slate. The latter says less, so its estimates need more events.
+# A log of random slates answers that without showing one of the policy's: from a reward per
+# article, or from one per slate. The latter says less, so its estimates need more events.
 
 policy = policies["each click"]
 sizes = np.array([250, 500, 1000, 2000, 4000])
@@ -81,8 +81,7 @@ shown = policy.predict(X)
 truth = np.take_along_axis(chances(X), shown, axis=1).sum(axis=1).mean()
 by_article = [slate_ips(shown[:n], None, logged[:n], reward=clicks[:n]) for n in sizes]
 by_slate = [
-    slate_pseudo_inverse(shown[:n], None, logged[:n], reward=clicks[:n].sum(axis=1))
-    for n in sizes
+    slate_pseudo_inverse(shown[:n], None, logged[:n], reward=clicks[:n].sum(axis=1)) for n in sizes
 ]
 print(f"\n{by_article[-1]}\n{by_slate[-1]}\ntruth: {truth:.3f}")
 
@@ -111,7 +110,7 @@ right.set_xscale("log")
 right.set_xticks(sizes, [str(n) for n in sizes])
 right.minorticks_off()
 right.set(xlabel="logged random slates", ylabel="clicks a slate, with 95 % intervals")
-right.legend(frameon=False, fontsize="small", loc="upper right")
+right.legend(frameon=False, fontsize="small", loc="lower right")
 plt.show()
 
 # %%

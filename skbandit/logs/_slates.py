@@ -11,7 +11,7 @@ import pandas as pd
 
 from skbandit.logs._arms import Codes, code_labels, label_array
 from skbandit.logs._availability import Pools, read_pools
-from skbandit.logs._columns import columns_of
+from skbandit.logs._columns import column_names, columns_of
 from skbandit.logs._log import read_numbers, read_times
 from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
@@ -124,7 +124,8 @@ def read_slates(
     SlateLog
     """
     warn_if_reordered({"y": y, "reward": reward, "propensity": propensity})
-    names = columns_of(y, columns) if _is_log(y) else None
+    by_place = column_names(y) is not None and are_slates(y) and not columns
+    names = None if by_place else columns_of(y, columns)
     read = {"action": y} if names is None else {name: y[at] for name, at in names.items()}
     given = {"reward": reward, "propensity": propensity, "available": available}
     for name, values in given.items():
@@ -156,12 +157,10 @@ def read_slates(
     )
 
 
-def _is_log(y: Any) -> bool:
-    """Whether a table has the columns of a log, rather than one per place."""
-    names = getattr(y, "columns", None)
-    if names is None:
-        return True
-    return not all(isinstance(name, int | np.integer) for name in names)
+def are_slates(y: Any) -> bool:
+    """Whether `y` holds slates, without names or with numbers of places, and not a log."""
+    names = column_names(y)
+    return names is None or all(isinstance(name, int | np.integer) for name in names)
 
 
 def _rows(values: Any, name: str) -> list[Any]:
@@ -171,6 +170,8 @@ def _rows(values: Any, name: str) -> list[Any]:
     if isinstance(values, pd.DataFrame):
         values = values.to_numpy()
     check_not_masked(values, name)
+    if hasattr(values, "__array__") and not isinstance(values, Iterable):
+        values = np.asarray(values)
     if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
         raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
     return values.tolist() if hasattr(values, "tolist") else list(values)

@@ -18,7 +18,7 @@ from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.bandit.slates import _feedback as feedbacks
 from skbandit.bandit.slates._models import ArmModels, check_models
-from skbandit.logs import SlateLog, column_names, read_slates
+from skbandit.logs import SlateLog, are_slates, read_slates
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context, rows_of
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
@@ -220,8 +220,9 @@ class SlateLearner(BaseEstimator):
         """Check slates, and pass what is known of their arms to the policy."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = X.tocsr() if issparse(X) else X
+        X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
         n_rows = count_rows(X)
-        if reward is None and column_names(y) is None:
+        if reward is None and are_slates(y):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
             warnings.warn(

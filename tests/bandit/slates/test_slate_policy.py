@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -294,3 +295,21 @@ def test_slates_may_have_any_size():
     policy = SlatePolicy(n_select=1).fit(X, [("a", "b"), ("c",)], [(1, 0), (0,)])
     assert policy.arms_.tolist() == ["a", "b", "c"]
     assert policy.policy_.n_updates_.tolist() == [1, 1, 1]
+
+
+def test_tables_of_places_are_slates():
+    X, slates, clicks = logged()
+    table = SlatePolicy(GLMUCBPolicy()).fit(X, pd.DataFrame(slates), clicks)
+    expected = SlatePolicy(GLMUCBPolicy()).fit(X, slates, clicks)
+    np.testing.assert_array_equal(table.predict_reward(X), expected.predict_reward(X))
+    with pytest.warns(UserWarning, match="no rewards"):
+        SlatePolicy().fit(X, pd.DataFrame(slates))
+    with pytest.raises(ValueError, match="columns="):
+        SlatePolicy().fit(X, slates, clicks, columns={"action": "shown"})
+
+
+def test_sparse_contexts_give_the_same_policy():
+    X, slates, clicks = logged()
+    dense = SlatePolicy(GLMUCBPolicy()).fit(X, slates, clicks)
+    sparse = SlatePolicy(GLMUCBPolicy()).fit(csr_array(X), slates, clicks)
+    np.testing.assert_array_equal(sparse.predict(csr_array(X)), dense.predict(X))
