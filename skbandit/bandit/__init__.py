@@ -6,6 +6,7 @@ from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._select import select
 from skbandit.bandit.oracle._policy import OraclePolicy
 from skbandit.bandit.shared._policy import SharedGLMPolicy
+from skbandit.bandit.slates._policy import SlatePolicy
 
 __all__ = [
     "GLMUCBPolicy",
@@ -13,6 +14,7 @@ __all__ = [
     "OraclePolicy",
     "PolicyPipeline",
     "SharedGLMPolicy",
+    "SlatePolicy",
     "make_policy_pipeline",
     "select",
 ]

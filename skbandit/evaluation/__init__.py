@@ -11,6 +11,11 @@ from skbandit.evaluation._off_policy._model_based import (
     switch_dr,
 )
 from skbandit.evaluation._off_policy._scorer import OffPolicyScorer
+from skbandit.evaluation._off_policy._slates import (
+    replay_slates,
+    slate_ips,
+    slate_pseudo_inverse,
+)
 from skbandit.evaluation._rate_report import rate_report, to_model_card
 from skbandit.evaluation._rate_scorer import RateScorer
 from skbandit.evaluation._replay._blocks import replay_blocks
@@ -34,7 +39,10 @@ __all__ = [
     "rate_report",
     "replay",
     "replay_blocks",
+    "replay_slates",
     "self_normalized_dr",
+    "slate_ips",
+    "slate_pseudo_inverse",
     "snips",
     "switch_dr",
     "to_model_card",

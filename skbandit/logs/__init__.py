@@ -41,6 +41,9 @@ from skbandit.logs._replay_request import ReplayRequest as ReplayRequest
 from skbandit.logs._replay_request import ReplaysLogs as ReplaysLogs
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import expected_reward as expected_reward
+from skbandit.logs._slates import SlateLog as SlateLog
+from skbandit.logs._slates import are_slates as are_slates
+from skbandit.logs._slates import read_slates as read_slates
 from skbandit.logs._uniform import check_uniform as check_uniform
 from skbandit.logs._uniform import is_far as is_far
 

@@ -1,0 +1,129 @@
+"""What slates need of a policy for single arms: scores, moments and rewards of all arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbandit.bandit._parameters import read_rule
+from skbandit.bandit._policy import GLMUCBPolicy
+from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule
+from skbandit.bandit.shared._policy import SharedGLMPolicy
+from skbandit.logs import label_array
+
+
+def check_models(policy: Any) -> None:
+    """Require a policy whose models slates can use."""
+    if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
+        found = policy.__name__ if isinstance(policy, type) else type(policy).__name__
+        raise TypeError(
+            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, whose models judge single arms, "
+            f"got {found}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ArmModels:
+    """A policy's beliefs about the arms available to some rows.
+
+    Parameters
+    ----------
+    policy : GLMUCBPolicy or SharedGLMPolicy
+        In its current state.
+    X : ndarray or csr_array of shape (n_rows, n_features)
+        Checked contexts.
+    beliefs : object
+        About known arms, and then new ones.
+    labels : ndarray of shape (n_arms,)
+        Of these arms; the first `n_known` are those of the policy.
+    available : ndarray of bool, shape (n_rows, n_arms)
+        Which of them may be shown.
+    n_known : int
+        Number of arms of the policy.
+    """
+
+    policy: Any
+    X: Any
+    beliefs: Any
+    labels: np.ndarray
+    available: np.ndarray
+    n_known: int
+
+    @classmethod
+    def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
+        """Read contexts and availability; an unfitted policy begins with its prior."""
+        if isinstance(policy, SharedGLMPolicy):
+            now, X = policy._prepared(X, available, None)
+        else:
+            X = policy._ready(X, available)
+            now = policy._now()
+        sets, codes = now._available(X.shape[0], available)
+        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
+        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
+        beliefs = now._beliefs_about(codes)
+        n_known = len(now._codes)
+        return cls(now, X, beliefs, label_array(codes), of_set[sets.of_event], n_known)
+
+    @property
+    def n_events(self) -> int:
+        """Number of events that the policy has learned."""
+        return int(self.beliefs.counters[N_EVENTS])
+
+    @property
+    def alpha(self) -> float:
+        """Amount of exploration in the next choice, in the parameter's units."""
+        return float(self.policy._alphas()[0])
+
+    def scores(self, seed: int, t: int) -> np.ndarray:
+        """Scores of choices t, t + 1, ..., or of greedy ones if t is -1; -inf if not available."""
+        return self._scores(t, self._width, read_rule(self.policy, seed))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of each linear predictor, and the standard deviation of its Thompson draw."""
+        return self._moments(self._width)
+
+    def moments_of_prediction(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each linear predictor."""
+        return self._moments(1.0)
+
+    def _moments(self, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of each linear predictor, and a multiple of its standard deviation."""
+        rule = read_rule(self.policy)._replace(
+            link=LINKS.index("linear"), exploration=EXPLORATIONS.index("ucb")
+        )
+        mean = self._scores(-1, 0.0, rule)
+        upper = self._scores(0, width, rule)
+        there = self.available
+        deviation = np.zeros(mean.shape)
+        deviation[there] = np.maximum(upper[there] - mean[there], 0.0)
+        return mean, deviation
+
+    def rewards(self) -> np.ndarray:
+        """Posterior mean rewards; -inf if not available."""
+        from skbandit.bandit.links import mean_rewards
+
+        rule = read_rule(self.policy)
+        rewards = mean_rewards(np.where(self.available, self._scores(-1, 0.0, rule), 0.0), rule)
+        return np.where(self.available, rewards, -np.inf)
+
+    @property
+    def _width(self) -> float:
+        """Multiple of standard deviations in scores."""
+        if isinstance(self.policy, SharedGLMPolicy):
+            return self.policy._alpha()
+        return self.alpha
+
+    def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
+        if isinstance(self.policy, SharedGLMPolicy):
+            from skbandit.bandit.shared._passes import score_rows
+
+            found = score_rows(self.X, t, width, self.beliefs, rule)
+        else:
+            from skbandit.bandit import _contexts
+
+            found = self.policy._guard.read(
+                lambda: _contexts.score_rows(self.X, t, width, self.beliefs, rule)
+            )
+        return np.where(self.available, found, -np.inf)

@@ -1,0 +1,223 @@
+"""Logs of slates: the arms shown together, and what is known of their rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skbandit.logs._arms import Codes, code_labels, label_array
+from skbandit.logs._availability import Pools, read_pools
+from skbandit.logs._columns import column_names, columns_of
+from skbandit.logs._log import read_numbers, read_times
+from skbandit.utils._validation import check_not_masked, warn_if_reordered
+
+LARGEST_REWARD = 1e145
+"""Largest absolute reward, in its own unit; beyond it, squares may overflow."""
+
+
+@dataclass(frozen=True)
+class SlateLog:
+    """Logged slates in order of time; arms are numbers, `arms` holds their labels."""
+
+    arms: np.ndarray  # (n_arms,), labels
+    action: np.ndarray  # (n_events, n_places), best place first; -1 in empty places
+    reward: Any  # as given
+    propensity: Any  # as given; None: not logged
+    pools: Pools | None  # None: every arm of the log is available to every event
+    timestamp: np.ndarray | None  # (n_events,), seconds
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Mask of the places that are not empty, (n_events, n_places)."""
+        return self.action >= 0
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of arms of each slate."""
+        return self.shown.sum(axis=1)
+
+    def available_sets(self) -> list[tuple[Any, ...]]:
+        """Labels of the arms available to each event."""
+        if self.pools is None:
+            return [tuple(self.arms.tolist())] * len(self)
+        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
+        labels = [tuple(arms.tolist()) for arms in sets]
+        return [labels[k] for k in self.pools.of_event.tolist()]
+
+    def of_arms(self, values: Any, name: str) -> np.ndarray:
+        """Numbers given per shown arm, as an array like `action`; nan in empty places.
+
+        Each event has a number per place or, for slates of one arm, a single number.
+        """
+        check_not_masked(values, name)
+        out = np.full(self.action.shape, np.nan)
+        rows = [np.ravel(row) for row in _rows(values, name)]
+        if len(rows) != len(self):
+            raise ValueError(f"{name} has {len(rows)} entries for {len(self)} slates.")
+        sizes = self.sizes
+        for k, row in enumerate(rows):
+            if len(row) != sizes[k] and len(row) != self.action.shape[1]:
+                raise ValueError(
+                    f"{name} of row {k} has {len(row)} entries for a slate of {sizes[k]} arms: "
+                    "pass one per place."
+                )
+            try:
+                numbers = pd.to_numeric(pd.Series(row)).to_numpy(np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{name} must be numbers: row {k} has {row[0]!r}.") from error
+            out[k, : len(row)] = numbers
+        out[~self.shown] = np.nan
+        wrong = np.argwhere(np.abs(out) > LARGEST_REWARD)
+        if len(wrong):
+            k, place = wrong[0]
+            raise ValueError(f"{name} of row {k} is {out[k, place]:g}, too large to be squared.")
+        return out
+
+    def of_slates(self, values: Any, name: str) -> np.ndarray:
+        """Finite numbers given per slate, (n_events,)."""
+        numbers = read_numbers(values, len(self), name)
+        wrong = np.flatnonzero(np.abs(numbers) > LARGEST_REWARD)
+        if len(wrong):
+            raise ValueError(
+                f"{name} of row {wrong[0]} is {numbers[wrong[0]]:g}, too large to be squared."
+            )
+        return numbers
+
+
+def read_slates(
+    y: Any,
+    n_rows: int | None = None,
+    *,
+    reward: Any = None,
+    propensity: Any = None,
+    available: Any = None,
+    arms: Iterable[Any] = (),
+    columns: Mapping[str, Any] | None = None,
+) -> SlateLog:
+    """Validate a log of slates, and number its arms.
+
+    Parameters
+    ----------
+    y : DataFrame, dict or structured array with a column action, or slates
+        An entry of action is a tuple, list or array of different labels, best place first; None
+        and nan are empty places. A single label is a slate of one arm. Columns reward,
+        propensity, available and timestamp are kept if present. Without column names: an array
+        of shape (n_events, n_places), or a sequence of slates.
+    n_rows : int, default=None
+        Required number of events.
+    reward, propensity, available : array-like, default=None
+        Values that are not columns of `y`.
+    arms : iterable of labels, default=()
+        Arms known so far; they get the first numbers.
+    columns : dict, default=None
+        Names of the columns of `y`, if different.
+
+    Returns
+    -------
+    SlateLog
+    """
+    warn_if_reordered({"y": y, "reward": reward, "propensity": propensity})
+    by_place = column_names(y) is not None and are_slates(y) and not columns
+    names = None if by_place else columns_of(y, columns)
+    read = {"action": y} if names is None else {name: y[at] for name, at in names.items()}
+    given = {"reward": reward, "propensity": propensity, "available": available}
+    for name, values in given.items():
+        if values is not None and name in read:
+            raise ValueError(f"{name}= and the column {name!r} of y are both given: pass only one.")
+        read.setdefault(name, values)
+    if read["reward"] is None:
+        raise ValueError(
+            "the log has no rewards: y must be a DataFrame with columns 'action' and 'reward', or "
+            "slates with reward=."
+        )
+    codes: Codes = {label: k for k, label in enumerate(arms)}
+    action = _numbers(_rows(read["action"], "action"), codes)
+    n = len(action)
+    if n_rows is not None and n != n_rows:
+        raise ValueError(f"y has {n} slates for {n_rows} rows of X.")
+    pools = None
+    if read["available"] is not None:
+        pools = read_pools(read["available"], n, codes, per_row=available is None)
+        _check_available(pools, action, list(codes))
+    times = read.get("timestamp")
+    return SlateLog(
+        label_array(codes),
+        action,
+        read["reward"],
+        read["propensity"],
+        pools,
+        None if times is None else read_times(times, n),
+    )
+
+
+def are_slates(y: Any) -> bool:
+    """Whether `y` holds slates, without names or with numbers of places, and not a log."""
+    names = column_names(y)
+    return names is None or all(isinstance(name, int | np.integer) for name in names)
+
+
+def _rows(values: Any, name: str) -> list[Any]:
+    """Entries per event."""
+    if values is None or isinstance(values, str | bytes | type):
+        raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
+    if isinstance(values, pd.DataFrame):
+        values = values.to_numpy()
+    check_not_masked(values, name)
+    if hasattr(values, "__array__") and not isinstance(values, Iterable):
+        values = np.asarray(values)
+    if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _numbers(rows: list[Any], codes: Codes) -> np.ndarray:
+    """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
+    if not rows:
+        raise ValueError("the log is empty: y has no slates.")
+    slates = [_labels(row, k) for k, row in enumerate(rows)]
+    flat = [label for slate in slates for label in slate]
+    of_flat = code_labels(pd.Series(flat, dtype=object), codes)
+    sizes = np.array([len(slate) for slate in slates])
+    action = np.full((len(rows), sizes.max()), -1, dtype=np.int64)
+    action[np.arange(sizes.max()) < sizes[:, None]] = of_flat
+    in_order = np.sort(action, axis=1)
+    twice = ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)).any(axis=1)
+    if twice.any():
+        k = int(np.flatnonzero(twice)[0])
+        raise ValueError(f"row {k} shows an arm twice: {slates[k]}.")
+    return action
+
+
+def _labels(row: Any, k: int) -> list[Any]:
+    """Labels of a slate, without empty places at its end."""
+    many = isinstance(row, Sequence | np.ndarray) and not isinstance(row, str | bytes)
+    slate = list(row) if many else [row]
+    while slate and (slate[-1] is None or slate[-1] is pd.NA or slate[-1] != slate[-1]):
+        slate.pop()
+    if not slate:
+        raise ValueError(f"row {k} shows no arm: drop it from the log.")
+    for label in slate:
+        if label is None or label is pd.NA or label != label:
+            raise ValueError(
+                f"row {k} has an empty place before a filled one: move the arms up, {slate}."
+            )
+    return slate
+
+
+def _check_available(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
+    """Require that shown arms were available."""
+    mask = pools.mask(len(labels)).toarray()
+    shown = action >= 0
+    wrong = shown & ~mask[np.arange(len(action))[:, None], np.where(shown, action, 0)]
+    if wrong.any():
+        row, place = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"row {row}: {labels[action[row, place]]!r} is shown, but not among the available arms."
+        )

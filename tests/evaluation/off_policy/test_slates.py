@@ -1,0 +1,239 @@
+"""Slate estimators: weights by enumeration of their definition, estimates against the truth."""
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbandit import GLMUCBPolicy, RegressionSetSelector
+from skbandit.bandit import SlatePolicy
+from skbandit.datasets import load_open_bandit
+from skbandit.evaluation import ips, replay_slates, slate_ips, slate_pseudo_inverse
+from skbandit.evaluation._off_policy._slate_weights import (
+    weights_of_independent,
+    weights_of_uniform,
+)
+from skbandit.exceptions import ReplayCoverageWarning
+from tests.tiers import first
+
+N_ARMS, M = 6, 3
+QUALITY = np.linspace(0.1, 0.6, N_ARMS)
+
+
+def by_definition(q, slates, probability):
+    """Weights qᵀ Γ⁺ 1_s of all slates of a logging policy."""
+    m, n_arms = q.shape
+    ones = np.zeros((len(slates), m, n_arms))
+    for k, slate in enumerate(slates):
+        ones[k, np.arange(m), slate] = 1
+    ones = ones.reshape(len(slates), -1)
+    gamma = (ones.T * probability) @ ones
+    return ones @ np.linalg.pinv(gamma) @ q.ravel()
+
+
+@pytest.mark.parametrize(("m", "n_arms"), [(1, 4), (2, 3), (2, 5), (3, 5), (3, 3), (4, 4)])
+def test_weights_of_uniform_logs_are_those_of_the_definition(m, n_arms):
+    rng = np.random.default_rng(0)
+    slates = np.array(list(permutations(range(n_arms), m)))
+    shown = rng.dirichlet(np.ones(len(slates)))  # of the evaluated policy
+    q = np.zeros((m, n_arms))
+    for slate, p in zip(slates, shown, strict=True):
+        q[np.arange(m), slate] += p
+    at_place, included = q[np.arange(m), slates], q.sum(axis=0)[slates]
+    found = weights_of_uniform(at_place, included, np.full(len(slates), n_arms))
+    expected = by_definition(q, slates, np.full(len(slates), 1 / len(slates)))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    # unbiased for every reward that is a sum over places and arms
+    value = rng.normal(size=(m, n_arms))
+    assert (found * value[np.arange(m), slates].sum(axis=1)).mean() == pytest.approx(
+        (q * value).sum()
+    )
+
+
+def test_weights_of_independent_places_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=2)
+    q = rng.dirichlet(np.ones(3), size=2)
+    slates = np.array([(a, b) for a in range(3) for b in range(3)])
+    of_slate = p[[0, 1], slates].prod(axis=1)
+    found = weights_of_independent(q[[0, 1], slates], p[[0, 1], slates])
+    np.testing.assert_allclose(found, by_definition(q, slates, of_slate), atol=1e-9)
+
+
+def uniform_log(n, seed, per_slate=False):
+    rng = np.random.default_rng(seed)
+    slates = rng.permuted(np.tile(np.arange(N_ARMS), (n, 1)), axis=1)[:, :M]
+    clicks = (rng.random((n, M)) < QUALITY[slates]).astype(float)
+    if per_slate:  # places matter
+        return slates, (clicks * [1.0, 0.7, 0.2]).sum(axis=1)
+    return slates, clicks
+
+
+TARGET = np.array([5, 1, 3])
+TRUTH = QUALITY[TARGET].sum()
+TRUTH_WITH_PLACES = (QUALITY[TARGET] * [1.0, 0.7, 0.2]).sum()
+
+
+@pytest.mark.parametrize("seed", first(1, range(5)))
+def test_estimates_are_unbiased(seed):
+    """Means of 60 logs within 4.4 standard errors: a false alarm in 100,000 runs."""
+    by_arm, by_slate = [], []
+    for k in range(60):
+        target = np.tile(TARGET, (1500, 1))
+        slates, clicks = uniform_log(1500, 1000 * seed + k)
+        by_arm.append(slate_ips(target, None, slates, reward=clicks).mean_reward)
+        slates, total = uniform_log(1500, 1000 * seed + k, per_slate=True)
+        by_slate.append(slate_pseudo_inverse(target, None, slates, reward=total).mean_reward)
+    for found, truth in ((by_arm, TRUTH), (by_slate, TRUTH_WITH_PLACES)):
+        assert abs(np.mean(found) - truth) < 4.4 * np.std(found) / np.sqrt(60)
+
+
+def test_intervals_cover():
+    """Of 200 intervals at 95 %, fewer than 178 cover by chance once in 10,000 runs."""
+    covered = 0
+    for k in range(200):
+        slates, clicks = uniform_log(300, k)
+        low, high = slate_ips(np.tile(TARGET, (300, 1)), None, slates, reward=clicks).interval()
+        covered += low <= TRUTH <= high
+    assert covered >= 178
+
+
+def test_skewed_logs_need_propensities():
+    rng = np.random.default_rng(0)
+    keys = np.log(rng.random((4000, N_ARMS))) / np.array([1.0, 2, 3, 4, 5, 6])
+    slates = np.argsort(-keys, axis=1)[:, :M]
+    share = np.bincount(slates.ravel(), minlength=N_ARMS) / 4000
+    clicks = (rng.random((4000, M)) < QUALITY[slates]).astype(float)
+    target = np.tile(TARGET, (4000, 1))
+    log = pd.DataFrame({"action": slates.tolist(), "reward": clicks.tolist()})
+    found = slate_ips(target, None, log.assign(propensity=share[slates].tolist()))
+    assert abs(found.mean_reward - TRUTH) < 4.4 * found.standard_error
+    with pytest.warns(ReplayCoverageWarning, match="the mean weight is 1.115"):
+        wrong = slate_ips(target, None, log)
+    assert abs(wrong.mean_reward - TRUTH) > 4.4 * wrong.standard_error
+
+
+def test_the_log_itself_is_estimated_by_its_mean():
+    slates, clicks = uniform_log(500, 0)
+    even = pd.DataFrame(np.full((500, N_ARMS), M / N_ARMS), columns=range(N_ARMS))
+    found = slate_ips(even, None, slates, reward=clicks)
+    assert found.mean_reward == pytest.approx(clicks.sum(axis=1).mean())
+    assert found.effective_sample_size == pytest.approx(500)
+    assert found.lift == pytest.approx(1)
+
+
+@pytest.mark.parametrize("rule", ["select", "predict"])
+def test_policies_are_evaluated(rule):
+    slates, clicks = uniform_log(3000, 1)
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    models = GLMUCBPolicy(exploration="squarecb", alpha=1.0)
+    policy = SlatePolicy(models, M, random_state=0).fit(X[:500], slates[:500], clicks[:500])
+    X, slates, clicks = X[500:], slates[500:], clicks[500:]
+    one = slate_ips(policy, X, slates, reward=clicks, rule=rule)
+    two = slate_pseudo_inverse(policy, X, slates, reward=clicks.sum(axis=1), rule=rule)
+    truth = QUALITY[getattr(policy, rule)(X)].sum(axis=1).mean()
+    for found in (one, two):
+        assert abs(found.mean_reward - truth) < 4.4 * found.standard_error
+    assert one.standard_error < two.standard_error
+
+
+def test_selectors_are_policies():
+    slates, clicks = uniform_log(1000, 1)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    costs = np.full((1000, N_ARMS), np.nan)
+    np.put_along_axis(costs, slates, -clicks, axis=1)
+    selector = RegressionSetSelector(n_select=M).fit(X[:500], costs[:500])
+    found = slate_ips(selector, X[500:], slates[500:], reward=clicks[500:], rule="predict")
+    same = slate_ips(selector.predict(X[500:]), None, slates[500:], reward=clicks[500:])
+    assert found.mean_reward == same.mean_reward
+
+
+def test_slates_of_one_are_single_arms():
+    """On the Open Bandit positions: the same figures as ips, without and with propensities."""
+    data = load_open_bandit("bts")
+    rng = np.random.default_rng(0)
+    y = data.y[["action", "reward", "propensity"]]
+    arms = np.unique(y["action"])
+    choices = rng.choice(arms, size=len(y))
+    one = slate_ips(choices[:, None], None, y)
+    other = ips(pd.Categorical(choices), None, y)
+    assert one.mean_reward == pytest.approx(other.mean_reward, rel=1e-12)
+    assert one.standard_error == pytest.approx(other.standard_error, rel=1e-12)
+    assert one.effective_sample_size == pytest.approx(other.effective_sample_size)
+
+
+def slates_by_position(name):
+    """Slates of a row of each position of an Open Bandit log; items bear their position."""
+    data = load_open_bandit(name)
+    parts = [data.y[np.asarray(data.position) == at] for at in np.unique(data.position)]
+    n = min(map(len, parts))
+    columns = {
+        column: np.column_stack([part[column][:n] for part in parts])
+        for column in ("action", "reward", "propensity")
+    }
+    columns["action"] = columns["action"].astype(int) + 100 * np.arange(len(parts))
+    return columns
+
+
+def test_open_bandit_positions_agree_with_the_other_log():
+    """What bts showed, judged on the uniform log, against the clicks it had: within 4.4 errors."""
+    log, bts = slates_by_position("random"), slates_by_position("bts")
+    n = min(len(log["action"]), len(bts["action"]))
+    found = slate_pseudo_inverse(
+        bts["action"][:n],
+        None,
+        log["action"][:n],
+        reward=log["reward"][:n].sum(axis=1),
+        propensity=log["propensity"][:n],
+        logging="independent",
+    )
+    actual = bts["reward"].sum(axis=1)
+    error = np.hypot(found.standard_error, actual.std() / np.sqrt(len(actual)))
+    assert abs(found.mean_reward - actual.mean()) < 4.4 * error
+    assert found.logged_mean == pytest.approx(log["reward"][:n].sum(axis=1).mean())
+
+
+def test_replay_of_a_fixed_policy_is_unbiased():
+    slates, clicks = uniform_log(2000, 2)
+    X = np.zeros((2000, 1))
+    policy = SlatePolicy(GLMUCBPolicy(), M, random_state=0).fit(X, slates, clicks)
+    found = replay_slates(policy, X, slates, reward=clicks, rule="predict", learn=False)
+    same = slate_ips(policy, X, slates, reward=clicks, rule="predict")
+    assert found.mean_reward == pytest.approx(same.mean_reward)
+    assert found.standard_error == pytest.approx(same.standard_error)
+
+
+def test_replay_of_a_learner():
+    """A policy that learns earns more than random slates, and is left as it was."""
+    slates, clicks = uniform_log(600, 3)
+    X = np.zeros((600, 1))
+    policy = SlatePolicy(GLMUCBPolicy(exploration="thompson"), M)
+    found = replay_slates(policy, X, slates, reward=clicks, random_state=0)
+    again = replay_slates(policy, X, slates, reward=clicks, random_state=0)
+    assert found == again
+    assert not hasattr(policy, "policy_")
+    assert found.mean_reward - 3 * found.standard_error > 3 * QUALITY.mean()
+    assert found.mean_reward - 4 * found.standard_error < np.sort(QUALITY)[-3:].sum()
+
+
+def test_errors_name_the_row():
+    slates, clicks = uniform_log(50, 0)
+    target = np.tile(TARGET, (50, 1))
+    unknown = clicks.copy()
+    unknown[7, 2] = np.nan
+    with pytest.raises(ValueError, match="row 7 at place 2 is missing"):
+        slate_ips(target, None, slates, reward=unknown)
+    with pytest.raises(ValueError, match="row 3 has 0 at place 1"):
+        p = np.full((50, M), 0.5)
+        p[3, 1] = 0
+        slate_ips(target, None, slates, reward=clicks, propensity=p)
+    with pytest.raises(ValueError, match="the policy shows 2 arms, the log 3"):
+        slate_pseudo_inverse(target[:, :2], None, slates, reward=clicks.sum(axis=1))
+    with pytest.raises(ValueError, match="logging must be"):
+        slate_pseudo_inverse(target, None, slates, reward=clicks.sum(axis=1), logging="skewed")
+    with pytest.raises(ValueError, match="no propensities"):
+        slate_pseudo_inverse(target, None, slates, reward=clicks[:, 0], logging="independent")
+    with pytest.raises(ValueError, match="feedback='cascade'"):
+        cascade = SlatePolicy(feedback="cascade")
+        replay_slates(cascade, np.zeros((50, 1)), slates, reward=clicks)
