@@ -27,6 +27,7 @@ from skbandit.constrained._varying_bound import (
     read_bounds,
     tightest_first,
 )
+from skbandit.constrained.cross_fitting._cross_fit import SharedWork
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
@@ -42,6 +43,14 @@ from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+DIRECTIONS = 4
+"""Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted.
+
+Directions hardly differ between neighbouring bounds: the others choose among those of the last
+one before them, with their own threshold. With more of these, a path takes longer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +275,11 @@ def constraint_path(
     seconds: dict[int, float] = {}
     own = {"tol": classifier.tol, "warm_start": classifier.warm_start}
     model, stop = clone(classifier), classifier.tol
-    for k in tightest_first(numbers, sense):
+    order = tightest_first(numbers, sense)
+    work, trained_at = SharedWork(), _spread(len(numbers), DIRECTIONS)
+    model._shared_work = work
+    for place, k in enumerate(order):
+        work.retrain = place in trained_at
         began = time.perf_counter()
         model = _refitted(model, goals[k], stop, X, y, metadata)
         seconds[k] = time.perf_counter() - began
@@ -279,6 +292,8 @@ def constraint_path(
             )
         stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]
+    for model in trained:
+        del model._shared_work
     design, data = trained[0]._read_design(X, y, sample_weight, attributes, extra)
     table = _table(
         numbers,
@@ -310,6 +325,11 @@ def _refitted(
         return model.fit(X, y, **metadata)
     except InfeasibleConstraintsError as error:
         return error.closest_
+
+
+def _spread(n: int, most: int) -> frozenset[int]:
+    """Places of at most `most` of n, evenly spread from the first to the last."""
+    return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
 
 # --- measuring all models on the same rows ---------------------------------------------------

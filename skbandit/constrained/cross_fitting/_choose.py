@@ -62,7 +62,7 @@ class Choice:
 
 
 def choose(
-    candidates: Mapping[str, np.ndarray],
+    candidates: Mapping[str, np.ndarray | CutSearch],
     goals: MeasuredGoals,
     limits: ScoreLimits,
     *,
@@ -78,8 +78,8 @@ def choose(
 
     Parameters
     ----------
-    candidates : mapping of str to ndarray of shape (n,)
-        Out-of-fold scores by name.
+    candidates : mapping of str to ndarray of shape (n,) or CutSearch
+        Out-of-fold scores by name; or, sorted before, for the same objective and thresholds.
     goals : MeasuredGoals
         Objective and constraints over the n rows.
     limits : ScoreLimits
@@ -108,7 +108,7 @@ def choose(
     Choice
         If nothing is inside, the candidate with the least risk, or that misses by least.
     """
-    searches = {name: CutSearch.of(s, goals, limits, cuts) for name, s in candidates.items()}
+    searches = {name: _searched(s, goals, limits, cuts) for name, s in candidates.items()}
     full = max(float(ndtri(level)), 0.0)
     steps = [full / 2**halving for halving in range(HALVINGS + 1)] if relax else [full]
     if relax and full > 0:
@@ -131,6 +131,18 @@ def choose(
     return choice
 
 
+def _searched(
+    candidate: np.ndarray | CutSearch,
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+    cuts: np.ndarray | None = None,
+) -> CutSearch:
+    """The thresholds of a candidate, sorted unless they are already."""
+    if isinstance(candidate, CutSearch):
+        return candidate.under(goals, limits)
+    return CutSearch.of(candidate, goals, limits, cuts)
+
+
 def _inside_themselves(
     searches: Mapping[str, CutSearch],
     own: Mapping[str, np.ndarray],
@@ -146,14 +158,17 @@ def _inside_themselves(
 
 
 def attainable_quantile(
-    candidates: Mapping[str, np.ndarray], goals: MeasuredGoals, limits: ScoreLimits, z: float
+    candidates: Mapping[str, np.ndarray | CutSearch],
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+    z: float,
 ) -> float:
     """The largest normal quantile below z at which some threshold is inside; 0 if none is.
 
     Widths of limits shrink with the square root of the rows: a level of quantile z takes
     about (z / this)^2 times as many.
     """
-    searches = [CutSearch.of(scores, goals, limits) for scores in candidates.values()]
+    searches = [_searched(one, goals, limits) for one in candidates.values()]
 
     def attained(quantile: float) -> bool:
         return any(one.best(quantile).feasible for one in searches)

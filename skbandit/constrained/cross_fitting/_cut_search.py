@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,15 @@ class CutSearch:
         else:
             heads = np.searchsorted(-descending, -cuts, side="left")
         return cls(goals, limits, scores, cuts, order, heads)
+
+    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> CutSearch:
+        """The same thresholds under other constraints over the same rows; nothing is sorted anew.
+
+        The objective must be the same: its values are kept.
+        """
+        other = replace(self, goals=goals, limits=limits)
+        other.__dict__["objective"] = self.objective  # where cached_property looks
+        return other
 
     @cached_property
     def objective(self) -> np.ndarray:

@@ -100,6 +100,13 @@ class ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])
 
+    def relaxed(self, k: int, by: float) -> ScoreLimits:
+        """Move the bound of one constraint outwards, in the unit of the bound."""
+        coefficients, offset = self.coefficients.copy(), self.offset.copy()
+        coefficients[k] -= by * self.divisor[k]
+        offset[k] -= by * self.divisor_offset[k]
+        return replace(self, coefficients=coefficients, offset=offset)
+
     def at(self, positive: np.ndarray, z: float) -> np.ndarray:
         """`slack` at one prediction pi of shape (n,); shape (K,)."""
         return self.slack((self.rows @ positive)[:, None], z)[:, 0]
