@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-DIRECTIONS = 4
+DIRECTIONS = 3
 """Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted.
 
 Directions hardly differ between neighbouring bounds: the others choose among those of the last
@@ -232,7 +232,11 @@ def constraint_path(
 
     Notes
     -----
-    Models are fitted from the tightest bound to the loosest, each starting from the one
+    If the classifier is cross-fitted, its default, directions are trained for three of the bounds
+    at most, each time from the last ones on; every bound has the best of them, and their best
+    threshold, by its own out-of-fold rates.
+
+    Otherwise models are fitted from the tightest bound to the loosest, each starting from the one
     before, which is feasible already: no other start is searched for, and training only
     descends from it. Optima are local, so an independent fit may end at a somewhat better or
     worse one. If the path's `sense` is None, it is unknown which bound is tighter, and models

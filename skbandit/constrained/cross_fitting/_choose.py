@@ -190,31 +190,31 @@ def _best(
     preferred: float,
     within: Mapping[str, np.ndarray] | None = None,
 ) -> Choice | None:
-    """The best candidate at one quantile, of those in `within`; None if none is inside."""
-    inside = {}
-    for name in searches if within is None else within:
+    """The best candidate at one quantile, of those in `within`; None if none is inside.
+
+    No threshold has a lower objective than the lowest with rates inside, so that a candidate
+    whose lowest is above what has been found need not be searched.
+    """
+    names = list(searches if within is None else within)
+    found: dict[str, Threshold] = {}
+    least = np.inf
+    for name in sorted(names, key=lambda one: searches[one].lowest):
+        if searches[name].lowest > least and name != plain:
+            continue
         threshold = searches[name].best(z, preferred, None if within is None else within[name])
         if threshold.feasible:
-            positive = searches[name].positive(threshold.cut)
-            inside[name] = Choice(name, threshold, positive, z)
-    objectives = {name: one.threshold.objective for name, one in inside.items()}
-    return _ahead_of_plain(inside, objectives, goals, plain)
-
-
-def _ahead_of_plain(
-    inside: Mapping[str, Choice],
-    totals: Mapping[str, float],
-    goals: MeasuredGoals,
-    plain: str | None,
-) -> Choice | None:
-    """The lowest total; the plain candidate unless that is ahead of it by more than noise."""
-    if not inside:
+            found[name] = threshold
+            least = min(least, threshold.objective)
+    if not found:
         return None
-    best = min(inside, key=lambda name: totals[name])
-    if plain is None or plain not in inside or best == plain:
-        return inside[best]
-    error = standard_error_of_gain(goals, inside[plain].positive, inside[best].positive)
-    return inside[best if totals[plain] - totals[best] > ENOUGH_GAIN * error else plain]
+    best = min((name for name in names if name in found), key=lambda name: found[name].objective)
+    chosen = Choice(best, found[best], searches[best].positive(found[best].cut), z)
+    if plain is None or plain not in found or best == plain:
+        return chosen
+    usual = Choice(plain, found[plain], searches[plain].positive(found[plain].cut), z)
+    error = standard_error_of_gain(goals, usual.positive, chosen.positive)
+    gain = usual.threshold.objective - chosen.threshold.objective
+    return chosen if gain > ENOUGH_GAIN * error else usual
 
 
 def standard_error_of_gain(goals: MeasuredGoals, one: np.ndarray, other: np.ndarray) -> float:

@@ -162,6 +162,8 @@ class Candidates:
     mixtures : dict of str to Mixture
     rows : ndarray of int
         The rows that count in some goal.
+    limits : ScoreLimits
+        Of the constraints that directions were trained under.
     searches : dict of str to CutSearch
         Thresholds on the out-of-fold scores of these rows.
     final : dict of str to tuple
@@ -171,6 +173,7 @@ class Candidates:
     trained: TrainedFolds
     mixtures: dict[str, Mixture]
     rows: np.ndarray
+    limits: ScoreLimits
     searches: dict[str, CutSearch]
     final: dict[str, tuple[np.ndarray, float, np.ndarray]]
 
@@ -198,7 +201,7 @@ class Candidates:
             searches[name] = CutSearch.of(scores, measured, limits, settings["cuts"])
             mean = directions.mean_direction(one)
             final[name] = standardise(design, trained.weight, mean, centred=centred)
-        return cls(trained, mixtures, measured.rows, searches, final)
+        return cls(trained, mixtures, measured.rows, limits, searches, final)
 
     def suit(self, goals: Goals) -> bool:
         """Whether they are for the rows that count in these goals."""
@@ -210,6 +213,7 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
     trained, searches, measured = candidates.trained, candidates.searches, goals.measured
     rows, directions = candidates.rows, trained.directions
     limits = score_limits(goals.constraints, goals.data).columns(rows)
+    limits = limits.sharing_rows(candidates.limits)
     settings = _choice_settings(options, measured)
     own = {name: standardised[rows] for name, (_, _, standardised) in candidates.final.items()}
     choice = choose(searches, measured, limits, plain=PLAIN, own=own, **settings)

@@ -68,7 +68,10 @@ class CutSearch:
         The objective must be the same: its values are kept.
         """
         other = replace(self, goals=goals, limits=limits)
-        other.__dict__["objective"] = self.objective  # where cached_property looks
+        known = vars(other)  # where cached_property looks
+        known["objective"] = self.objective
+        if limits.rows is self.limits.rows:
+            known["_sums"] = self._sums
         return other
 
     @cached_property
@@ -88,6 +91,11 @@ class CutSearch:
     def slack(self) -> np.ndarray:
         """The smallest slack of a rate at every threshold; inf without constraints."""
         return self.limits.slack(self._sums, 0.0).min(axis=0, initial=np.inf)
+
+    @cached_property
+    def lowest(self) -> float:
+        """The lowest objective at a threshold whose rates are inside; inf if none is."""
+        return float(self.objective[self.slack >= -MET].min(initial=np.inf))
 
     def best(self, z: float, preferred: float = 0.0, within: np.ndarray | None = None) -> Threshold:
         """The threshold with the lowest objective among those inside.

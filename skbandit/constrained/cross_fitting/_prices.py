@@ -8,7 +8,7 @@ from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._cut_search import CutSearch
 from skbandit.rates._binding import ScoreLimits
 
-STEP = 1.0
+STEP = 2.0
 """Standard errors of a rate by which its bound is relaxed.
 
 Rates are counts, so their best objective is a step function of the bound; smaller differences
@@ -46,6 +46,6 @@ def prices_out_of_fold(search: CutSearch, limits: ScoreLimits, choice: Choice) -
     steps = STEP * (limits.at(positive, 0.0) - limits.at(positive, 1.0))
     prices = np.full(n_constraints, np.nan)
     for k in np.flatnonzero(np.isfinite(steps) & (steps > 0)):
-        relaxed = search.under(search.goals, limits.relaxed(k, float(steps[k]))).best(z)
+        relaxed = search.under(search.goals, limits.relaxed(int(k), float(steps[k]))).best(z)
         prices[k] = max(best.objective - relaxed.objective, 0.0) / steps[k]
     return prices

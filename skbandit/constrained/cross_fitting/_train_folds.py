@@ -33,8 +33,11 @@ FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 ALPHAS = (0.1, 0.01)
 """The ramp's path for alpha="auto", in units of the sum of the objective's absolute costs."""
 
-MM_STEPS, MM_TOL = 8, 3e-4
-"""Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
+MM_STEPS, WARM_STEPS, MM_TOL = 8, 4, 3e-4
+"""Majorisation-minimisation steps per alpha at most, and the decrease that ends them.
+
+Fewer where they start from the ramp under another bound.
+"""
 
 PLAIN, LAGRANGIAN = "logistic", "lagrangian"
 
@@ -385,7 +388,7 @@ def _ramp_path(
             replace(problem, alpha=alpha),
             warm[alpha].point if warm else point,
             RoughSolver(options.solver),
-            max_iter=min(options.max_iter, MM_STEPS),
+            max_iter=min(options.max_iter, WARM_STEPS if warm else MM_STEPS),
             tol=max(options.tol, MM_TOL),
             expected=expected,
             report=options.report,
