@@ -221,6 +221,8 @@ def constraint_path(
         - `value` of the bounded expression, comparable with `bound` (the worst of several
           groups; nan if the path's `sense` is None), and its `slack`, both as in the model's
           `constraint_report_`;
+        - `cross_fitted`, if the classifier is: the value of out-of-fold predictions, which new
+          rows can be expected to show;
         - `multiplier`: the improvement of the objective per unit by which the bound is
           relaxed, as in the classifier's `multipliers_`;
         - `n_iter` and `seconds` of the fit.
@@ -305,7 +307,8 @@ def constraint_path(
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_smallest_slack(model, model.constraint_report_) for model in trained],
+            "slack": [_smallest_slack(model, _own(model)) for model in trained],
+            **_out_of_fold_slack(trained),
             "multiplier": [np.nansum(model.multipliers_[_is_varied(model)]) for model in trained],
             "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
@@ -379,7 +382,26 @@ def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame
     sign = {"<=": 1.0, ">=": -1.0, None: np.nan}[sense]
     value = table["bound"] - sign * table["slack"]
     table.insert(table.columns.tolist().index("slack"), "value", value)
+    if "cross_fitted" in table:
+        out_of_fold = table["bound"] - sign * table.pop("cross_fitted")
+        table.insert(table.columns.tolist().index("slack"), "cross_fitted", out_of_fold)
     return table
+
+
+def _own(model: ConstrainedRampClassifier) -> pd.DataFrame:
+    """The report of a model with slacks of its values on the training rows."""
+    report = model.constraint_report_
+    sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in model._constraints])
+    return report.assign(slack=sign * (report["bound"] - report["value"]))
+
+
+def _out_of_fold_slack(models: list[ConstrainedRampClassifier]) -> dict[str, list[float]]:
+    """Slacks of out-of-fold predictions, from which `_table` makes values, if there are any."""
+    reports = [model.constraint_report_ for model in models]
+    if "cross_fitted" not in reports[0]:
+        return {}
+    slack = [_smallest_slack(*pair) for pair in zip(models, reports, strict=True)]
+    return {"cross_fitted": slack}
 
 
 def _is_varied(model: ConstrainedRampClassifier) -> np.ndarray:

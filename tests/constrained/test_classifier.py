@@ -321,7 +321,7 @@ def test_too_few_steps_warn_where_the_user_called():
 
 def test_multipliers_are_nonnegative_and_those_of_the_report():
     goals = [recall() >= 0.95, positive_rate() <= 0.99, negative_rate() >= 0.01]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.01).fit(X, Y)
+    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.01, threshold="train").fit(X, Y)
     assert clf.multipliers_.shape == (3,) and (clf.multipliers_ >= 0).all()
     np.testing.assert_array_equal(clf.multipliers_, clf.constraint_report_["multiplier"])
     assert clf.multipliers_[0] > 1e-3, "recall is binding"
