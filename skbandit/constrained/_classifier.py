@@ -42,7 +42,7 @@ from skbandit.constrained.training._mm import Step
 from skbandit.constrained.training._perturbations import number_of_perturbations
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._relaxations import relaxation_advice
+from skbandit.constrained.training._relaxations import in_words, relaxation_advice
 from skbandit.constrained.training._row_span import RowSpan, row_span
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -593,8 +593,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self.constraint_report_
         if not self.feasible_:
             raise InfeasibleConstraintsError(
-                f"{self._why_infeasible(found, report, goals)} The closest model is in the "
-                "error's closest_.",
+                f"{self._why_infeasible(found, report, goals)} {_advice(found, goals)}The closest "
+                "model is in the error's closest_.",
                 self,
             )
         own = goals.constraints.slack(report["value"].to_numpy())[goals.is_measured]
@@ -709,6 +709,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
+
+
+def _advice(found: CrossFitted, goals: Goals) -> str:
+    """Which bounds to relax, and how far, if no threshold is inside all."""
+    if found.relaxations is None:
+        return ""
+    return in_words(found.relaxations, goals, "Out of fold")
 
 
 def _rounded_up(number: float) -> int:

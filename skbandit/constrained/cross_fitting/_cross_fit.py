@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
-from skbandit.constrained._tolerances import SCALES
+from skbandit.constrained._tolerances import MET, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
@@ -38,6 +38,11 @@ from skbandit.constrained.cross_fitting._train_folds import (
     train_folds,
 )
 from skbandit.constrained.training._problem import Point, compile_problem
+from skbandit.constrained.training._relaxations import (
+    Relaxations,
+    declared_bounds,
+    least_relaxations,
+)
 from skbandit.constrained.training._starts import best_intercept
 from skbandit.rates._binding import ScoreLimits, score_limits
 
@@ -80,6 +85,9 @@ class CrossFitted:
         Slack that the level takes for each measured constraint; None without a level.
     rows_needed : float
         Rows that the level takes, about, if they were too few; inf if no number would do.
+    relaxations : Relaxations or None
+        Of the declared bounds, by which some threshold's rates are inside, out of fold; None if
+        that is so already.
     """
 
     direction: Mixture
@@ -92,6 +100,7 @@ class CrossFitted:
     multipliers: np.ndarray
     margins: np.ndarray | None
     rows_needed: float
+    relaxations: Relaxations | None
 
     @property
     def direction_name(self) -> str:
@@ -224,6 +233,7 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
         attained = attainable_quantile(searches, measured, limits, choice.quantile)
         ratio = choice.quantile / attained if attained > 0 else math.inf
         needed = len(rows) * ratio**2
+    under = [] if choice.feasible else [one.under(measured, limits) for one in searches.values()]
     chosen = candidates.mixtures[choice.name]
     alpha = _alpha_of(chosen, tuple(trained.folds[0].ramps), searches, measured, limits)
     coef, mean, standardised = candidates.final[choice.name]
@@ -244,7 +254,14 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
         prices_out_of_fold(searches[choice.name].under(measured, limits), limits, choice),
         margins,
         needed,
+        _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,
     )
+
+
+def _relaxed(searches: list[CutSearch], goals: Goals) -> Relaxations:
+    """How far to relax the declared bounds, by the rates out of fold."""
+    declared = [rows for _, rows in declared_bounds(goals)]
+    return least_relaxations((one.slacks() for one in searches), declared)
 
 
 def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:

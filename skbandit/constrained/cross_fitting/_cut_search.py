@@ -87,10 +87,14 @@ class CutSearch:
     def _sums(self) -> np.ndarray:
         return self._heads_of(self.limits.rows, self.heads)
 
+    def slacks(self) -> np.ndarray:
+        """The slack of every rate at every threshold, shape (K, C)."""
+        return self.limits.slack(self._sums, 0.0)
+
     @cached_property
     def slack(self) -> np.ndarray:
         """The smallest slack of a rate at every threshold; inf without constraints."""
-        return self.limits.slack(self._sums, 0.0).min(axis=0, initial=np.inf)
+        return self.slacks().min(axis=0, initial=np.inf)
 
     @cached_property
     def lowest(self) -> float:
