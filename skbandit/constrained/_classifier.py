@@ -500,7 +500,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        relax = partial(relaxation_advice, problem, trained.point, goals, solver)
+        # advice is a search of its own, for which the fast solver will do
+        fast = choose_solver("newton", {}, n, d, n_dimensions)
+        relax = partial(relaxation_advice, problem, trained.point, goals, fast)
         self._judge(trained, goals, relax)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
