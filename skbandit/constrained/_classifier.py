@@ -176,8 +176,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
         objective per unit by which a bound, as declared, is relaxed: in the last convex problem
         or, if cross-fitted, of the out-of-fold objective, where that bound alone gives way by two
-        standard errors and the threshold follows. nan for groups that were skipped; if
-        cross-fitted, nan too where no threshold is inside.
+        standard errors, and direction and threshold are chosen anew. nan for groups that were
+        skipped; if cross-fitted, nan too where no threshold is inside.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better; if
         cross-fitted, the mean over the folds' ramps at `alpha_`. (If no useful threshold is

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-DIRECTIONS = 3
+DIRECTIONS = 4
 """Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted.
 
 Directions hardly differ between neighbouring bounds: the others choose among those of the last
@@ -234,8 +234,8 @@ def constraint_path(
 
     Notes
     -----
-    If the classifier is cross-fitted, its default, directions are trained for three of the bounds
-    at most, each time from the last ones on; every bound has the best of them, and their best
+    If the classifier is cross-fitted, its default, directions are trained for four of the bounds
+    at most; every bound has the best of them, and their best
     threshold, by its own out-of-fold rates.
 
     Otherwise models are fitted from the tightest bound to the loosest, each starting from the one

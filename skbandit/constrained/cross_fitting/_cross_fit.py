@@ -153,8 +153,8 @@ class SharedWork:
     candidates : Candidates or None
         Of the last bound that directions were trained for.
     retrain : bool
-        Whether to train directions for the next bound, from the last ones on, rather than to
-        choose among the last ones.
+        Whether to train directions for the next bound, rather than to choose among the last
+        ones.
     """
 
     candidates: Candidates | None = None
@@ -251,7 +251,7 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
         choice,
         (directions.out_of_fold(chosen) > cut).astype(float),
         _mean_path([one.ramps[alpha].path for one in trained.folds]),
-        prices_out_of_fold(searches[choice.name].under(measured, limits), limits, choice),
+        prices_out_of_fold(searches, limits, choice),
         margins,
         needed,
         _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from skbandit.constrained.cross_fitting._choose import Choice
@@ -16,17 +18,17 @@ measure its noise.
 """
 
 
-def prices_out_of_fold(search: CutSearch, limits: ScoreLimits, choice: Choice) -> np.ndarray:
+def prices_out_of_fold(
+    searches: Mapping[str, CutSearch], limits: ScoreLimits, choice: Choice
+) -> np.ndarray:
     """Gain of the objective per unit by which each bound alone is relaxed, at the chosen risk.
 
-    The direction stays and the threshold follows. Where directions are chosen as the best of a
-    family, a change of the bound changes the best objective of the family, to first order, by as
-    much as that of the chosen one.
+    The best candidate and its best threshold are found anew; candidates are not trained anew.
 
     Parameters
     ----------
-    search : CutSearch
-        The thresholds of the chosen candidate.
+    searches : mapping of str to CutSearch
+        The thresholds of all candidates.
     limits : ScoreLimits
         Of the K constraints, over the same rows.
     choice : Choice
@@ -38,14 +40,24 @@ def prices_out_of_fold(search: CutSearch, limits: ScoreLimits, choice: Choice) -
         At least 0; 0 where a bound does not bind, nan where no threshold is inside or the rate
         has no standard error.
     """
-    z, n_constraints = choice.quantile, len(limits.offset)
-    best = search.under(search.goals, limits).best(z)
-    if not best.feasible:
-        return np.full(n_constraints, np.nan)
-    positive = search.positive(best.cut)
-    steps = STEP * (limits.at(positive, 0.0) - limits.at(positive, 1.0))
-    prices = np.full(n_constraints, np.nan)
+    z, prices = choice.quantile, np.full(len(limits.offset), np.nan)
+    lowest = _lowest(searches, limits, z)
+    if not np.isfinite(lowest):
+        return prices
+    steps = STEP * (limits.at(choice.positive, 0.0) - limits.at(choice.positive, 1.0))
     for k in np.flatnonzero(np.isfinite(steps) & (steps > 0)):
-        relaxed = search.under(search.goals, limits.relaxed(int(k), float(steps[k]))).best(z)
-        prices[k] = max(best.objective - relaxed.objective, 0.0) / steps[k]
+        relaxed = _lowest(searches, limits.relaxed(int(k), float(steps[k])), z)
+        prices[k] = max(lowest - relaxed, 0.0) / steps[k]
     return prices
+
+
+def _lowest(searches: Mapping[str, CutSearch], limits: ScoreLimits, z: float) -> float:
+    """The lowest objective of a candidate's threshold that is inside; inf if none is."""
+    under = [one.under(one.goals, limits) for one in searches.values()]
+    lowest = np.inf
+    for one in sorted(under, key=lambda search: search.lowest):
+        if one.lowest >= lowest:
+            break
+        best = one.best(z)
+        lowest = min(lowest, best.objective) if best.feasible else lowest
+    return lowest

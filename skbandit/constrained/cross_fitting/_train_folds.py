@@ -33,11 +33,8 @@ FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 ALPHAS = (0.1, 0.01)
 """The ramp's path for alpha="auto", in units of the sum of the objective's absolute costs."""
 
-MM_STEPS, WARM_STEPS, MM_TOL = 8, 4, 3e-4
-"""Majorisation-minimisation steps per alpha at most, and the decrease that ends them.
-
-Fewer where they start from the ramp under another bound.
-"""
+MM_STEPS, MM_TOL = 8, 3e-4
+"""Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
 
 PLAIN, LAGRANGIAN = "logistic", "lagrangian"
 
@@ -187,8 +184,8 @@ def train_folds(
         Factors of the weights of the rows of X in the objective.
     options : CrossFitOptions
     warm : TrainedFolds or None
-        Trained on the same rows for the same objective and other bounds: directions that no
-        bound changes are kept, and the others start from there. Of no use if other rows count.
+        Trained on the same rows for the same objective and other bounds: columns, folds and the
+        direction that no bound changes are kept. Of no use if other rows count.
 
     Returns
     -------
@@ -207,7 +204,7 @@ def train_folds(
     for k in range(int(fold.max()) + 1):
         kept = rows_to_fit(fold, used, k, n_columns)
         part = declared.bind_part(goals, kept, factors)
-        before = None if warm is None else warm.folds[k]
+        before = None if warm is None else warm.folds[k].plain
         folds.append(_train_fold(columns, part, kept, factors, alphas, options, before))
     found: list[Mapping[str, np.ndarray]] = [
         {name: coef / columns.scales for name, coef in one.directions().items()} for one in folds
@@ -338,16 +335,15 @@ def _train_fold(
     factors: np.ndarray,
     alphas: tuple[float, ...],
     options: CrossFitOptions,
-    before: OneFold | None,
+    plain: LinearFit | None,
 ) -> OneFold:
-    """All directions without one fold, from where they were under other bounds, if known."""
-    plain = _train_plain(columns, part, kept, factors, options) if before is None else before.plain
+    """All directions without one fold; the plain one, which no bound changes, may be known."""
+    plain = _train_plain(columns, part, kept, factors, options) if plain is None else plain
     measured = part.measured
     here = replace(measured, rows=np.arange(len(measured.rows)))
     X = columns.rows(measured.rows)
     problem = compile_problem(X, here, alphas[0], options.fit_intercept)
-    warm = {} if before is None else before.ramps
-    ramps, point = _ramp_path(problem, plain, warm, alphas, options)
+    ramps, point = _ramp_path(problem, plain, alphas, options)
     cost = _cost(problem, point)
     priced = lagrangian_direction(
         X, cost, problem.rows, problem.rhs, fit_intercept=options.fit_intercept, start=plain
@@ -373,22 +369,21 @@ def _train_plain(
 def _ramp_path(
     problem: RampProblem,
     plain: LinearFit,
-    warm: Mapping[float, MMResult],
     alphas: tuple[float, ...],
     options: CrossFitOptions,
 ) -> tuple[dict[float, MMResult], Point]:
     """The ramp at each alpha in turn, from the logistic direction on; and where it ended.
 
-    Where a ramp at the same alpha is known, it starts from that.
+    Not from the ramp under another bound, which would keep it near that one's local optimum.
     """
-    point = warm[alphas[0]].point if warm else best_intercept(problem, plain.coef, SCALES)
-    found, expected = {}, NEAR if warm else math.inf
+    point = best_intercept(problem, plain.coef, SCALES)
+    found, expected = {}, math.inf
     for alpha in alphas:
         found[alpha] = majorise_minimise(
             replace(problem, alpha=alpha),
-            warm[alpha].point if warm else point,
+            point,
             RoughSolver(options.solver),
-            max_iter=min(options.max_iter, WARM_STEPS if warm else MM_STEPS),
+            max_iter=min(options.max_iter, MM_STEPS),
             tol=max(options.tol, MM_TOL),
             expected=expected,
             report=options.report,

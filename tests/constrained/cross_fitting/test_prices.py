@@ -26,7 +26,7 @@ def priced(constraints, objective, n=200_000, level=0.5):
     scores = scores[goals.measured.rows]
     choice = choose({"one": scores}, goals.measured, limits, level=level)
     search = CutSearch.of(scores, goals.measured, limits)
-    return prices_out_of_fold(search, limits, choice)
+    return prices_out_of_fold({"one": search}, limits, choice)
 
 
 @pytest.mark.parametrize("bound", [0.7, 0.8, 0.9])
