@@ -34,19 +34,15 @@ from skbandit.constrained._report import (
     report_table,
 )
 from skbandit.constrained._tolerances import INACCURATE, MET
-from skbandit.constrained.cross_fitting._cross_fit import (
-    CrossFitOptions,
-    CrossFitted,
-    cross_fit,
-    is_wide,
-)
+from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
+from skbandit.constrained.cross_fitting._train_folds import CrossFitOptions, is_wide
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._mm import Step
 from skbandit.constrained.training._perturbations import number_of_perturbations
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._relaxations import relaxation_advice
+from skbandit.constrained.training._relaxations import in_words, relaxation_advice
 from skbandit.constrained.training._row_span import RowSpan, row_span
 from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -178,9 +174,10 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         Number of steps; if cross-fitted, the largest one of a fold at `alpha_`.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        objective per unit by which a bound, as declared, is relaxed, in the last convex problem;
-        if cross-fitted, the median over the folds' ramps at `alpha_`. nan for groups that were
-        skipped.
+        objective per unit by which a bound, as declared, is relaxed: in the last convex problem
+        or, if cross-fitted, of the out-of-fold objective, where that bound alone gives way by two
+        standard errors, and direction and threshold are chosen anew. nan for groups that were
+        skipped; if cross-fitted, nan too where no threshold is inside.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better; if
         cross-fitted, the mean over the folds' ramps at `alpha_`. (If no useful threshold is
@@ -251,6 +248,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
            constraint  bound  satisfied
     0  recall() >= 0.98   0.98       True
     """
+
+    _shared_work: SharedWork | None = None
+    """What fits under other bounds on the same rows have left behind, while a path is fitted."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": "no_validation",
@@ -447,7 +447,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 self.confidence_level,
                 self._reporter(step_done),
             )
-            found = cross_fit(design, goals, declared, factors, options)
+            found = cross_fit(design, goals, declared, factors, options, self._shared_work)
         self.solver_ = solver.name
         sign = self._classes.orientation
         self.coef_ = sign * found.point.coef[None, :]
@@ -500,7 +500,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
-        relax = partial(relaxation_advice, problem, trained.point, goals, solver)
+        # advice is a search of its own, for which the fast solver will do
+        fast = choose_solver("newton", {}, n, d, n_dimensions)
+        relax = partial(relaxation_advice, problem, trained.point, goals, fast)
         self._judge(trained, goals, relax)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
@@ -514,13 +516,17 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         return report
 
     def _previous_point(self, previous: dict[str, Any], span: RowSpan) -> Point | None:
+        """Where the previous fit's ramp ended, if it had these features and classes."""
         coef = previous.get("coef_")
         if coef is None or coef.shape[1] != self.n_features_in_:
             return None
         if not np.array_equal(previous["classes_"], self.classes_):
             return None
         sign = self._classes.orientation
-        return Point(sign * span.coordinates(coef[0]), float(sign * previous["ramp_intercept_"][0]))
+        end, b = sign * coef[0], sign * previous["ramp_intercept_"][0]
+        if previous.get("_ramp_end") is not None and previous["_positive"] == self._positive:
+            end, b = previous["_ramp_end"]
+        return Point(span.coordinates(end), float(b))
 
     def _set_model(
         self, trained: Trained, problem: RampProblem, goals: Goals, span: RowSpan
@@ -530,6 +536,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         b = point.intercept if trained.threshold is None else -trained.threshold.cut
         self.coef_ = sign * span.weights(point.coef)[None, :]
         self.intercept_ = np.array([sign * b])
+        # where the ramp's training ended: the threshold and its perturbations are hard on it
+        self._ramp_end = (span.weights(trained.mm.point.coef), trained.mm.point.intercept)
         self.ramp_intercept_ = np.array([sign * point.intercept])
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
@@ -587,8 +595,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self.constraint_report_
         if not self.feasible_:
             raise InfeasibleConstraintsError(
-                f"{self._why_infeasible(found, report, goals)} The closest model is in the "
-                "error's closest_.",
+                f"{self._why_infeasible(found, report, goals)} {_advice(found, goals)}The closest "
+                "model is in the error's closest_.",
                 self,
             )
         own = goals.constraints.slack(report["value"].to_numpy())[goals.is_measured]
@@ -703,6 +711,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
 
     def _linear(self, X: Any) -> np.ndarray:
         return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
+
+
+def _advice(found: CrossFitted, goals: Goals) -> str:
+    """Which bounds to relax, and how far, if no threshold is inside all."""
+    if found.relaxations is None:
+        return ""
+    return in_words(found.relaxations, goals, "Out of fold")
 
 
 def _rounded_up(number: float) -> int:

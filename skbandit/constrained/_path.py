@@ -27,6 +27,7 @@ from skbandit.constrained._varying_bound import (
     read_bounds,
     tightest_first,
 )
+from skbandit.constrained.cross_fitting._cross_fit import SharedWork
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
@@ -42,6 +43,14 @@ from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+DIRECTIONS = 4
+"""Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted.
+
+Directions hardly differ between neighbouring bounds: the others choose among those of the last
+one before them, with their own threshold. With more of these, a path takes longer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +221,8 @@ def constraint_path(
         - `value` of the bounded expression, comparable with `bound` (the worst of several
           groups; nan if the path's `sense` is None), and its `slack`, both as in the model's
           `constraint_report_`;
+        - `cross_fitted`, if the classifier is: the value of out-of-fold predictions, which new
+          rows can be expected to show;
         - `multiplier`: the improvement of the objective per unit by which the bound is
           relaxed, as in the classifier's `multipliers_`;
         - `n_iter` and `seconds` of the fit.
@@ -223,7 +234,11 @@ def constraint_path(
 
     Notes
     -----
-    Models are fitted from the tightest bound to the loosest, each starting from the one
+    If the classifier is cross-fitted, its default, directions are trained for four of the bounds
+    at most; every bound has the best of them, and their best
+    threshold, by its own out-of-fold rates.
+
+    Otherwise models are fitted from the tightest bound to the loosest, each starting from the one
     before, which is feasible already: no other start is searched for, and training only
     descends from it. Optima are local, so an independent fit may end at a somewhat better or
     worse one. If the path's `sense` is None, it is unknown which bound is tighter, and models
@@ -266,7 +281,11 @@ def constraint_path(
     seconds: dict[int, float] = {}
     own = {"tol": classifier.tol, "warm_start": classifier.warm_start}
     model, stop = clone(classifier), classifier.tol
-    for k in tightest_first(numbers, sense):
+    order = tightest_first(numbers, sense)
+    work, trained_at = SharedWork(), _spread(len(numbers), DIRECTIONS)
+    model._shared_work = work
+    for place, k in enumerate(order):
+        work.retrain = place in trained_at
         began = time.perf_counter()
         model = _refitted(model, goals[k], stop, X, y, metadata)
         seconds[k] = time.perf_counter() - began
@@ -279,6 +298,8 @@ def constraint_path(
             )
         stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]
+    for model in trained:
+        del model._shared_work
     design, data = trained[0]._read_design(X, y, sample_weight, attributes, extra)
     table = _table(
         numbers,
@@ -286,7 +307,8 @@ def constraint_path(
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_smallest_slack(model, model.constraint_report_) for model in trained],
+            "slack": [_smallest_slack(model, _own(model)) for model in trained],
+            **_out_of_fold_slack(trained),
             "multiplier": [np.nansum(model.multipliers_[_is_varied(model)]) for model in trained],
             "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
@@ -310,6 +332,11 @@ def _refitted(
         return model.fit(X, y, **metadata)
     except InfeasibleConstraintsError as error:
         return error.closest_
+
+
+def _spread(n: int, most: int) -> frozenset[int]:
+    """Places of at most `most` of n, evenly spread from the first to the last."""
+    return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
 
 # --- measuring all models on the same rows ---------------------------------------------------
@@ -355,7 +382,26 @@ def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame
     sign = {"<=": 1.0, ">=": -1.0, None: np.nan}[sense]
     value = table["bound"] - sign * table["slack"]
     table.insert(table.columns.tolist().index("slack"), "value", value)
+    if "cross_fitted" in table:
+        out_of_fold = table["bound"] - sign * table.pop("cross_fitted")
+        table.insert(table.columns.tolist().index("slack"), "cross_fitted", out_of_fold)
     return table
+
+
+def _own(model: ConstrainedRampClassifier) -> pd.DataFrame:
+    """The report of a model with slacks of its values on the training rows."""
+    report = model.constraint_report_
+    sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in model._constraints])
+    return report.assign(slack=sign * (report["bound"] - report["value"]))
+
+
+def _out_of_fold_slack(models: list[ConstrainedRampClassifier]) -> dict[str, list[float]]:
+    """Slacks of out-of-fold predictions, from which `_table` makes values, if there are any."""
+    reports = [model.constraint_report_ for model in models]
+    if "cross_fitted" not in reports[0]:
+        return {}
+    slack = [_smallest_slack(*pair) for pair in zip(models, reports, strict=True)]
+    return {"cross_fitted": slack}
 
 
 def _is_varied(model: ConstrainedRampClassifier) -> np.ndarray:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.rates import Constraint, Rate
@@ -141,7 +144,8 @@ class RateScorer(BaseEstimator):
         y : array-like of shape (n_samples,)
             True labels.
         attributes : DataFrame or dict of arrays, default=None
-            Further columns that rates can refer to.
+            Further columns that rates can refer to; passed on to a `predict` that takes
+            `attributes`, as that of ``ConstrainedThreshold(by=...)``.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
 
@@ -152,7 +156,7 @@ class RateScorer(BaseEstimator):
         """
         return self._score_predictions(
             y,
-            _predictions(estimator, X),
+            _predictions(estimator, X, attributes),
             attributes=attributes,
             sample_weight=sample_weight,
             pos_label=self.pos_label,
@@ -264,9 +268,11 @@ def _measure(
     return slack[measured], bool(undefined.any())
 
 
-def _predictions(estimator: Any, X: Any) -> np.ndarray:
-    """Predicted labels."""
-    labels = np.asarray(estimator.predict(X))
+def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
+    """Predicted labels; attributes are for classifiers whose `predict` takes them."""
+    passed = attributes is not None and _takes_attributes(estimator)
+    more = {"attributes": attributes} if passed else {}
+    labels = np.asarray(estimator.predict(X, **more))
     fractions = labels[labels % 1 > 0] if labels.dtype.kind == "f" else labels[:0]
     if fractions.size:
         raise ValueError(
@@ -274,3 +280,14 @@ def _predictions(estimator: Any, X: Any) -> np.ndarray:
             f"such as {fractions[0]:g} instead of labels."
         )
     return labels
+
+
+def _takes_attributes(estimator: Any) -> bool:
+    """Whether `predict` of a classifier, or of the last step of a Pipeline, takes attributes."""
+    if isinstance(estimator, Pipeline):
+        if get_config()["enable_metadata_routing"]:
+            routed = estimator.get_metadata_routing().consumes("predict", ["attributes"])
+            return "attributes" in routed
+        estimator = estimator[-1]
+    predict = getattr(estimator, "predict", None)
+    return predict is not None and "attributes" in signature(predict).parameters

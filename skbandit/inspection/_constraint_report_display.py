@@ -34,6 +34,8 @@ class ConstraintReportDisplay:
 
     Attributes
     ----------
+    drawn_ : DataFrame
+        The rows that are drawn: of two groups compared either way round, the one with less slack.
     ax_ : matplotlib Axes
         The axes of the plot; the first constraint is at the top.
     figure_ : matplotlib Figure
@@ -166,7 +168,7 @@ class ConstraintReportDisplay:
         ConstraintReportDisplay
             This display.
         """
-        report = _read_report(self.report)
+        self.drawn_ = report = _read_report(self.report)
         names = [wrapped(name, 40) for name in report["constraint"]]
         lines = sum(1 + name.count("\n") for name in names)
         size = 7.8, 1.1 + 0.18 * (len(names) + lines)
@@ -222,7 +224,28 @@ def _read_report(report: Any) -> pd.DataFrame:
     report = read_table(report, "report", numbers, ["constraint", "satisfied"])
     # missing if the value is undefined
     satisfied = read_flags(report, "report", "satisfied") != 0
-    return report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
+    report = report.assign(constraint=list(map(str, report["constraint"])), satisfied=satisfied)
+    return _without_mirrored(report)
+
+
+def _without_mirrored(report: pd.DataFrame) -> pd.DataFrame:
+    """Of each pair of groups, compared either way round, the row with less slack.
+
+    The other one says the same: a difference is negated, a ratio inverted. A missing slack stays.
+    """
+    if report.empty:
+        return report
+    parts = report["constraint"].astype(object).str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
+    kept: dict[tuple[str, ...], int] = {}
+    slack = report["slack"] - report["margin"] if "margin" in report else report["slack"]
+    room = slack.fillna(-np.inf).to_numpy(dtype=float)
+    for k, (declared, one, joint, other) in enumerate(parts.itertuples(index=False)):
+        if not isinstance(declared, str):
+            kept[(str(k),)] = k
+            continue
+        key = (declared, joint, *sorted((one, other)))
+        kept[key] = min(kept.get(key, k), k, key=lambda row: room[row])
+    return report.iloc[sorted(kept.values())].reset_index(drop=True)
 
 
 def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:

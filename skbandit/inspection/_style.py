@@ -12,8 +12,8 @@ import pandas as pd
 from skbandit.utils._optional import import_optional
 
 # Distinguishable with any colour vision (Okabe & Ito 2008).
-BLUE, VERMILLION = "#0072B2", "#D55E00"
-PALETTE = (BLUE, VERMILLION, "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
+BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
+PALETTE = (BLUE, VERMILLION, GREEN, "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
 GREY = "#BBBBBB"
 
 # Characters per line of a label.

@@ -10,6 +10,7 @@ import pandas as pd
 from skbandit.constrained import ConstraintPath, ExtraData, constraint_path
 from skbandit.inspection._style import (
     BLUE,
+    GREEN,
     VERMILLION,
     axes_or_new,
     check_axes,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class TradeoffDisplay:
-    """The objective against the constrained value, for a sequence of bounds.
+    """What a sequence of bounds attains, and what it costs.
+
+    Two axes: the constrained value against the bound that was asked for, with the bound itself as
+    the diagonal, on training rows, out of fold and on new rows; and beside it the objective.
 
     Create it with `from_path` of a fitted `ConstraintPath`, or with `from_estimator`, which fits
     one.
@@ -36,7 +40,7 @@ class TradeoffDisplay:
     ----------
     train : DataFrame
         Columns `bound`, `value`, `objective` and `feasible`, one row per bound: the `table` of a
-        path.
+        path. A column `cross_fitted`, the value out of fold, is drawn too.
     test : DataFrame, default=None
         The same models on other rows: columns `bound`, `value`, `objective`,
         `objective_low` and `objective_high`, as returned by `ConstraintPath.measure`.
@@ -50,7 +54,13 @@ class TradeoffDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes of the plot.
+        The axes of the objective.
+    value_ax_ : matplotlib Axes or None
+        The axes of the values; None if the objective alone was drawn.
+    values_ : dict of str to matplotlib Line2D
+        The values "train", "cross_fitted" and "test" against the bound, in its order.
+    bound_ : matplotlib Line2D or None
+        The bound itself, as a diagonal.
     figure_ : matplotlib Figure
         The figure of the plot.
     lines_ : dict of str to matplotlib Line2D
@@ -118,7 +128,7 @@ class TradeoffDisplay:
         attributes_test: Any = None,
         sample_weight_test: ArrayLike | None = None,
         ax: Axes | None = None,
-        x: str = "value",
+        x: str = "bound",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
         """Fit a classifier for each bound, and draw the trade-off.
@@ -154,9 +164,9 @@ class TradeoffDisplay:
         sample_weight_test : array-like, default=None
             Their weights.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
-        x : {"value", "bound"}, default="value"
-            The x-axis; see `plot`.
+            Axes for the objective alone; None creates a figure, with the values beside it.
+        x : {"bound", "value"}, default="bound"
+            The x-axis of the objective; see `plot`.
         line_kw : dict, default=None
             Passed to ``Axes.plot`` for both curves.
 
@@ -194,7 +204,7 @@ class TradeoffDisplay:
         test: pd.DataFrame | None = None,
         *,
         ax: Axes | None = None,
-        x: str = "value",
+        x: str = "bound",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
         """Draw a fitted path.
@@ -206,9 +216,9 @@ class TradeoffDisplay:
         test : DataFrame, default=None
             The result of `path.measure` on other rows.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
-        x : {"value", "bound"}, default="value"
-            The x-axis; see `plot`.
+            Axes for the objective alone; None creates a figure, with the values beside it.
+        x : {"bound", "value"}, default="bound"
+            The x-axis of the objective; see `plot`.
         line_kw : dict, default=None
             Passed to ``Axes.plot`` for both curves.
 
@@ -234,7 +244,7 @@ class TradeoffDisplay:
         self,
         ax: Axes | None = None,
         *,
-        x: str = "value",
+        x: str = "bound",
         line_kw: dict[str, Any] | None = None,
     ) -> TradeoffDisplay:
         """Draw the curves.
@@ -242,10 +252,10 @@ class TradeoffDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
-        x : {"value", "bound"}, default="value"
-            The x-axis: the value reached, on the same rows as the objective, or the bound
-            required in training. If values are not comparable with bounds (`sense` is None) or
+            Axes for the objective alone; None creates a figure, with the values beside it.
+        x : {"bound", "value"}, default="bound"
+            The x-axis of the objective: the bound asked for, or the value reached on the same
+            rows as the objective. If values are not comparable with bounds (`sense` is None) or
             were not measured, it is the bound.
         line_kw : dict, default=None
             Passed to ``Axes.plot`` for both curves.
@@ -260,8 +270,13 @@ class TradeoffDisplay:
         if not known and self.sense is not None:
             raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
         curves = self._read_curves()
-        axes = axes_or_new(ax, "TradeoffDisplay.plot")
         unknown = any(curve["value"].isna().all() for curve in curves.values())
+        self.value_ax_, self.bound_ = None, None
+        self.values_: dict[str, Any] = {}
+        if ax is None and not unknown and self.sense is not None:
+            axes = self._plot_values(curves, line_kw)
+        else:
+            axes = axes_or_new(ax, "TradeoffDisplay.plot")
         x = "bound" if unknown or self.sense is None else x
         met = curves["train"]["feasible"].to_numpy(dtype=bool)
         order = curves["train"]["bound"].to_numpy().argsort(kind="stable")
@@ -293,10 +308,35 @@ class TradeoffDisplay:
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
+    def _plot_values(self, curves: dict[str, pd.DataFrame], line_kw: dict[str, Any]) -> Axes:
+        """Draw values against bounds on axes of their own; return those beside them."""
+        pyplot = check_axes(None, "TradeoffDisplay.plot")
+        _, (left, right) = pyplot.subplots(ncols=2, figsize=(10.0, 4.4), layout="constrained")
+        bound = np.sort(curves["train"]["bound"].to_numpy())
+        (self.bound_,) = left.plot(bound, bound, color="black", linewidth=1, label="the bound")
+        drawn = {"train": curves["train"]["value"]}
+        if "cross_fitted" in curves["train"]:
+            drawn["cross_fitted"] = curves["train"]["cross_fitted"]
+        if "test" in curves:
+            drawn["test"] = curves["test"]["value"]
+        order = curves["train"]["bound"].to_numpy().argsort(kind="stable")
+        for name, value in drawn.items():
+            style = STYLES[name] | line_kw
+            (self.values_[name],) = left.plot(bound, value.to_numpy()[order], **style)
+        left.set_xlabel(self._x_label("bound"))
+        left.set_ylabel(wrapped(self.label, 36))
+        left.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small"
+        )
+        self.value_ax_ = left
+        return right
+
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """The validated tables."""
         figures = ["bound", "value", "objective"]
-        curves = {"train": read_table(self.train, "train", [*figures, "feasible"])}
+        given = getattr(self.train, "columns", ())
+        optional = ["cross_fitted"] if "cross_fitted" in given else []
+        curves = {"train": read_table(self.train, "train", [*figures, "feasible", *optional])}
         if self.test is not None:
             figures += ["objective_low", "objective_high"]
             curves["test"] = read_table(self.test, "test", figures)
@@ -324,6 +364,9 @@ STYLES: dict[str, dict[str, Any]] = {
         "label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white",
         "markersize": 5, "linewidth": 1.2,
     },
+    "cross_fitted": {
+        "label": "out of fold", "color": GREEN, "marker": "^", "markersize": 5, "linewidth": 1.2,
+    },
     "test": {
         "label": "test rows", "color": VERMILLION, "marker": "s", "markersize": 4.5,
         "linewidth": 1.2,
@@ -335,5 +378,5 @@ INTERVAL = "confidence interval on test rows"
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
     """Validated line options; `x` is checked, too."""
     if not isinstance(x, str) or x not in ("value", "bound"):
-        raise ValueError(f"x={x!r} must be 'value' or 'bound'.")
+        raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
     return line_options(line_kw, "TradeoffDisplay.plot")

@@ -1,5 +1,7 @@
 """ConstrainedRampClassifier: what a user sees of it, one dataset at a time."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     accuracy,
     churn,
@@ -331,7 +334,7 @@ def test_too_few_steps_warn_where_the_user_called():
 
 def test_multipliers_are_nonnegative_and_those_of_the_report():
     goals = [recall() >= 0.95, positive_rate() <= 0.99, negative_rate() >= 0.01]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.01).fit(X, Y)
+    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.01, threshold="train").fit(X, Y)
     assert clf.multipliers_.shape == (3,) and (clf.multipliers_ >= 0).all()
     np.testing.assert_array_equal(clf.multipliers_, clf.constraint_report_["multiplier"])
     assert clf.multipliers_[0] > 1e-3, "recall is binding"
@@ -414,3 +417,19 @@ def test_the_machine_of_the_paper_draws_no_random_numbers_and_leaves_its_input_a
     clf.fit(data, y, sample_weight=weight, attributes=frame)
     assert rng.uniform() == np.random.RandomState(0).uniform()
     pd.testing.assert_frame_equal(frame, ATTRIBUTES)
+
+
+def test_what_is_infeasible_out_of_fold_comes_with_advice():
+    """Refitted at any bound that is said to suffice, and a little more, it is feasible."""
+    goals = {"positive_rate() <= 0.3": positive_rate, "recall() >= 0.95": recall}
+    share, floor = positive_rate() <= 0.3, recall() >= 0.95
+    with pytest.raises(InfeasibleConstraintsError, match="Out of fold it suffices") as caught:
+        ConstrainedRampClassifier(constraints=[share, floor]).fit(X, Y)
+    said = str(caught.value).split("Out of fold it suffices to relax ")[1]
+    alone = dict(re.findall(r"(\w+\(\) [<>]= \S+) to (\d\.\d+)", said.split(". Relaxing")[0]))
+    assert set(alone) == set(goals)
+    wider = positive_rate() <= float(alone["positive_rate() <= 0.3"]) + 0.03
+    lower = recall() >= float(alone["recall() >= 0.95"]) - 0.03
+    for relaxed in ([wider, floor], [share, lower]):
+        held_out = ConstrainedRampClassifier(constraints=relaxed).fit(X, Y).constraint_report_
+        assert held_out["satisfied"].all()

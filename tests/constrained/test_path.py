@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstraintPath, constraint_path
+from skbandit.constrained import ConstraintPath, _path, constraint_path
 from skbandit.constrained._varying_bound import with_bound
+from skbandit.constrained.cross_fitting import _cross_fit
 from skbandit.rates import (
     accuracy,
     churn,
@@ -489,3 +490,70 @@ def test_verbose_is_a_line_a_bound_in_the_order_of_fitting(capsys):
 def test_repr_is_one_line():
     path = path_over(recall() >= 0.5, [0.5, 0.9])
     assert repr(path) == ("<ConstraintPath: error_rate() under recall() >= 0.5 to 0.9, 2 models>")
+
+
+# --- cross-fitted --------------------------------------------------------------------------
+
+
+def noisy(n=600):
+    return make_classification(
+        n, 8, n_informative=6, flip_y=0.1, class_sep=0.7, random_state=0
+    )  # fmt: skip
+
+
+def test_a_cross_fitted_path_trains_for_four_bounds(monkeypatch):
+    trained = []
+    original = _cross_fit.train_folds
+    monkeypatch.setattr(
+        _cross_fit,
+        "train_folds",
+        lambda *args: trained.append(args[-1] is not None) or original(*args),
+    )
+    bounds = np.linspace(0.02, 0.4, 20)
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
+    path = constraint_path(clf, *noisy(), bounds=bounds)
+    assert trained == [False, True, True, True], "the later ones know the earlier ones"
+    assert not any("_shared_work" in vars(model) for model in path.estimators)
+    for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
+        (goal,) = model.constraint_report_.to_dict("records")
+        assert goal["bound"] == row.bound and goal["cross_fitted"] <= row.bound
+
+
+def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit():
+    rows, y = noisy(3000)
+    train, new = slice(0, 1000), slice(1000, None)
+    bounds = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
+    path = constraint_path(clf, rows[train], y[train], bounds=bounds)
+    single = [clone(clf).set_params(constraints=false_positive_rate() <= b) for b in bounds]
+    alone = [one.fit(rows[train], y[train]).predict(rows[new]) for one in single]
+    error = np.mean([np.mean(answers != y[new]) for answers in alone])
+    together = path.measure(rows[new], y[new])["objective"].mean()
+    assert together == pytest.approx(error, abs=0.01)
+
+
+def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():
+    rows, y = noisy()
+    clf = ConstrainedRampClassifier(constraints=recall() >= 0.5)
+    (model,) = constraint_path(clf, rows, y, bounds=[0.9]).estimators
+    single = clf.set_params(constraints=recall() >= 0.9).fit(rows, y)
+    np.testing.assert_array_equal(model.coef_, single.coef_)
+    pd.testing.assert_frame_equal(model.constraint_report_, single.constraint_report_)
+
+
+def test_where_a_bound_changes_which_rows_count_directions_are_trained_anew(monkeypatch):
+    monkeypatch.setattr(_path, "DIRECTIONS", 1)
+    trained = []
+    original = _cross_fit.train_folds
+    monkeypatch.setattr(
+        _cross_fit, "train_folds", lambda *args: trained.append(1) or original(*args)
+    )
+    goals = {0.0: recall() >= 0.5, 0.1: recall() >= 0.6, 0.2: false_positive_rate(MEN) <= 0.3}
+    clf = ConstrainedRampClassifier(recall(), [])
+    path = constraint_path(
+        clf, X, Y, bounds=list(goals), constraint=lambda b: goals[b], attributes=ATTRIBUTES
+    )
+    assert len(trained) == 2, "recall counts other rows than the false positive rate"
+    for goal, model in zip(goals.values(), path.estimators, strict=True):
+        report = model.constraint_report_
+        assert report["constraint"].tolist() == [repr(goal)] and report["satisfied"].all()

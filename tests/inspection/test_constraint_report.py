@@ -36,13 +36,20 @@ def report(fitted):
     return fitted.constraint_report(X_EXTRA, 1 - Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
 
 
+def folded(report):
+    """Without the ratio that is the inverse of the one with less slack."""
+    pair = report[report["constraint"].str.contains(r"\[", regex=True)]
+    return report.drop(pair["slack"].idxmax()).reset_index(drop=True)
+
+
 def texts(display):
     return [text.get_text() for text in display.ax_.texts]
 
 
 def test_the_slacks_and_their_intervals(report):
     display = ConstraintReportDisplay.from_report(report)
-    assert report["satisfied"].tolist() == [False] * 2 + [True] * 4
+    report = folded(report)
+    assert report["satisfied"].tolist() == [False] * 2 + [True] * 3
     for line, holds in ((display.met_, True), (display.missed_, False)):
         rows = np.flatnonzero(report["satisfied"] == holds)
         drawn = dict(zip(line.get_ydata(), line.get_xdata(), strict=True))
@@ -65,6 +72,7 @@ def test_the_slacks_and_their_intervals(report):
 
 def test_the_first_constraint_is_on_top_and_named(report):
     display = ConstraintReportDisplay.from_report(report)
+    report = folded(report)
     names = [label.get_text().replace("\n", " ") for label in display.ax_.get_yticklabels()]
     assert names == report["constraint"].tolist()
     bottom, top = display.ax_.get_ylim()
@@ -103,7 +111,7 @@ def test_a_margin_is_a_stroke_and_a_figure(fitted):
     asked = fitted.constraint_report_.assign(margin=[0.01, 0.02, 0.03, 0.03, 0.05, 0.05])
     display = ConstraintReportDisplay.from_report(asked)
     strokes = display.margins_.get_segments()
-    assert [stroke[0, 0] for stroke in strokes] == asked["margin"].tolist()
+    assert [stroke[0, 0] for stroke in strokes] == [0.01, 0.02, 0.03, 0.03, 0.05]
     assert texts(display)[1].endswith("bound 0.4, margin 0.020")
     assert ConstraintReportDisplay.from_report(fitted.constraint_report_).margins_ is None
 
@@ -154,8 +162,8 @@ def test_groups_that_are_absent_are_said_to_be_not_measured(fitted):
     women = ATTRIBUTES_EXTRA.assign(sex="F")
     with pytest.warns(UndefinedMetricWarning, match="not measured"):
         display = ConstraintReportDisplay.from_estimator(fitted, X_EXTRA, Y_EXTRA, attributes=women)
-    assert texts(display)[-2:] == ["not measured"] * 2
-    assert "not measured" not in texts(display)[:-2]
+    assert texts(display)[-1:] == ["not measured"]
+    assert "not measured" not in texts(display)[:-1]
     display.figure_.canvas.draw()
 
 
@@ -229,3 +237,17 @@ def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message)
     assert not plt.get_fignums()
     display = ConstraintReportDisplay.from_report(report)
     assert display.met_.get_ydata().tolist() == [0, 1]
+
+
+def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():
+    display = ConstraintReportDisplay.from_report(
+        table(
+            ("difference(recall, by='g') <= 0.1 [a - b]", 9, 0.1, -0.3, 0.4, True, -0.4, -0.2),
+            ("difference(recall, by='g') <= 0.1 [a - c]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
+            ("difference(recall, by='g') <= 0.1 [b - a]", 9, 0.1, 0.3, -0.2, False, 0.2, 0.4),
+            ("difference(f1, by='g') <= 0.1 [a - b]", 9, 0.1, 0.0, 0.1, True, -0.1, 0.1),
+        )
+    )
+    drawn = [name.rsplit(" <= ")[-1] for name in display.drawn_["constraint"]]
+    assert drawn == ["0.1 [a - c]", "0.1 [b - a]", "0.1 [a - b]"]
+    assert len(display.report) == 4 and not display.drawn_["satisfied"].all()

@@ -68,7 +68,7 @@ def test_one_call_from_data_to_figure(path, test_rows):
     pd.testing.assert_frame_equal(display.test, test_rows)
     columns = path.table.columns.drop("seconds")
     pd.testing.assert_frame_equal(display.train[columns], path.table[columns])
-    assert display.ax_.get_xlabel() == f"{RATIO}\n(tighter →)"
+    assert display.ax_.get_xlabel() == f"{RATIO}\n(bound, tighter →)"
     assert display.ax_.get_ylabel() == "error_rate()"
     assert display.figure_ is display.ax_.figure
 
@@ -119,11 +119,11 @@ def test_it_draws_where_and_as_told(path, test_rows):
 def test_upper_bounds_tighten_to_the_left():
     clf = ConstrainedRampClassifier(constraints=(positive_rate() <= 0.5).named("budget"))
     display = TradeoffDisplay.from_estimator(clf, X, Y, bounds=[0.2, 0.4])
-    assert display.ax_.get_xlabel() == "budget\n(← tighter)"
+    assert display.ax_.get_xlabel() == "budget\n(bound, ← tighter)"
 
 
 def test_another_x_is_refused(path):
-    with pytest.raises(ValueError, match="x='bounds' must be 'value' or 'bound'"):
+    with pytest.raises(ValueError, match="x='bounds' must be 'bound' or 'value'"):
         TradeoffDisplay.from_path(path, x="bounds")
     assert not plt.get_fignums()
 
@@ -132,7 +132,7 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
     label = "recall(\"pay > '$5' and pay < '$9'\") / recall(\"pay >= '$9' and land == 'Norway'\")"
     display = TradeoffDisplay(path.table, label=label, sense=">=").plot()
     shown = display.ax_.get_xlabel()
-    assert shown.replace("\\$", "$").replace("\n", " ") == f"{label} (tighter →)"
+    assert shown.replace("\\$", "$").replace("\n", " ") == f"{label} (bound, tighter →)"
     assert max(map(len, shown.splitlines())) <= 60
     display.figure_.canvas.draw()  # mathtext would fail or turn italic here
 
@@ -200,3 +200,25 @@ def test_what_is_no_axes_or_no_path_is_refused(path):
             TradeoffDisplay.from_path(path, ax=several)
     with pytest.raises(TypeError, match=r"path must be a ConstraintPath, .* got Data"):
         TradeoffDisplay.from_path(path.table)
+
+
+def test_values_are_drawn_against_their_bound(path, test_rows):
+    display = TradeoffDisplay.from_path(path, test_rows)
+    bounds = sorted(BOUNDS)
+    assert_line(display.bound_, bounds, bounds)
+    figures = {
+        "train": path.table["value"],
+        "cross_fitted": path.table["cross_fitted"],
+        "test": test_rows["value"],
+    }
+    assert list(display.values_) == list(figures)
+    for name, figure in figures.items():
+        assert_line(display.values_[name], bounds, figure.iloc[BY_BOUND])
+    assert display.value_ax_ in display.figure_.axes and display.value_ax_ is not display.ax_
+
+
+def test_values_need_a_figure_of_their_own(path):
+    _, axes = plt.subplots()
+    display = TradeoffDisplay.from_path(path, ax=axes)
+    assert display.value_ax_ is None and display.values_ == {} and display.bound_ is None
+    assert display.figure_.axes == [axes]

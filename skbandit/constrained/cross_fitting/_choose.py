@@ -62,7 +62,7 @@ class Choice:
 
 
 def choose(
-    candidates: Mapping[str, np.ndarray],
+    candidates: Mapping[str, np.ndarray | CutSearch],
     goals: MeasuredGoals,
     limits: ScoreLimits,
     *,
@@ -78,8 +78,8 @@ def choose(
 
     Parameters
     ----------
-    candidates : mapping of str to ndarray of shape (n,)
-        Out-of-fold scores by name.
+    candidates : mapping of str to ndarray of shape (n,) or CutSearch
+        Out-of-fold scores by name; or, sorted before, for the same objective and thresholds.
     goals : MeasuredGoals
         Objective and constraints over the n rows.
     limits : ScoreLimits
@@ -108,7 +108,7 @@ def choose(
     Choice
         If nothing is inside, the candidate with the least risk, or that misses by least.
     """
-    searches = {name: CutSearch.of(s, goals, limits, cuts) for name, s in candidates.items()}
+    searches = {name: _searched(s, goals, limits, cuts) for name, s in candidates.items()}
     full = max(float(ndtri(level)), 0.0)
     steps = [full / 2**halving for halving in range(HALVINGS + 1)] if relax else [full]
     if relax and full > 0:
@@ -131,6 +131,18 @@ def choose(
     return choice
 
 
+def _searched(
+    candidate: np.ndarray | CutSearch,
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+    cuts: np.ndarray | None = None,
+) -> CutSearch:
+    """The thresholds of a candidate, sorted unless they are already."""
+    if isinstance(candidate, CutSearch):
+        return candidate.under(goals, limits)
+    return CutSearch.of(candidate, goals, limits, cuts)
+
+
 def _inside_themselves(
     searches: Mapping[str, CutSearch],
     own: Mapping[str, np.ndarray],
@@ -146,14 +158,17 @@ def _inside_themselves(
 
 
 def attainable_quantile(
-    candidates: Mapping[str, np.ndarray], goals: MeasuredGoals, limits: ScoreLimits, z: float
+    candidates: Mapping[str, np.ndarray | CutSearch],
+    goals: MeasuredGoals,
+    limits: ScoreLimits,
+    z: float,
 ) -> float:
     """The largest normal quantile below z at which some threshold is inside; 0 if none is.
 
     Widths of limits shrink with the square root of the rows: a level of quantile z takes
     about (z / this)^2 times as many.
     """
-    searches = [CutSearch.of(scores, goals, limits) for scores in candidates.values()]
+    searches = [_searched(one, goals, limits) for one in candidates.values()]
 
     def attained(quantile: float) -> bool:
         return any(one.best(quantile).feasible for one in searches)
@@ -175,31 +190,31 @@ def _best(
     preferred: float,
     within: Mapping[str, np.ndarray] | None = None,
 ) -> Choice | None:
-    """The best candidate at one quantile, of those in `within`; None if none is inside."""
-    inside = {}
-    for name in searches if within is None else within:
+    """The best candidate at one quantile, of those in `within`; None if none is inside.
+
+    No threshold has a lower objective than the lowest with rates inside, so that a candidate
+    whose lowest is above what has been found need not be searched.
+    """
+    names = list(searches if within is None else within)
+    found: dict[str, Threshold] = {}
+    least = np.inf
+    for name in sorted(names, key=lambda one: searches[one].lowest):
+        if searches[name].lowest > least and name != plain:
+            continue
         threshold = searches[name].best(z, preferred, None if within is None else within[name])
         if threshold.feasible:
-            positive = searches[name].positive(threshold.cut)
-            inside[name] = Choice(name, threshold, positive, z)
-    objectives = {name: one.threshold.objective for name, one in inside.items()}
-    return _ahead_of_plain(inside, objectives, goals, plain)
-
-
-def _ahead_of_plain(
-    inside: Mapping[str, Choice],
-    totals: Mapping[str, float],
-    goals: MeasuredGoals,
-    plain: str | None,
-) -> Choice | None:
-    """The lowest total; the plain candidate unless that is ahead of it by more than noise."""
-    if not inside:
+            found[name] = threshold
+            least = min(least, threshold.objective)
+    if not found:
         return None
-    best = min(inside, key=lambda name: totals[name])
-    if plain is None or plain not in inside or best == plain:
-        return inside[best]
-    error = standard_error_of_gain(goals, inside[plain].positive, inside[best].positive)
-    return inside[best if totals[plain] - totals[best] > ENOUGH_GAIN * error else plain]
+    best = min((name for name in names if name in found), key=lambda name: found[name].objective)
+    chosen = Choice(best, found[best], searches[best].positive(found[best].cut), z)
+    if plain is None or plain not in found or best == plain:
+        return chosen
+    usual = Choice(plain, found[plain], searches[plain].positive(found[plain].cut), z)
+    error = standard_error_of_gain(goals, usual.positive, chosen.positive)
+    gain = usual.threshold.objective - chosen.threshold.objective
+    return chosen if gain > ENOUGH_GAIN * error else usual
 
 
 def standard_error_of_gain(goals: MeasuredGoals, one: np.ndarray, other: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,6 +62,18 @@ class CutSearch:
             heads = np.searchsorted(-descending, -cuts, side="left")
         return cls(goals, limits, scores, cuts, order, heads)
 
+    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> CutSearch:
+        """The same thresholds under other constraints over the same rows; nothing is sorted anew.
+
+        The objective must be the same: its values are kept.
+        """
+        other = replace(self, goals=goals, limits=limits)
+        known = vars(other)  # where cached_property looks
+        known["objective"] = self.objective
+        if limits.rows is self.limits.rows:
+            known["_sums"] = self._sums
+        return other
+
     @cached_property
     def objective(self) -> np.ndarray:
         """The objective at every threshold, lower is better; inf where undefined."""
@@ -75,10 +87,19 @@ class CutSearch:
     def _sums(self) -> np.ndarray:
         return self._heads_of(self.limits.rows, self.heads)
 
+    def slacks(self) -> np.ndarray:
+        """The slack of every rate at every threshold, shape (K, C)."""
+        return self.limits.slack(self._sums, 0.0)
+
     @cached_property
     def slack(self) -> np.ndarray:
         """The smallest slack of a rate at every threshold; inf without constraints."""
-        return self.limits.slack(self._sums, 0.0).min(axis=0, initial=np.inf)
+        return self.slacks().min(axis=0, initial=np.inf)
+
+    @cached_property
+    def lowest(self) -> float:
+        """The lowest objective at a threshold whose rates are inside; inf if none is."""
+        return float(self.objective[self.slack >= -MET].min(initial=np.inf))
 
     def best(self, z: float, preferred: float = 0.0, within: np.ndarray | None = None) -> Threshold:
         """The threshold with the lowest objective among those inside.

@@ -79,16 +79,22 @@ def relaxations(
         except SolverError:  # a solver that gives up adds no direction
             continue
         found.append(ended.point)
-    return _least(problem, found, declared)
+    slacks = (slacks_by_cut(problem.scores(point), problem.goals) for point in found)
+    return least_relaxations(slacks, declared)
 
 
-def _least(
-    problem: RampProblem, points: Iterable[Point], declared: Sequence[np.ndarray]
-) -> Relaxations:
-    """The smallest relaxations over all cuts along some directions."""
+def least_relaxations(slacks: Iterable[np.ndarray], declared: Sequence[np.ndarray]) -> Relaxations:
+    """The smallest relaxations over all cuts along some directions.
+
+    Parameters
+    ----------
+    slacks : iterable of ndarray of shape (m, C)
+        For each direction, the slack of every constraint at each of its cuts.
+    declared : sequence of ndarray of int
+        For each declared bound the constraints that share it.
+    """
     alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
-    for point in points:
-        slack = slacks_by_cut(problem.scores(point), problem.goals)
+    for slack in slacks:
         needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
         needed[needed <= MET] = 0.0
         total = needed.sum(axis=0)
@@ -106,8 +112,13 @@ def relaxation_advice(problem: RampProblem, closest: Point, goals: Goals, solver
 
     Empty if nothing was found, as where a rate is undefined whatever the threshold.
     """
-    families = _declared_bounds(goals)
-    found = relaxations(problem, closest, [rows for _, rows in families], solver)
+    declared = [rows for _, rows in declared_bounds(goals)]
+    return in_words(relaxations(problem, closest, declared, solver), goals)
+
+
+def in_words(found: Relaxations, goals: Goals, where: str = "On these rows") -> str:
+    """Relaxations of the declared bounds in one or two sentences and a space, or nothing."""
+    families = declared_bounds(goals)
     measured = goals.constraints.subset(goals.is_measured)
     alone, together = [], []
     for (label, rows), own, shared in zip(families, found.alone, found.together, strict=True):
@@ -116,13 +127,13 @@ def relaxation_advice(problem: RampProblem, closest: Point, goals: Goals, solver
             alone.append(f"{label} to {_beyond(bound + sign * own, sign)}")
         if 0 < shared < np.inf:
             together.append(f"{label} to {_beyond(bound + sign * shared, sign)}")
-    said = f"On these rows it suffices to relax {', or '.join(alone)}. " if alone else ""
+    said = f"{where} it suffices to relax {', or '.join(alone)}. " if alone else ""
     if len(together) > 1:
         said += f"Relaxing several, it suffices to move {' and '.join(together)}. "
     return said
 
 
-def _declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
+def declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
     """Labels of the declared bounds, and the measured constraints that share each.
 
     Constraints for groups are named by what was declared and, in brackets, the groups.

@@ -100,6 +100,21 @@ class ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])
 
+    def sharing_rows(self, other: ScoreLimits) -> ScoreLimits:
+        """The same limits with the other's rows, if these are equal, so that one memory serves."""
+        same = self.rows.shape == other.rows.shape and all(
+            np.array_equal(getattr(self.rows, part), getattr(other.rows, part))
+            for part in ("indptr", "indices", "data")
+        )
+        return replace(self, rows=other.rows) if same else self
+
+    def relaxed(self, k: int, by: float) -> ScoreLimits:
+        """Move the bound of one constraint outwards, in the unit of the bound."""
+        coefficients, offset = self.coefficients.copy(), self.offset.copy()
+        coefficients[k] -= by * self.divisor[k]
+        offset[k] -= by * self.divisor_offset[k]
+        return replace(self, coefficients=coefficients, offset=offset)
+
     def at(self, positive: np.ndarray, z: float) -> np.ndarray:
         """`slack` at one prediction pi of shape (n,); shape (K,)."""
         return self.slack((self.rows @ positive)[:, None], z)[:, 0]
@@ -125,9 +140,10 @@ class ScoreLimits:
         sums = sums + self.constant[:, None]
         measured = [self._measure(share, sums, z) for share in self.shares]
         value, below, above = (np.stack(parts) for parts in zip(*measured, strict=True))
-        correlations = [self._correlation(pair, sums) for pair in self.pairs]
-        found = np.empty((len(self.offset), sums.shape[1]))
-        for k, (offset, row) in enumerate(zip(self.offset, self.coefficients, strict=True)):
+        found = -(self.offset[:, None] + self.coefficients @ value)
+        wide = below.any() or above.any()
+        correlations = [self._correlation(pair, sums) for pair in self.pairs] if wide else []
+        for k, row in enumerate(self.coefficients if wide else ()):
             used = np.flatnonzero(row)
             c = row[used, None]
             moved = np.zeros_like(value)
@@ -135,8 +151,7 @@ class ScoreLimits:
             square = (moved[used] ** 2).sum(axis=0)
             for pair, r in zip(self.pairs, correlations, strict=True):
                 square = square + 2.0 * r * moved[pair.first] * moved[pair.second]
-            upper = offset + row[used] @ value[used] + np.sqrt(np.maximum(square, 0.0))
-            found[k] = -upper
+            found[k] -= np.sqrt(np.maximum(square, 0.0))
         divisors = self.divisor @ value + self.divisor_offset[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
@@ -164,8 +179,10 @@ class ScoreLimits:
         q, trials = _share_of(share, sums)
         of_share = share.kind.of_share
         rate = of_share(q)
-        low = of_share(wilson_score(q, trials, z))
-        high = of_share(1.0 - wilson_score(1.0 - q, trials, z))
+        low = high = rate
+        if z > 0:
+            low = of_share(wilson_score(q, trials, z))
+            high = of_share(1.0 - wilson_score(1.0 - q, trials, z))
         none = trials == 0
         ends = float(of_share(0.0)), float(of_share(1.0))
         low, high = np.where(none, ends[0], low), np.where(none, ends[1], high)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, ExtraData
 from skbandit.constrained.cross_fitting import _cross_fit
-from skbandit.constrained.cross_fitting._cross_fit import deal_folds, rows_to_fit
+from skbandit.constrained.cross_fitting._train_folds import deal_folds, rows_to_fit
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows
 
