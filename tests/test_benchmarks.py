@@ -19,6 +19,7 @@ from tests.benchmarks import (
     _measure,
     adult,
     churn,
+    goals,
     growth,
     intervals,
     published,
@@ -27,6 +28,8 @@ from tests.benchmarks import (
     steps,
 )
 from tests.benchmarks._data import census, deployment
+from tests.benchmarks._goal_data import SETS, SHAPES, Part, Split, made
+from tests.benchmarks._goals import GOALS
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
 from tests.benchmarks._selection_rivals import ALL as SELECTORS
@@ -303,3 +306,88 @@ def test_bounds_against_all_are_those_between_two_groups(share):
         if share >= 0.5:
             ratio = min(low / rates.mean(), rates.mean() / high)
             assert ratio == pytest.approx(reduction.ratio_against_all(low / high, men))
+
+
+@pytest.fixture(scope="module")
+def few_rows():
+    split = made(SHAPES["few rows"], 0)
+    new = split.new
+    return Split(split.train, Part(new.X[:2000], new.y[:2000], new.attributes[:2000]))
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_goals_are_judged_by_their_own_definitions(name, few_rows):
+    """By plain arithmetic, of hard and of expected answers."""
+    goal, part = GOALS[name], few_rows.new
+    rng = np.random.default_rng(0)
+    for share in (0.2, 0.5, 0.8):
+        p = (rng.random(len(part.y)) < share).astype(int)
+        rates = [(one, one.rate.value(part.y, p, part.attributes)) for one in goal.constraints]
+        by_rates = [v - one.bound if one.sense == "<=" else one.bound - v for one, v in rates]
+        assert goal.missed(p.astype(float), part) == pytest.approx(max(by_rates))
+        value = goal.objective.value(part.y, p)
+        value = 1 - value if goal.objective.greater_is_better else value
+        assert goal.cost(p.astype(float), part) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_fairlearns_bounds_allow_two_groups_as_much(share):
+    pytest.importorskip("fairlearn")
+    groups = pd.Series(np.where(np.arange(1000) < 1000 * share, "a", "b"))
+    larger = max(share, 1 - share)
+    bound = GOALS["parity, difference .05"].of_fairlearn(groups)
+    assert bound.eps == pytest.approx(0.05 * larger)
+    bound = GOALS["parity, ratio .8"].of_fairlearn(groups)
+    assert bound.ratio == pytest.approx(0.8 / (larger + (1 - larger) * 0.8))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_made_problems_can_be_learnt_and_are_unfair(name):
+    split = made(SHAPES[name], 1)
+    shape, train, new = SHAPES[name], split.train, split.new
+    assert train.X.shape == (shape.n, shape.d)
+    assert new.y.mean() == pytest.approx(shape.positive, abs=0.02)
+    assert train.attributes["group"].nunique() == shape.groups
+    rates = pd.Series(new.y).groupby(new.attributes["group"]).mean()
+    assert np.ptp(rates) > 0.02
+    again = made(shape, 1).train
+    np.testing.assert_array_equal(train.X, again.X)
+    assert (made(shape, 2).train.X != train.X).any()
+
+
+# Other people's deprecations are not what is tested.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in goals.METHODS if "trees" not in name])
+def test_methods_of_goals(name, few_rows):
+    if name.startswith("fairlearn"):
+        pytest.importorskip("fairlearn")
+    found = goals.run(name, GOALS["parity, difference .05"], few_rows)
+    assert 0.1 < found["objective"] < 0.5
+    assert -0.05 <= found["missed by"] < 0.3
+    assert not found["refused"]
+
+
+def test_rows_of_goals(monkeypatch):
+    monkeypatch.delenv("SKBANDIT_DATA", raising=False)
+    name = "recall >= .9"
+    lines = list(goals.rows(["German credit", "few rows"], [name], ["threshold"], [3]))
+    assert "SKBANDIT_DATA" in lines[0]["note"]
+    assert [line["goal"] for line in lines[1:]] == [name, "mean of all goals"]
+    assert set(lines[1]) == {column.name for column in goals.COLUMNS}
+    two = [
+        {"objective": 0.1, "missed by": -0.1, "refused": 0.0, "cpu s": 1.0},
+        {"objective": 0.3, "missed by": 0.2, "refused": 1.0, "cpu s": 2.0},
+    ]
+    found = goals.summary(two)
+    assert (found["met"], found["runs"], found["refused"]) == (0.5, 2.0, 0.5)
+    assert found["missed by"] == pytest.approx(0.05)
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+def test_real_sets_never_show_the_group_to_the_rules():
+    split = SETS["Adult"](3)
+    assert len(split.train.y) == 10_000
+    assert set(split.train.attributes["group"]) == {"Female", "Male"}
+    men = (split.train.attributes["group"] == "Male").to_numpy()
+    equal = [(column == men).mean() for column in split.train.X.T]
+    assert max(equal) < 0.9

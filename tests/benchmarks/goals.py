@@ -1,0 +1,231 @@
+"""Goals on new rows: methods x goals x data sets, what is met, at what objective and cost.
+
+python -m tests.benchmarks.goals [--quick] [--sets ...] [--goals ...] [--methods ...] [--seeds ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.exceptions import InfeasibleConstraintsError
+from tests.benchmarks._goal_data import SETS, Part, absent
+from tests.benchmarks._goals import GOALS, Goal
+from tests.benchmarks._measure import in_fresh_process
+from tests.benchmarks._table import Column, print_table
+
+SEEDS = (0, 1, 2)
+
+COLUMNS = (
+    Column("set", 13),
+    Column("goal", 29),
+    Column("method", 31),
+    Column("runs", 4, ".0f"),
+    Column("met", 4, ".2f"),
+    Column("refused", 7, ".2f"),
+    Column("objective", 9, ".4f"),
+    Column("missed by", 9, "+.4f"),
+    Column("cpu s", 6, ".2f"),
+)
+
+Answers = Callable[[Part], np.ndarray]
+"""The probability of a positive answer to each row."""
+
+
+def linear() -> LogisticRegression:
+    """The linear base."""
+    return LogisticRegression(max_iter=2000)
+
+
+def trees() -> HistGradientBoostingClassifier:
+    """The boosted base."""
+    return HistGradientBoostingClassifier(random_state=0)
+
+
+def ours(make: Callable[..., Any]) -> Callable[[Part, Goal], tuple[Answers, bool]]:
+    """An estimator of ours: the fitted rule, or the closest one and that it was refused."""
+
+    def fit(part: Part, goal: Goal) -> tuple[Answers, bool]:
+        clf, refused = make(objective=goal.objective, constraints=goal.constraints), False
+        try:
+            clf.fit(part.X, part.y, attributes=part.attributes)
+        except InfeasibleConstraintsError as error:
+            clf, refused = error.closest_, True
+        if getattr(clf, "by", None):
+            return lambda new: clf.predict(new.X, attributes=new.attributes), refused
+        return lambda new: clf.predict(new.X), refused
+
+    return fit
+
+
+def reduced(name: str, **settings: Any) -> Callable[[Part, Goal], tuple[Answers, bool]]:
+    """One of fairlearn's reductions; expected answers where they are drawn at random."""
+
+    def fit(part: Part, goal: Goal) -> tuple[Answers, bool]:
+        from fairlearn import reductions
+
+        groups = part.attributes[goal.column]
+        clf = getattr(reductions, name)(linear(), goal.of_fairlearn(groups), **settings)
+        clf.fit(part.X, part.y, sensitive_features=groups)
+        if hasattr(clf, "_pmf_predict"):
+            return lambda new: clf._pmf_predict(new.X)[:, 1], False
+        return lambda new: clf.predict(new.X), False
+
+    return fit
+
+
+def equal_by_group(part: Part, goal: Goal) -> tuple[Answers, bool]:
+    """fairlearn's thresholds per group, for equal rates; expected answers."""
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    names = {
+        "DemographicParity": "demographic_parity",
+        "TruePositiveRateParity": "true_positive_rate_parity",
+        "EqualizedOdds": "equalized_odds",
+    }
+    clf = ThresholdOptimizer(
+        estimator=linear(),
+        constraints=names[str(goal.fairlearn)],
+        predict_method="predict_proba",
+    ).fit(part.X, part.y, sensitive_features=part.attributes[goal.column])
+
+    def answers(new: Part) -> np.ndarray:
+        groups = new.attributes[goal.column]
+        return clf._pmf_predict(new.X, sensitive_features=groups)[:, 1]
+
+    return answers, False
+
+
+def _ramp(**settings: Any) -> Any:
+    return ours(lambda **goal: ConstrainedRampClassifier(**goal, **settings))
+
+
+def _threshold(base: Callable[[], Any], **settings: Any) -> Any:
+    return ours(lambda **goal: ConstrainedThreshold(base(), **goal, **settings))
+
+
+METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
+    "ramp": _ramp(),
+    "ramp, level .9": _ramp(confidence_level=0.9),
+    "ramp, threshold='train'": _ramp(alpha=1e-3, threshold="train"),
+    "threshold": _threshold(linear),
+    "threshold, level .9": _threshold(linear, confidence_level=0.9),
+    "threshold per group": _threshold(linear, by="group"),
+    "threshold, trees": _threshold(trees),
+    "reduction, trees": ours(lambda **goal: ConstrainedReduction(trees(), **goal)),
+    "fairlearn ExponentiatedGradient": reduced("ExponentiatedGradient", eps=0.005),
+    "fairlearn GridSearch": reduced("GridSearch", grid_size=30),
+    "fairlearn ThresholdOptimizer": equal_by_group,
+}
+"""Ours with the class's short name; "threshold per group" and the last one ask the group."""
+
+LINEAR = tuple(name for name in METHODS if not name.endswith("trees"))
+"""Those compared by default: trees take minutes."""
+
+
+def applies(method: str, goal: Goal) -> bool:
+    """Whether a method can be asked for a goal."""
+    return goal.fairlearn is not None or not method.startswith("fairlearn")
+
+
+def run(method: str, goal: Goal, split: Any) -> dict[str, float]:
+    """Objective, miss and cost of one method on one split."""
+    before = time.process_time()
+    answers, refused = METHODS[method](split.train, goal)
+    spent = time.process_time() - before
+    p = np.asarray(answers(split.new), dtype=float)
+    return {
+        "objective": goal.cost(p, split.new),
+        "missed by": goal.missed(p, split.new),
+        "refused": float(refused),
+        "cpu s": spent,
+    }
+
+
+def runs(
+    name: str, goals: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
+) -> dict[str, Any]:
+    """All runs on one data set, by goal and method; what failed is a text."""
+    splits = [SETS[name](seed) for seed in seeds]
+    found: dict[str, Any] = {}
+    for goal in goals:
+        for method in methods:
+            if not applies(method, GOALS[goal]):
+                continue
+            if not found:  # imports and compiled code do not count
+                run(method, GOALS[goal], splits[0])
+            try:
+                of_seeds = [run(method, GOALS[goal], split) for split in splits]
+            except Exception as error:
+                of_seeds = f"{type(error).__name__}: {error}".partition("\n")[0][:80]
+            found[f"{goal}\n{method}"] = of_seeds
+    return found
+
+
+def summary(of_seeds: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Means over runs, and the share that met their goals."""
+    means = {key: float(np.mean([one[key] for one in of_seeds])) for key in of_seeds[0]}
+    met = float(np.mean([one["missed by"] <= 1e-9 for one in of_seeds]))
+    return {"runs": float(len(of_seeds)), "met": met, **means}
+
+
+def rows(
+    sets: Sequence[str], goals: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """A row for each goal and method, then one or two for each method over the goals."""
+    rival = find_spec("fairlearn") is not None
+    asked = [one for one in methods if rival or not one.startswith("fairlearn")]
+    for name in sets:
+        if absent(name):
+            yield {"set": name, "note": absent(name)}
+            continue
+        found = in_fresh_process(runs, name, goals, asked, seeds)
+        if "note" in found:
+            yield {"set": name, **found}
+            continue
+        pairs = [(*key.split("\n"), of_seeds) for key, of_seeds in found.items()]
+        for goal, method, of_seeds in pairs:
+            line = {"set": name, "goal": goal, "method": method}
+            yield line | ({"note": of_seeds} if isinstance(of_seeds, str) else summary(of_seeds))
+        for method in asked:
+            of_method = [(g, r) for g, m, r in pairs if m == method and not isinstance(r, str)]
+            parts = {"all": [g for g, _ in of_method]}
+            parts["fairness"] = [g for g in parts["all"] if GOALS[g].fairlearn]
+            for part, kept in parts.items():
+                together = [one for goal, r in of_method if goal in kept for one in r]
+                if together and (part == "fairness" or not method.startswith("fairlearn")):
+                    line = {"set": name, "goal": f"mean of {part} goals", "method": method}
+                    yield line | summary(together)
+    if not rival and len(asked) < len(methods):
+        yield {"method": "fairlearn", "note": "not installed: pip install fairlearn"}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.goals", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one split of one made problem")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--goals", nargs="+", choices=GOALS, default=list(GOALS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(LINEAR))
+    parser.add_argument("--means", action="store_true", help="over goals only")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    options = parser.parse_args()
+    if options.quick:
+        options.sets, options.seeds = ["few rows"], options.seeds[:1]
+    lines = rows(options.sets, options.goals, options.methods, options.seeds)
+    if options.means:
+        lines = (row for row in lines if row.get("goal", "mean of").startswith("mean of"))
+    print_table("Goals on new rows", COLUMNS, lines)
+
+
+if __name__ == "__main__":
+    main()
