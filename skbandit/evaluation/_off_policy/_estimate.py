@@ -144,7 +144,7 @@ class OffPolicyEstimate:
         if self.evidence is None:
             raise ValueError(
                 f"an interval of kind={kind!r} needs the log, and this estimate was made by hand "
-                "or is one of slates: use that returned by the estimator, and kind='normal' for slates."
+                "or is one of slates: use the estimator's own, or kind='normal'."
             )
         return self.evidence.interval(confidence_level, kind)
 
