@@ -143,8 +143,8 @@ class OffPolicyEstimate:
             return clipped_interval(low, high, bounds)
         if self.evidence is None:
             raise ValueError(
-                f"an interval of kind={kind!r} needs the log, and this estimate was made by hand, "
-                "or of slates: use that returned by the estimator, and kind='normal' for slates."
+                f"an interval of kind={kind!r} needs the log, and this estimate was made by hand "
+                "or is one of slates: use the estimator's own, or kind='normal'."
             )
         return self.evidence.interval(confidence_level, kind)
 
