@@ -52,7 +52,7 @@ def test_no_axes_and_no_matplotlib(draw, uninstalled):
 def test_no_such_options():
     with pytest.raises(ValueError, match="confidence_level=95 must lie between 0 and 1"):
         replayed(confidence_level=95)
-    with pytest.raises(ValueError, match="x='time' must be 'value' or 'bound'"):
+    with pytest.raises(ValueError, match="x='time' must be 'bound' or 'value'"):
         traded(x="time")
     with pytest.raises(ValueError, match=r"is not valid for Axes\.plot"):
         traded(line_kw={"colour": "red"})
