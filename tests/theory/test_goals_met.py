@@ -3,7 +3,7 @@
 Rows are normal given their label and group, so the rates of a linear rule are known exactly. All
 seeds are fixed. For other seeds each comparison with a binomial count fails an implementation
 that keeps its level with probability 1e-4 at most. A level holds approximately (directions and
-thresholds are chosen among many); 60 runs tell a level of .9 from one of .75 nine times in ten.
+thresholds are chosen among many); 60 runs tell a level of .9 from one of .65 nine times in ten.
 """
 
 import numpy as np
