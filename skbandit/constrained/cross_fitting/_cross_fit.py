@@ -59,6 +59,12 @@ With few rows, limits of differences between groups are met by rules that hardly
 """
 
 
+AGREEMENT = 0.8
+"""Cosine of the out-of-fold scores and those of the mean direction, below which neither tells
+anything of the other: the folds ended at different local optima, and their mean is at none.
+"""
+
+
 @dataclass(frozen=True)
 class CrossFitted:
     """The chosen rule.
@@ -195,7 +201,7 @@ class Candidates:
         factors: np.ndarray,
         options: CrossFitOptions,
     ) -> Candidates:
-        """Mix, preselect if rows are very many, and sort."""
+        """Mix, preselect if rows are very many, sort, and leave out what is not one rule."""
         measured, directions = goals.measured, trained.directions
         mixtures = {str(one): one for one in _mixtures(directions.names)}
         settings = _choice_settings(options, measured)
@@ -210,11 +216,26 @@ class Candidates:
             searches[name] = CutSearch.of(scores, measured, limits, settings["cuts"])
             mean = directions.mean_direction(one)
             final[name] = standardise(design, trained.weight, mean, centred=centred)
-        return cls(trained, mixtures, measured.rows, limits, searches, final)
+        rows = measured.rows
+        one_rule = [
+            name
+            for name, search in searches.items()
+            if name == PLAIN or agreement(search.scores, final[name][2][rows]) >= AGREEMENT
+        ]
+        mixtures, searches, final = (
+            {name: made[name] for name in one_rule} for made in (mixtures, searches, final)
+        )
+        return cls(trained, mixtures, rows, limits, searches, final)
 
     def suit(self, goals: Goals) -> bool:
         """Whether they are for the rows that count in these goals."""
         return np.array_equal(goals.measured.rows, self.rows)
+
+
+def agreement(one: np.ndarray, other: np.ndarray) -> float:
+    """Cosine of the scores of the same rows, 0 if a score is 0 for all."""
+    size = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / size if size > 0 else 0.0
 
 
 def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> CrossFitted:
@@ -310,14 +331,14 @@ def _alpha_of(
     measured: MeasuredGoals,
     limits: ScoreLimits,
 ) -> float:
-    """The alpha of a ramp; for another direction, that of the ramp which does best."""
+    """The alpha of a ramp; else that of the ramp which does best, or the first without any."""
     by_name = {ramp_name(alpha): alpha for alpha in alphas}
     if chosen.other in by_name:
         return by_name[chosen.other]
     if len(alphas) == 1:
         return alphas[0]
-    ramps = {name: candidates[name] for name in by_name}
-    return by_name[choose(ramps, measured, limits).name]
+    ramps = {name: candidates[name] for name in by_name if name in candidates}
+    return by_name[choose(ramps, measured, limits).name] if ramps else alphas[0]
 
 
 def _ramp_scale(
