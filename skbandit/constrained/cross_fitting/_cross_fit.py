@@ -222,10 +222,14 @@ class Candidates:
             for name, search in searches.items()
             if name == PLAIN or agreement(search.scores, final[name][2][rows]) >= AGREEMENT
         ]
-        mixtures, searches, final = (
-            {name: made[name] for name in one_rule} for made in (mixtures, searches, final)
+        return cls(
+            trained,
+            {name: mixtures[name] for name in one_rule},
+            rows,
+            limits,
+            {name: searches[name] for name in one_rule},
+            {name: final[name] for name in one_rule},
         )
-        return cls(trained, mixtures, rows, limits, searches, final)
 
     def suit(self, goals: Goals) -> bool:
         """Whether they are for the rows that count in these goals."""

@@ -23,7 +23,7 @@ def test_agreement_is_a_cosine():
 def test_folds_that_end_at_different_optima_do_not_choose():
     """Few raw columns, a bound of .8: the folds' ramps at alpha .01 have nothing in common.
 
-    Their mean was chosen once: out of fold 1.15 women per man, on new people .75, at an error of .39.
+    Their mean has 1.15 women per man out of fold, .75 on new people, and an error of .39.
     """
     people, income = load_adult(subset="all", return_X_y=True)
     kept = ["age", "education", "marital_status", "hours_per_week", "capital_gain"]
