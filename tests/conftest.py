@@ -25,8 +25,8 @@ def real_data():
 
 
 @pytest.fixture(scope="session")
-def a9a():
-    """The training rows of a9a."""
+def a9a(real_data):
+    """The training rows of a9a; long fits of real data are for the nightly tests."""
     return load_a9a()
 
 

@@ -105,10 +105,6 @@ def expected_failures(estimator):
         why = "copies of a row fall into different folds, a row of weight 2 into one"
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
         failures |= dict.fromkeys(names, why)
-    if isinstance(estimator, ConstrainedRampClassifier) and "positive_rate" in repr(estimator):
-        # a warning, and warnings are errors here
-        why = "the one label for all rows does not meet the constraints"
-        failures |= {"check_classifiers_one_label_sample_weights": why}
     if isinstance(estimator, ConstrainedThreshold) and estimator.cv is None:
         # as scikit-learn declares of its own TunedThresholdClassifierCV
         why = "probabilities stay calibrated, so predict need not be where they are largest"

@@ -66,7 +66,9 @@ def test_the_wheel_is_the_library(wheel):
     about = {f"{NAME}.dist-info/{n}" for n in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
     assert set(wheel.namelist()) == sources() | about
     assert "skbandit/py.typed" in wheel.namelist()
-    assert {Path(name).suffix for name in sources()} == {".py", ".typed"}
+    code = {name for name in sources() if not name.startswith("skbandit/datasets/data/")}
+    assert {Path(name).suffix for name in code} == {".py", ".typed"}
+    assert {Path(name).suffix for name in sources() - code} == {".gz", ".md"}
     assert "Root-Is-Purelib: true" in wheel.read(f"{NAME}.dist-info/WHEEL").decode()
 
 

@@ -171,6 +171,7 @@ class RidgeFactor:
         design = with_ones(rows) if fit_intercept else rows
         weighted = design if weight is None else _times_rows(design, s)
         gram = _toarray(design.T @ weighted)
+        _check_finite(gram)
         return cls(0.0, fit_intercept, shift, unrotate, design, weighted, gram, _unchanged)
 
     def with_penalty(self, alpha: float) -> RidgeFactor:
@@ -278,8 +279,16 @@ def _penalised(gram: np.ndarray, alpha: float, fit_intercept: bool) -> np.ndarra
     return gram + np.diag(penalty)
 
 
+def _check_finite(gram: np.ndarray) -> None:
+    if not np.isfinite(gram).all():
+        raise ValueError(
+            "The features have entries so large that their squares overflow: rescale them."
+        )
+
+
 def _inverse(gram: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """A function that multiplies by the inverse, or by the pseudo-inverse if `gram` is singular."""
+    _check_finite(gram)
     diagonal = np.diag(gram)
     size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # features may differ in units
     scaled = gram / size / size[:, None]

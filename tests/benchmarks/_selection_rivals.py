@@ -342,7 +342,7 @@ _POST: dict[str, Any] = {"method": "published", "dedup": "random", "random_state
 
 OURS = {
     "popularity": skbandit(PopularitySetSelector()),
-    "regression, Ridge": skbandit(RegressionSetSelector()),
+    "regression, Ridge": skbandit(RegressionSetSelector(Ridge())),
     "regression, HistGradientBoosting": skbandit(RegressionSetSelector(_BOOSTING)),
     "one vs rest": skbandit(SetSelectClassifier(reduction="one_vs_rest")),
     "all pairs": skbandit(SetSelectClassifier(reduction="weighted_all_pairs")),

@@ -77,9 +77,9 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
 
 
 def default_fit(data: Deployment, alpha: float) -> Callable[[], Any]:
-    """A fit with default settings: start, up to 15 steps, threshold."""
+    """A fit judged on its training rows: start, steps, threshold."""
     objective, constraints = goals(data)
-    clf = ConstrainedRampClassifier(objective, constraints, alpha=alpha)
+    clf = ConstrainedRampClassifier(objective, constraints, alpha=alpha, threshold="train")
     one, two = attributes(data)
     metadata = {"attributes": one, "X_extra": data.X_extra, "attributes_extra": two}
 

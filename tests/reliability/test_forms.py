@@ -120,9 +120,7 @@ def test_names_of_the_classes_do_not_matter(name, form):
     assert_same(call(y=RENAMED[form](y)), call(), form)
 
 
-@pytest.mark.parametrize(
-    "name", first(1, ["popularity", "ramp", "threshold", "rate_scorer", "regression"])
-)
+@pytest.mark.parametrize("name", first(1, ["popularity", "threshold", "rate_scorer", "regression"]))
 @settings(derandomize=True, max_examples=5, deadline=None)
 @given(seed=random_seeds)
 def test_order_of_rows_does_not_matter(name, seed):

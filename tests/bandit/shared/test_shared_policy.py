@@ -152,7 +152,7 @@ SETTINGS = {
         1,
         [
             {},
-            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 40},
             {"rule": "predict"},
             {"learn": False},
         ],
