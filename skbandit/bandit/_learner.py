@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
+from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._coefficients import mean_weights, weight_covariance
 from skbandit.bandit._delayed import Events, check_time, join, windows_of
-from skbandit.bandit._guard import Guard
+from skbandit.bandit._guarded import GuardedPolicy
 from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
 from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms, renewed
 from skbandit.bandit._stream import ChoiceStream
@@ -35,7 +33,6 @@ from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
-    as_labels,
     check_not_masked,
     check_row_weights,
     check_squares,
@@ -53,16 +50,8 @@ if TYPE_CHECKING:
 _FEW_ENTRIES = 1000
 
 
-class ArmLearner(BaseEstimator):
+class ArmLearner(GuardedPolicy):
     """Learns one model per arm from ordered events; how they are used is up to the policy."""
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "reward": True,
-        "available": True,
-        "columns": True,
-        "sample_weight": True,
-    }
-    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
 
     link: str
     alpha: Any
@@ -81,26 +70,16 @@ class ArmLearner(BaseEstimator):
     _codes: Codes
     _columns: pd.Index | None
     _labels: np.ndarray
-    _stream: ChoiceStream
     _waiting: list[Events]
     _latest: float | None = None  # time of the latest event, in seconds
-    _guard: Guard
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Create an object with locks of its own, which copies do not share."""
-        learner = super().__new__(cls)
-        learner._guard = Guard()
-        return learner
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its arrays and its stream are its own, its locks are not part of it."""
-        state = dict(super().__getstate__())
-        del state["_guard"]
+        """State of a copy: its arrays are its own, too."""
+        state = super().__getstate__()
         state.pop("_columns", None)  # restored from the names; skops refuses pandas types
         if "_beliefs" in state:
             arrays = state["_beliefs"]
             state["_beliefs"] = self._guard.read(lambda: copied(arrays))
-            state["_stream"] = copy.copy(state["_stream"])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -114,9 +93,6 @@ class ArmLearner(BaseEstimator):
             state["standardize"] = False
             if state.get("exploration") == "thompson":
                 state["alpha"] = 1.0
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if parameter.default is not Parameter.empty:
-                state.setdefault(name, parameter.default)
         if "_beliefs" in state:
             state["_beliefs"] = renewed(state["_beliefs"])
         super().__setstate__(state)
@@ -300,18 +276,10 @@ class ArmLearner(BaseEstimator):
             Policy without these arms.
         """
         check_is_fitted(self)
-        dropped = set(as_labels(labels, "labels"))
         with self._guard.learning, atomic_fit(self) as draft:
             delayed = {label for part in draft._waiting for label in part.arms.tolist()}
-            unknown = [label for label in dropped if label not in {*draft._codes, *delayed}]
-            if unknown:
-                raise ValueError(
-                    f"labels contains {unknown[0]!r}, which is not an arm: "
-                    f"{first_few([*draft._codes, *(delayed - draft._codes.keys())])}."
-                )
+            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *delayed]))
             kept = [label for label in draft._codes if label not in dropped]
-            if not kept and delayed <= dropped:
-                raise ValueError("labels names all arms: a policy needs at least one.")
             numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
             draft._beliefs = only_arms(draft._beliefs, numbers)
             draft._codes = {label: k for k, label in enumerate(kept)}

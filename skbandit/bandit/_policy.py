@@ -20,8 +20,6 @@ from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from numpy.typing import ArrayLike
 
 
@@ -413,12 +411,6 @@ class GLMUCBPolicy(ArmLearner):
                         draft._validate_params()
                         draft._begin(X)
         return self._rows(X)
-
-    def _now(self) -> Self:
-        """The policy in its current state, while other threads may go on learning."""
-        now: Self = object.__new__(type(self))
-        now.__dict__ = self.__dict__  # learning replaces it as a whole
-        return now
 
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """Sets of available arms per row, and numbers of the known arms and then the new ones."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
-from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
 from skbandit.bandit._delayed import Events, check_time
-from skbandit.bandit._guard import Guard
+from skbandit.bandit._guarded import GuardedPolicy
 from skbandit.bandit._state import ArmSets
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import Codes, as_actions, column_names, label_array, read_log, read_pools
@@ -28,53 +25,19 @@ from skbandit.utils._validation import (
 )
 
 if TYPE_CHECKING:
-    from typing import Self
+    pass
 
 
-class SequentialPolicy(BaseEstimator):
-    """Reads contexts and logs for a policy, and holds its arms, its clock and its random stream.
+class SequentialPolicy(GuardedPolicy):
+    """Reads contexts and logs for a policy, and holds its arms and its clock."""
 
-    Learning replaces what it changes, so choices never wait for it.
-    """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "reward": True,
-        "available": True,
-        "columns": True,
-        "sample_weight": True,
-    }
-    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
 
     random_state: Any
     n_features_in_: int
     _codes: Codes
     _labels: np.ndarray
-    _stream: ChoiceStream
     _latest: float | None = None  # time of the latest event, in seconds
-    _guard: Guard
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Create an object with locks of its own, which copies do not share."""
-        policy = super().__new__(cls)
-        policy._guard = Guard()
-        return policy
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its stream is its own, its locks are not part of it."""
-        state = dict(super().__getstate__())
-        del state["_guard"]
-        if "_stream" in state:
-            state["_stream"] = copy.copy(state["_stream"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state; parameters that its version did not have take their defaults."""
-        state = dict(state)
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if parameter.default is not Parameter.empty:
-                state.setdefault(name, parameter.default)
-        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")
@@ -187,12 +150,6 @@ class SequentialPolicy(BaseEstimator):
                 f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
                 "without experience."
             )
-
-    def _now(self) -> Self:
-        """The policy in its current state, while other threads may go on learning."""
-        now: Self = object.__new__(type(self))
-        now.__dict__ = self.__dict__  # learning replaces it as a whole
-        return now
 
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """Sets of available arms per row, and numbers of the known arms and then the new ones."""

@@ -18,7 +18,6 @@ __all__ = [
     "FIRST_CHANGE",
     "FIRST_PENALTY",
     "FLAT",
-    "FOLDS",
     "HARD_SCALES",
     "INACCURATE",
     "LAST_CHANGE",
@@ -31,7 +30,6 @@ __all__ = [
     "PERTURBATIONS",
     "PERTURBED_ROWS",
     "RAISE_PENALTY",
-    "REFITS",
     "RELAXED_STEPS",
     "ROUNDING_ROUNDS",
     "ROUNDING_STEPS",
@@ -39,7 +37,6 @@ __all__ = [
     "ROUNDS",
     "SAME_SCORE",
     "SCALES",
-    "SETTLED",
     "SHRINKING",
     "START_PENALTY",
     "TIE",
@@ -147,11 +144,3 @@ ROUNDS, ELITE = 12, 8
 
 FIRST_CHANGE, LAST_CHANGE = 2.0, 0.02
 """Deviation of a change in the first and in the last round, in units of |w|, per feature."""
-
-# --- cross-fitting for a confidence level ------------------------------------------------------
-
-FOLDS = 5
-"""Folds that are left out in turn."""
-
-REFITS, SETTLED = 2, 0.1
-"""Refits at most for bounds that follow the rates; none if all move by less than this share."""

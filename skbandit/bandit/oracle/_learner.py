@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
+from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._delayed import Events
 from skbandit.bandit._parameters import read_alphas
 from skbandit.bandit._sequential import SequentialPolicy
@@ -23,7 +24,6 @@ from skbandit.bandit.oracle._reward_models import (
 )
 from skbandit.logs import Codes, code_labels
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._messages import first_few
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import as_labels
@@ -186,19 +186,11 @@ class OracleLearner(SequentialPolicy):
             Policy without these arms.
         """
         check_is_fitted(self)
-        dropped = set(as_labels(labels, "labels"))
         with self._guard.learning, atomic_fit(self) as draft:
-            unknown = [label for label in dropped if label not in draft._codes]
-            if unknown:
-                raise ValueError(
-                    f"labels contains {unknown[0]!r}, which is not an arm: "
-                    f"{first_few(draft._codes)}."
-                )
+            dropped = arms_to_drop(labels, draft._codes)
             kept = np.array(
                 [k for label, k in draft._codes.items() if label not in dropped], dtype=np.int64
             )
-            if not len(kept):
-                raise ValueError("labels names all arms: a policy needs at least one.")
             names = list(draft._codes)
             draft._store = draft._store.of_arms(kept)
             models = draft._models

@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._parameters import read_alphas, read_rule
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
@@ -17,7 +18,6 @@ from skbandit.logs import Codes, code_labels
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import as_labels
 
 if TYPE_CHECKING:
     from typing import Self
@@ -223,17 +223,9 @@ class SharedLearner(SequentialPolicy):
         from skbandit.bandit.shared._state import only_arms
 
         check_is_fitted(self)
-        dropped = set(as_labels(labels, "labels"))
         with self._guard.learning, atomic_fit(self) as draft:
-            unknown = [label for label in dropped if label not in draft._codes]
-            if unknown:
-                raise ValueError(
-                    f"labels contains {unknown[0]!r}, which is not an arm: "
-                    f"{first_few(draft._codes)}."
-                )
+            dropped = arms_to_drop(labels, draft._codes)
             kept = [label for label in draft._codes if label not in dropped]
-            if not kept:
-                raise ValueError("labels names all arms: a policy needs at least one.")
             numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
             draft._beliefs = only_arms(draft._beliefs, numbers)
             draft._known = None if draft._known is None else draft._known.take(numbers)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._guard import Guard
+from skbandit.bandit._guarded import GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.bandit.slates import _feedback as feedbacks
@@ -29,36 +29,19 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class SlateLearner(BaseEstimator):
+class SlateLearner(GuardedPolicy):
     """Learns models of single arms from logged slates; how they are used is up to the policy."""
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "reward": True,
-        "available": True,
-        "columns": True,
-        "sample_weight": True,
-    }
-    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
 
     policy: Any
     feedback: str
     random_state: Any
     policy_: Any
-    _stream: ChoiceStream
-    _guard: Guard
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Create an object with locks of its own, which copies do not share."""
-        policy = super().__new__(cls)
-        policy._guard = Guard()
-        return policy
 
     def __getstate__(self) -> dict[str, Any]:
-        """State of a copy: its models and its stream are its own, its locks no part of it."""
-        state = dict(super().__getstate__())
-        del state["_guard"]
-        for name in {"policy_", "_stream"} & state.keys():
-            state[name] = copy.copy(state[name])
+        """State of a copy: its models are its own, too."""
+        state = super().__getstate__()
+        if "policy_" in state:
+            state["policy_"] = copy.copy(state["policy_"])
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
