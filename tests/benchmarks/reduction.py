@@ -1,6 +1,7 @@
 """Adult over boosted trees: goals on held-out rows, by threshold, by reduction, by fairlearn.
 
-python -m tests.benchmarks.reduction [--quick] [--only GOAL ...]
+python -m tests.benchmarks.reduction [--quick] [--only GOAL ...] [--seeds ...]
+    [--trained ROWS] [--trees NUMBER]
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from tests.benchmarks._data import Sample, adult
 from tests.benchmarks._measure import in_fresh_process
 from tests.benchmarks._table import Column, print_table
 
-TRAINED, SPLITS = 10_000, 8
-"""Rows to train on, of 48,842; the others are held out. Splits overlap in the former."""
+TRAINED, TREES, SEEDS = 10_000, 100, tuple(range(8))
+"""Rows to train on, of 48,842, the others held out; trees of a model; seeds of the splits."""
 
-QUICK_TRAINED, QUICK_SPLITS = 2_000, 2
+QUICK_TRAINED, QUICK_SEEDS = 2_000, (0, 1)
 
 RIVAL = "fairlearn ExponentiatedGradient"
 
@@ -48,6 +49,7 @@ COLUMNS = (
     Column("cpu s", 6, ".1f"),
     Column("error - fairlearn's", 19),
     Column("missed - fairlearn's", 20),
+    Column("cpu s - fairlearn's", 19),
 )
 
 
@@ -124,44 +126,58 @@ GOALS = {
 }
 
 
-def trees() -> HistGradientBoostingClassifier:
-    """The base of all methods but one."""
-    return HistGradientBoostingClassifier(random_state=0)
-
-
 Answers = Callable[[np.ndarray], np.ndarray]
+"""From rows to answers 0 and 1."""
 
 
-def unconstrained(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+@dataclass(frozen=True)
+class Training:
+    """Rows to train on, a goal, and how many trees a model has."""
+
+    X: np.ndarray
+    y: np.ndarray
+    men: np.ndarray
+    goal: Goal
+    n_trees: int
+
+    def trees(self) -> HistGradientBoostingClassifier:
+        """The base of all methods but one."""
+        return HistGradientBoostingClassifier(max_iter=self.n_trees, random_state=0)
+
+    def fit(self, clf: Any) -> Any:
+        """Fit one of ours."""
+        return clf.fit(self.X, self.y, attributes=pd.DataFrame({"men": self.men}))
+
+
+def unconstrained(given: Training) -> Answers:
     """The boosted trees alone."""
-    return trees().fit(X, y).predict
+    return given.trees().fit(given.X, given.y).predict
 
 
-def threshold(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def threshold(given: Training) -> Answers:
     """Ours: the threshold alone."""
-    clf = ConstrainedThreshold(trees(), constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    constraints = given.goal.constraints
+    return given.fit(ConstrainedThreshold(given.trees(), constraints=constraints)).predict
 
 
-def reduction(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def reduction(given: Training) -> Answers:
     """Ours, with default settings."""
-    clf = ConstrainedReduction(trees(), constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    constraints = given.goal.constraints
+    return given.fit(ConstrainedReduction(given.trees(), constraints=constraints)).predict
 
 
-def linear_reduction(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def linear_reduction(given: Training) -> Answers:
     """Ours over a linear model: the step from linear to boosted."""
-    base = LogisticRegression(max_iter=2000)
-    clf = ConstrainedReduction(base, constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    base, constraints = LogisticRegression(max_iter=2000), given.goal.constraints
+    return given.fit(ConstrainedReduction(base, constraints=constraints)).predict
 
 
-def exponentiated_gradient(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def exponentiated_gradient(given: Training) -> Answers:
     """fairlearn's reduction (Agarwal et al. 2018); its answers are drawn at random."""
     from fairlearn.reductions import ExponentiatedGradient
 
-    clf = ExponentiatedGradient(trees(), goal.rival(y, men))
-    clf.fit(X, y, sensitive_features=men)
+    clf = ExponentiatedGradient(given.trees(), given.goal.rival(given.y, given.men))
+    clf.fit(given.X, given.y, sensitive_features=given.men)
     return lambda X: clf.predict(X, random_state=0)
 
 
@@ -174,17 +190,20 @@ METHODS = {
 }
 
 
-def runs(method: str, name: str, trained: int, splits: int) -> dict[str, Any]:
+def runs(
+    method: str, name: str, trained: int, n_trees: int, seeds: Sequence[int]
+) -> dict[str, Any]:
     """Error, largest miss and seconds of one method on each split, for one goal."""
     goal, sample = GOALS[name], _dense(adult("all"))
     found = []
-    for seed in range(splits):
+    for seed in seeds:
         train, test = train_test_split(
             np.arange(len(sample.y)), train_size=trained, random_state=seed, stratify=sample.y
         )
         men = sample.group == 1
+        given = Training(sample.X[train], sample.y[train], men[train], goal, n_trees)
         before = time.process_time()
-        answers = METHODS[method](sample.X[train], sample.y[train], men[train], goal)
+        answers = METHODS[method](given)
         spent = time.process_time() - before
         positive = np.asarray(answers(sample.X[test])).astype(int)
         table = pd.DataFrame({"men": men[test]})
@@ -197,11 +216,17 @@ def runs(method: str, name: str, trained: int, splits: int) -> dict[str, Any]:
     return {"errors": errors, "misses": misses, "seconds": seconds}
 
 
+RESULTS = {"error": "errors", "missed": "misses", "cpu s": "seconds"}
+"""Name of the results of `runs` for each column that is compared."""
+
+
 def _dense(sample: Sample) -> Sample:
     return Sample(sample.X.toarray(), sample.y, sample.group)
 
 
-def rows(names: Sequence[str], trained: int, splits: int) -> Iterator[dict[str, Any]]:
+def rows(
+    names: Sequence[str], trained: int, n_trees: int, seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
     """One row a goal and method."""
     for name in names:
         fairlearn: dict[str, Any] = {}
@@ -210,7 +235,7 @@ def rows(names: Sequence[str], trained: int, splits: int) -> Iterator[dict[str, 
             if method == RIVAL and not find_spec("fairlearn"):
                 yield line | {"note": "not installed: pip install fairlearn"}
                 continue
-            found = in_fresh_process(runs, method, name, trained, splits)
+            found = in_fresh_process(runs, method, name, trained, n_trees, seeds)
             if "note" in found:
                 yield line | found
                 continue
@@ -223,7 +248,7 @@ def rows(names: Sequence[str], trained: int, splits: int) -> Iterator[dict[str, 
                 "cpu s": np.mean(found["seconds"]),
             }
             if fairlearn and fairlearn is not found:
-                for column, key in (("error", "errors"), ("missed", "misses")):
+                for column, key in RESULTS.items():
                     line[f"{column} - fairlearn's"] = paired(found[key], fairlearn[key])
             yield line
 
@@ -242,16 +267,18 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few rows and splits")
     parser.add_argument("--only", nargs="+", choices=GOALS, metavar="GOAL", default=list(GOALS))
-    parser.add_argument(
-        "--splits", type=int, default=SPLITS, help="splits into trained and held out"
-    )
+    parser.add_argument("--trained", type=int, default=TRAINED, metavar="ROWS")
+    parser.add_argument("--trees", type=int, default=TREES, metavar="NUMBER")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="of the splits")
     options = parser.parse_args()
-    trained, splits = TRAINED, options.splits
     if options.quick:
-        trained, splits = QUICK_TRAINED, QUICK_SPLITS
+        options.trained, options.seeds = QUICK_TRAINED, QUICK_SEEDS
     adult("all")  # downloaded once, before other processes ask for it
-    title = f"Adult, {trained:,} rows trained, held-out rows, mean of {splits} splits"
-    print_table(title, COLUMNS, rows(options.only, trained, splits))
+    title = (
+        f"Adult, {options.trained:,} rows trained, {options.trees} trees, held-out rows, "
+        f"mean of {len(options.seeds)} splits"
+    )
+    print_table(title, COLUMNS, rows(options.only, options.trained, options.trees, options.seeds))
 
 
 if __name__ == "__main__":
