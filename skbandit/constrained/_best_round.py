@@ -88,6 +88,7 @@ def _common(
         "level": judge.level,
         "relax": judge.relax,
         "preferred": judge.usual,
+        "dearest": judge.dearest,
     }
     choice = choose(one, *judged, plain="0", **settings)
     if two:
@@ -104,10 +105,8 @@ def _per_group(
     two: dict[str, np.ndarray], judge: Judge, known: KnownGroupRules
 ) -> tuple[str, Rule, float]:
     """A threshold for each group."""
-    for z in judge.quantiles:
-        single = [known.best(k, z) for k in range(known.n_rounds)]
-        if any(rule.feasible for rule in single):
-            break
+    z, _ = judge.attained(known)
+    single = [known.best(k, z) for k in range(known.n_rounds)]
     first = best_model(single, judge.goals)
     rules = {str(first): single[first]}
     rules |= {name: judge.rule(two[name], z) for name in _promising(two, judge, known, z)}

@@ -35,6 +35,8 @@ from skbandit.constrained._weighted_fits import (
     weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
+from skbandit.constrained.cross_fitting._cross_fit import DEAREST
+from skbandit.constrained.cross_fitting._train_folds import size_of
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits
@@ -367,6 +369,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             level,
             relax,
             USUAL[method],
+            DEAREST * size_of(measured),
             None if group is None else group[measured.rows],
             self._n_groups,
         )

@@ -22,6 +22,7 @@ from skbandit.constrained._prices import (
     rules_of_cuts,
 )
 from skbandit.constrained._rules import Rule, best_rule
+from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import HALVINGS
 from skbandit.rates._binding import Data, ScoreLimits
@@ -114,6 +115,9 @@ class Judge:
         Whether the level may fall where no threshold attains it.
     usual : float
         The classifier's own threshold.
+    dearest : float
+        If the level may fall: how much worse the objective may be than where the rates themselves
+        are just inside.
     group : ndarray of int, shape (n,), or None
         Group of each row, where each group has a threshold.
     n_groups : int
@@ -125,6 +129,7 @@ class Judge:
     level: float
     relax: bool
     usual: float
+    dearest: float = np.inf
     group: np.ndarray | None = None
     n_groups: int = 1
 
@@ -133,13 +138,20 @@ class Judge:
         """The goals as a linear problem."""
         return LinearProblem.of(self.goals.objective, self.goals.constraints)
 
-    @property
-    def quantiles(self) -> list[float]:
-        """Normal quantiles of the levels that may be settled for, the highest first."""
+    def attained(self, known: KnownRules) -> tuple[float, float]:
+        """The highest normal quantile that known rules attain, not too dearly, and their value.
+
+        The value is inf if none meets the constraints.
+        """
         full = max(float(ndtri(self.level)), 0.0)
         if not self.relax:
-            return [full]
-        return [*(full / 2**halving for halving in range(HALVINGS + 1)), 0.0]
+            return full, known.best_value(full)
+        just_inside = known.best_value(0.0)
+        for z in (full / 2**halving for halving in range(HALVINGS + 1)):
+            value = known.best_value(z)
+            if np.isfinite(value) and value <= just_inside + self.dearest + MET:
+                return z, value
+        return 0.0, just_inside
 
     def rule(self, scores: np.ndarray, z: float) -> Rule:
         """The best thresholds on scores, one per group, at a normal quantile."""
@@ -148,10 +160,7 @@ class Judge:
 
     def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""
-        for z in self.quantiles:
-            value = known.best_value(z)
-            if np.isfinite(value):
-                break
+        z, value = self.attained(known)
         most = self.problem.highest_prices(0 if np.isfinite(value) else len(tried) - 1)
         return next_prices(known.at(z, most), tried, most, value)
 

@@ -59,7 +59,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
     measured = goals.measured
     limits = score_limits(goals.constraints, data).columns(measured.rows)
     _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
-    judge = Judge(measured, limits, level, True, 0.0, group[measured.rows], 2)
+    judge = Judge(measured, limits, level, True, 0.0, group=group[measured.rows], n_groups=2)
     scores = [(score + weight * other)[measured.rows] for weight in (2.0, 1.0, 0.5, 0.0)]
     known, zeros = judge.known(), np.zeros(len(goals.constraints.bound))
     for one in scores:
