@@ -76,9 +76,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         for learners that can hardly memorise, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
         Probability, about, with which all constraints are to hold in the population that the
-        rows are drawn from. None asks for 0.8 where some threshold attains it and for less
-        elsewhere, down to the rates themselves; a level that is given is attained, or an error
-        says what it would take.
+        rows are drawn from. None asks for 0.8 where some threshold attains it at a price of at
+        most 0.05 of the objective, and for less elsewhere, down to the rates themselves; a level
+        that is given is attained, or an error says what it would take.
     cv : int, cross-validation generator or iterable, default=None
         The folds of "cross_fit". By default 5, and 3 from 5,000 rows on. A row may be tested
         at most once; rows never tested count in no rate, but are fitted.
