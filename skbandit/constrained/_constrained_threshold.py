@@ -90,7 +90,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     confidence_level : float in [0.5, 1) or None, default=None
         Probability, at least, that all constraints met here also hold in the population that
         the rows are drawn from. None takes training rates at face value: a binding constraint
-        is then violated about every second time. See Notes.
+        is then violated about every second time, with one threshold or with one per group. 0.8
+        is what the classes that train ask for where it is not too dear. See Notes.
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
