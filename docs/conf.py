@@ -46,8 +46,11 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: [] for page in ("index", "choose", "extending", "whats_new", "glossary", "dependencies")
-}
+    page: []
+    for page in (
+        "index", "choose", "extending", "whats_new", "upgrading", "glossary", "dependencies",
+    )
+}  # fmt: skip
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
 copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed
@@ -161,7 +164,8 @@ def write_unreleased(app):
     news = draft.stdout.partition("\n### ")[2]
     target = Path(app.srcdir) / "generated" / "unreleased.md"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(f"## {news}" if news else "Nothing yet.", encoding="utf-8")
+    title = "## Not released yet\n\n### "
+    target.write_text(f"{title}{news}" if news else "<!-- nothing -->\n", encoding="utf-8")
 
 
 def setup(app):
