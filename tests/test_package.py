@@ -79,7 +79,9 @@ def sources():
 
 
 def test_the_wheel_is_the_library(wheel):
-    about = {f"{NAME}.dist-info/{n}" for n in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
+    licences = {f"licenses/{name}" for name in PROJECT["license-files"]}  # of the code, of the data
+    assert len(licences) == 2
+    about = {f"{NAME}.dist-info/{n}" for n in {"METADATA", "WHEEL", "RECORD"} | licences}
     assert set(wheel.namelist()) == sources() | about
     assert "skbandit/py.typed" in wheel.namelist()
     code = {name for name in sources() if not name.startswith("skbandit/datasets/data/")}
