@@ -22,7 +22,7 @@ Figures
     `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
-    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits that err on the safe side.
+    `ConfidenceLimit`, `confidence_limits`: one-sided limits that err on the safe side.
     `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level.
 """
 
@@ -42,7 +42,6 @@ from skbandit.rates._binding._confidence import (
     confidence_limits,
     effective_rows,
     interval,
-    margins,
 )
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._figures import (
@@ -94,7 +93,6 @@ __all__ = [
     "flatten_constraints",
     "interval",
     "interval_or_nan",
-    "margins",
     "measure",
     "nonnegative_rows",
     "on_given_rows",
