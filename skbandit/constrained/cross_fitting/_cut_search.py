@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,10 @@ from scipy.special import ndtr
 from skbandit.constrained._declared import MeasuredGoals
 from skbandit.constrained._threshold import Threshold, cuts_between
 from skbandit.constrained._tolerances import MET
-from skbandit.rates._binding import ScoreLimits
+from skbandit.rates._binding import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
+
+KEPT = 2_000_000
+"""Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
 
 COARSE = 256
 """Thresholds at which limits are evaluated first: the best of them excludes most others."""
@@ -36,6 +39,9 @@ class CutSearch:
         Rows by descending score.
     heads : ndarray of shape (C,)
         Number of rows above each threshold.
+    measured : dict of float to MeasuredShares
+        Rates and limits at all thresholds by normal quantile, as far as they have been needed;
+        one for all bounds.
     """
 
     goals: MeasuredGoals
@@ -44,6 +50,7 @@ class CutSearch:
     cuts: np.ndarray
     order: np.ndarray
     heads: np.ndarray
+    measured: dict[float, MeasuredShares] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -67,7 +74,9 @@ class CutSearch:
 
         The objective must be the same: its values are kept.
         """
-        other = replace(self, goals=goals, limits=limits)
+        same = limits.shares_measured_by(self.limits)
+        measured = self.measured if same else {}
+        other = replace(self, goals=goals, limits=limits, measured=measured)
         known = vars(other)  # where cached_property looks
         known["objective"] = self.objective
         if limits.rows is self.limits.rows:
@@ -89,7 +98,40 @@ class CutSearch:
 
     def slacks(self) -> np.ndarray:
         """The slack of every rate at every threshold, shape (K, C)."""
-        return self.limits.slack(self._sums, 0.0)
+        return self.slacks_at(0.0)
+
+    def slacks_at(
+        self,
+        z: float,
+        at: np.ndarray | None = None,
+        limits: ScoreLimits | None = None,
+        which: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Slacks of limits at a normal quantile, shape (K, C).
+
+        Parameters
+        ----------
+        z : float
+            Normal quantile; 0 is for the rates.
+        at : ndarray of int or None
+            Numbers of the thresholds; None is for all.
+        limits : ScoreLimits or None
+            Those of other bounds on the same constraints; None is for `limits`.
+        which : ndarray of int or None
+            Numbers of the constraints; None is for all.
+        """
+        limits = self.limits if limits is None else limits
+        if z not in self.measured and len(limits.shares) * len(self.cuts) <= KEPT:
+            self.measured[z] = limits.measure(self._sums, z)
+        if z in self.measured:
+            found = self.measured[z] if at is None else self.measured[z].take(at)
+        else:
+            found = limits.measure(self._sums if at is None else self._sums[:, at], z)
+        return limits.slack_of(found, which)
+
+    def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
+        """Normal quantiles at which limits meet their bounds at some thresholds, shape (K, C)."""
+        return reached_quantiles(self.slacks_at(0.0, at), self.slacks_at(z, at), z)
 
     @cached_property
     def slack(self) -> np.ndarray:
@@ -146,7 +188,7 @@ class CutSearch:
         return (self.scores > cut).astype(float)
 
     def _risk(self, at: np.ndarray, z: float) -> np.ndarray:
-        return self.limits.risk(self._sums[:, at], z)
+        return risk_of(self.quantiles(z, at))
 
     def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
         """The best of some thresholds, among equals the one nearest to `preferred`."""

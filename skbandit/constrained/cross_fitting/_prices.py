@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
+from skbandit.constrained._tolerances import MET
 from skbandit.constrained.cross_fitting._choose import Choice
 from skbandit.constrained.cross_fitting._cut_search import CutSearch
-from skbandit.rates._binding import ScoreLimits
+from skbandit.rates._binding import ScoreLimits, reached_quantiles, risk_of
 
 STEP = 2.0
 """Standard errors of a rate by which its bound is relaxed.
@@ -41,21 +44,62 @@ def prices_out_of_fold(
         has no standard error.
     """
     z, prices = choice.quantile, np.full(len(limits.offset), np.nan)
-    lowest = _lowest(searches, limits, z)
+    under = [one.under(one.goals, limits) for one in searches.values()]
+    lowest = _lowest(under, z)
     if not np.isfinite(lowest):
         return prices
     steps = STEP * (limits.at(choice.positive, 0.0) - limits.at(choice.positive, 1.0))
+    better = [_Better.of(one, lowest, z) for one in under]
     for k in np.flatnonzero(np.isfinite(steps) & (steps > 0)):
-        relaxed = _lowest(searches, limits.relaxed(int(k), float(steps[k])), z)
-        prices[k] = max(lowest - relaxed, 0.0) / steps[k]
+        relaxed = limits.relaxed(int(k), float(steps[k]))
+        gains = [one.gain(relaxed, int(k), lowest, z) for one in better]
+        prices[k] = max(gains) / steps[k]
     return prices
 
 
-def _lowest(searches: Mapping[str, CutSearch], limits: ScoreLimits, z: float) -> float:
+@dataclass(frozen=True)
+class _Better:
+    """Thresholds with a lower objective than the lowest inside: some limit is beyond its bound.
+
+    Attributes
+    ----------
+    search : CutSearch
+    at : ndarray of int
+        Their numbers, shape (B,).
+    slacks, quantiles : ndarray of shape (K, B)
+        Slacks of the rates there, and the quantiles at which limits meet their bounds; without a
+        quantile the latter are those of no risk.
+    """
+
+    search: CutSearch
+    at: np.ndarray
+    slacks: np.ndarray
+    quantiles: np.ndarray
+
+    @classmethod
+    def of(cls, search: CutSearch, lowest: float, z: float) -> _Better:
+        at = np.flatnonzero(search.objective < lowest)
+        slacks = search.slacks_at(0.0, at)
+        quantiles = search.quantiles(z, at) if z > 0 else np.full_like(slacks, np.inf)
+        return cls(search, at, slacks, quantiles)
+
+    def gain(self, relaxed: ScoreLimits, k: int, lowest: float, z: float) -> float:
+        """How far below the lowest one gets where constraint k is relaxed; 0 at least."""
+        only, search = np.array([k]), self.search
+        slacks, quantiles = self.slacks.copy(), self.quantiles.copy()
+        slacks[k] = search.slacks_at(0.0, self.at, relaxed, only)[0]
+        if z > 0:
+            at_limits = search.slacks_at(z, self.at, relaxed, only)
+            quantiles[k] = reached_quantiles(slacks[only], at_limits, z)[0]
+        inside = np.flatnonzero(slacks.min(axis=0) >= -MET)
+        inside = inside[risk_of(quantiles[:, inside]) <= ndtr(-z) + MET]
+        return float(lowest - search.objective[self.at[inside]].min(initial=lowest))
+
+
+def _lowest(searches: Iterable[CutSearch], z: float) -> float:
     """The lowest objective of a candidate's threshold that is inside; inf if none is."""
-    under = [one.under(one.goals, limits) for one in searches.values()]
     lowest = np.inf
-    for one in sorted(under, key=lambda search: search.lowest):
+    for one in sorted(searches, key=lambda search: search.lowest):
         if one.lowest >= lowest:
             break
         best = one.best(z)
