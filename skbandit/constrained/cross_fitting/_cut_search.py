@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._declared import MeasuredGoals
 from skbandit.constrained._threshold import Threshold, cuts_between
@@ -18,7 +18,10 @@ KEPT = 2_000_000
 """Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
 
 COARSE = 256
-"""Thresholds at which limits are evaluated first: the best of them excludes most others."""
+"""Thresholds at which limits are evaluated first where there are more than twice as many.
+
+The best of them excludes most others.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class CutSearch:
 
         The objective must be the same: its values are kept.
         """
+        if goals is self.goals and limits is self.limits:
+            return self
         same = limits.shares_measured_by(self.limits)
         measured = self.measured if same else {}
         other = replace(self, goals=goals, limits=limits, measured=measured)
@@ -163,32 +168,36 @@ class CutSearch:
             large everywhere. Then it is the threshold with the least risk; where no rate is
             inside, the one that misses by least.
         """
+        found = self.best_below(np.inf, z, preferred, within)
+        if found is not None:
+            return found
         kept = np.arange(len(self.cuts)) if within is None else np.flatnonzero(within)
         inside = kept[self.slack[kept] >= -MET]
         if not len(inside):
             least_missed = kept[self.slack[kept] >= self.slack[kept].max() - MET]
             return self._nearest(least_missed, preferred)
-        if z > 0 and len(self.limits.offset):
-            tail = float(ndtr(-z))
-            sample = inside[:: max(1, len(inside) // COARSE)]
-            risk = self._risk(sample, z)
-            if (risk <= tail + MET).any():
-                enough = self.objective[sample[risk <= tail + MET]].min()
+        risk = risk_of(self.quantiles(z, inside))
+        found = self._nearest(inside[risk <= risk.min() + MET], preferred)
+        return Threshold(found.cut, found.objective, -np.inf)
+
+    def best_below(
+        self, most: float, z: float, preferred: float = 0.0, within: np.ndarray | None = None
+    ) -> Threshold | None:
+        """As `best`; None if no threshold is inside with an objective of `most` at most."""
+        allowed = (self.slack >= -MET) & (self.objective <= most)
+        inside = np.flatnonzero(allowed if within is None else allowed & within)
+        if z > 0 and len(self.limits.offset) and len(inside):
+            if len(inside) > 2 * COARSE:
+                sample = inside[:: len(inside) // COARSE]
+                sample = sample[small_risk(self.quantiles(z, sample), z)]
+                enough = self.objective[sample].min(initial=np.inf)
                 inside = inside[self.objective[inside] <= enough + MET]
-            risk = self._risk(inside, z)
-            if not (risk <= tail + MET).any():
-                least = inside[risk <= risk.min() + MET]
-                found = self._nearest(least, preferred)
-                return Threshold(found.cut, found.objective, -np.inf)
-            inside = inside[risk <= tail + MET]
-        return self._nearest(inside, preferred)
+            inside = inside[small_risk(self.quantiles(z, inside), z)]
+        return self._nearest(inside, preferred) if len(inside) else None
 
     def positive(self, cut: float) -> np.ndarray:
         """1.0 where the score is above a threshold."""
         return (self.scores > cut).astype(float)
-
-    def _risk(self, at: np.ndarray, z: float) -> np.ndarray:
-        return risk_of(self.quantiles(z, at))
 
     def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
         """The best of some thresholds, among equals the one nearest to `preferred`."""
@@ -206,3 +215,14 @@ class CutSearch:
             running = np.cumsum(rows[[k]].toarray().ravel()[self.order])
             sums[k] = np.append(0.0, running)[heads]
         return sums
+
+
+def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
+    """Whether the risk at C thresholds is at most the tail of z, from their quantiles (K, C).
+
+    It is at least that of each constraint, which excludes most thresholds without a logarithm.
+    """
+    most = float(ndtr(-z)) + MET
+    small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
+    small[small] = risk_of(quantiles[:, small]) <= most
+    return small

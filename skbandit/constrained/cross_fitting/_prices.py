@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.cross_fitting._choose import Choice
-from skbandit.constrained.cross_fitting._cut_search import CutSearch
-from skbandit.rates._binding import ScoreLimits, reached_quantiles, risk_of
+from skbandit.constrained.cross_fitting._cut_search import CutSearch, small_risk
+from skbandit.rates._binding import ScoreLimits, reached_quantiles
 
 STEP = 2.0
 """Standard errors of a rate by which its bound is relaxed.
@@ -52,8 +52,7 @@ def prices_out_of_fold(
     better = [_Better.of(one, lowest, z) for one in under]
     for k in np.flatnonzero(np.isfinite(steps) & (steps > 0)):
         relaxed = limits.relaxed(int(k), float(steps[k]))
-        gains = [one.gain(relaxed, int(k), lowest, z) for one in better]
-        prices[k] = max(gains) / steps[k]
+        prices[k] = (lowest - min(one.lowest(relaxed, int(k), z) for one in better)) / steps[k]
     return prices
 
 
@@ -69,31 +68,41 @@ class _Better:
     slacks, quantiles : ndarray of shape (K, B)
         Slacks of the rates there, and the quantiles at which limits meet their bounds; without a
         quantile the latter are those of no risk.
+    beyond : ndarray of bool, shape (K, B)
+        Whether each limit is beyond its bound.
+    least : float
+        The lowest objective inside, of all candidates.
     """
 
     search: CutSearch
     at: np.ndarray
     slacks: np.ndarray
     quantiles: np.ndarray
+    beyond: np.ndarray
+    least: float
 
     @classmethod
     def of(cls, search: CutSearch, lowest: float, z: float) -> _Better:
         at = np.flatnonzero(search.objective < lowest)
         slacks = search.slacks_at(0.0, at)
         quantiles = search.quantiles(z, at) if z > 0 else np.full_like(slacks, np.inf)
-        return cls(search, at, slacks, quantiles)
+        beyond = (slacks < -MET) | (quantiles < -ndtri(ndtr(-z) + MET))
+        return cls(search, at, slacks, quantiles, beyond, lowest)
 
-    def gain(self, relaxed: ScoreLimits, k: int, lowest: float, z: float) -> float:
-        """How far below the lowest one gets where constraint k is relaxed; 0 at least."""
-        only, search = np.array([k]), self.search
-        slacks, quantiles = self.slacks.copy(), self.quantiles.copy()
-        slacks[k] = search.slacks_at(0.0, self.at, relaxed, only)[0]
+    def lowest(self, relaxed: ScoreLimits, k: int, z: float) -> float:
+        """The lowest objective inside where the bound of constraint k is relaxed."""
+        only, number = np.array([k]), self.beyond.sum(axis=0)
+        kept = np.flatnonzero((number == 0) | ((number == 1) & self.beyond[k]))
+        if not len(kept):
+            return self.least
+        slacks, quantiles, at = self.slacks[:, kept], self.quantiles[:, kept], self.at[kept]
+        slacks[k] = self.search.slacks_at(0.0, at, relaxed, only)[0]
+        inside = slacks.min(axis=0) >= -MET
         if z > 0:
-            at_limits = search.slacks_at(z, self.at, relaxed, only)
+            at_limits = self.search.slacks_at(z, at, relaxed, only)
             quantiles[k] = reached_quantiles(slacks[only], at_limits, z)[0]
-        inside = np.flatnonzero(slacks.min(axis=0) >= -MET)
-        inside = inside[risk_of(quantiles[:, inside]) <= ndtr(-z) + MET]
-        return float(lowest - search.objective[self.at[inside]].min(initial=lowest))
+            inside &= small_risk(quantiles, z)
+        return float(self.search.objective[at[inside]].min(initial=self.least))
 
 
 def _lowest(searches: Iterable[CutSearch], z: float) -> float:
@@ -102,6 +111,6 @@ def _lowest(searches: Iterable[CutSearch], z: float) -> float:
     for one in sorted(searches, key=lambda search: search.lowest):
         if one.lowest >= lowest:
             break
-        best = one.best(z)
-        lowest = min(lowest, best.objective) if best.feasible else lowest
+        best = one.best_below(lowest, z)
+        lowest = lowest if best is None else best.objective
     return lowest

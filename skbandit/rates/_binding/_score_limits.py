@@ -28,6 +28,9 @@ from skbandit.rates._binding._proportions import wilson_score
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Kind
 
+AT_ONCE = 1_000_000
+"""Distances of atoms to their limits that are in memory together, for some of the constraints."""
+
 
 @dataclass(frozen=True)
 class _Share:
@@ -184,8 +187,9 @@ class ScoreLimits:
         coefficients, value = self.coefficients[which], measured.value
         found = -(self.offset[which, None] + coefficients @ value)
         if measured.below is not None:
-            for row, c in zip(found, coefficients, strict=True):
-                row -= _distance(c, measured, self.pairs)
+            numbers = len(coefficients) * value.size
+            for part in np.array_split(np.arange(len(found)), 1 + numbers // AT_ONCE):
+                found[part] -= _distances(coefficients[part], measured, self.pairs)
         divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
@@ -250,22 +254,17 @@ def risk_of(quantiles: np.ndarray) -> np.ndarray:
     return -np.expm1(log_ndtr(quantiles).sum(axis=0))
 
 
-def _distance(
+def _distances(
     coefficients: np.ndarray, measured: MeasuredShares, pairs: Sequence[_Pair]
 ) -> np.ndarray:
-    """How far the upper limit of a sum of rates lies above its estimate, by MOVER; (C,)."""
+    """How far upper limits of K sums of rates lie above their estimates, by MOVER; (K, C)."""
     assert measured.below is not None and measured.above is not None
     assert measured.correlations is not None
-    moved = {}
-    for a in np.flatnonzero(coefficients):
-        c = coefficients[a]
-        moved[int(a)] = c * (measured.above[a] if c > 0 else measured.below[a])
-    square = np.zeros(measured.value.shape[1])
-    for one in moved.values():
-        square += one * one
+    c = coefficients[:, :, None]
+    moved = c * np.where(c > 0, measured.above, measured.below)
+    square = (moved**2).sum(axis=1)
     for pair, r in zip(pairs, measured.correlations, strict=True):
-        if pair.first in moved and pair.second in moved:
-            square += 2.0 * r * moved[pair.first] * moved[pair.second]
+        square += 2.0 * r * moved[:, pair.first] * moved[:, pair.second]
     return np.sqrt(np.maximum(square, 0.0))
 
 
