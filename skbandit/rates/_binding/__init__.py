@@ -23,7 +23,8 @@ Figures
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
     `ConfidenceLimit`, `confidence_limits`: one-sided limits that err on the safe side.
-    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level.
+    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level;
+    `MeasuredShares`, `reached_quantiles`, `risk_of`: their parts, for many bounds.
 """
 
 from skbandit.rates._binding._bind import (
@@ -60,7 +61,13 @@ from skbandit.rates._binding._forms import (
 )
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
-from skbandit.rates._binding._score_limits import ScoreLimits, score_limits
+from skbandit.rates._binding._score_limits import (
+    MeasuredShares,
+    ScoreLimits,
+    reached_quantiles,
+    risk_of,
+    score_limits,
+)
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value, value_range
 from skbandit.rates._kinds import Atom
 from skbandit.rates._parameters import flatten_constraints, read_objective
@@ -76,6 +83,7 @@ __all__ = [
     "Data",
     "Form",
     "LinearFractionalForms",
+    "MeasuredShares",
     "Rows",
     "ScoreLimits",
     "as_rate",
@@ -96,8 +104,10 @@ __all__ = [
     "measure",
     "nonnegative_rows",
     "on_given_rows",
+    "reached_quantiles",
     "read_objective",
     "read_predictions",
+    "risk_of",
     "rows_behind",
     "satisfied",
     "score_limits",
