@@ -74,8 +74,8 @@ def test_predict_decision_function_and_predict_proba_agree(labels, first_is_posi
 
 def test_positive_class_first_is_the_relabelled_problem():
     goals = [recall() >= 0.8, positive_rate() <= 0.8]
-    turned = ConstrainedRampClassifier(precision(), goals, pos_label=0).fit(X, Y)
-    plain = ConstrainedRampClassifier(precision(), goals).fit(X, 1 - Y)
+    turned = ConstrainedRampClassifier(precision(), goals, pos_label=0, solver="newton").fit(X, Y)
+    plain = ConstrainedRampClassifier(precision(), goals, solver="newton").fit(X, 1 - Y)
     np.testing.assert_array_equal(turned.predict(X), 1 - plain.predict(X))
     np.testing.assert_allclose(turned.coef_, -plain.coef_)
     np.testing.assert_allclose(turned.intercept_, -plain.intercept_)
@@ -102,7 +102,9 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
 def test_drawn_rates_are_the_expected_ones(pos_label):
     """Each of 6 comparisons (3 rates, 2 labels) is at 5 standard errors: 6e-7 false alarms."""
     goals = [recall() >= 0.7, positive_rate() <= 0.6, error_rate() <= 0.45]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.3, pos_label=pos_label)
+    clf = ConstrainedRampClassifier(
+        constraints=goals, alpha=0.3, pos_label=pos_label, threshold="train"
+    )
     clf.fit(X, Y)
     draws, rng = 500, np.random.default_rng(0)
     sampled = np.array([clf.sample_predict(X, rng.integers(2**31)) for _ in range(draws)])
@@ -175,7 +177,7 @@ def test_no_intercept():
 
 def test_larger_alpha_means_smaller_weights():
     """Of the machine itself; the scale of a perturbed direction is that of its randomised rule."""
-    clf = ConstrainedRampClassifier(threshold="train", n_perturbations=0)
+    clf = ConstrainedRampClassifier(threshold="train", n_perturbations=0, solver="newton")
     norms = [
         np.linalg.norm(clf.set_params(alpha=alpha).fit(X, Y).coef_)
         for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -231,7 +233,7 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     ]
     sign = 1 if goal.greater_is_better else -1
     best = max(sign * goal.value(ONE_Y, rule, ONE_DEPLOYED) for rule in allowed)
-    clf = ConstrainedRampClassifier(objective, constraints, threshold="train")
+    clf = ConstrainedRampClassifier(objective, constraints, threshold="train", solver="newton")
     clf.fit(ONE, ONE_Y, attributes=ONE_DEPLOYED)
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
