@@ -231,16 +231,16 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
     One threshold per group, of the better of two models:
 
     >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.linear_model import RidgeClassifier
     >>> from skbandit.rates import difference, positive_rate
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
     >>> clf = ConstrainedThreshold(
-    ...     [LogisticRegression(max_iter=10_000), forest],
+    ...     [RidgeClassifier(), forest],
     ...     constraints=difference(positive_rate, by="site") <= 0.2,
     ...     by="site",
     ... ).fit(X, y, attributes=groups)
     >>> clf.chosen_, clf.thresholds_.index.tolist()
-    ('logisticregression', ['north', 'south'])
+    ('ridgeclassifier', ['north', 'south'])
     >>> clf.predict(X[:1], attributes={"site": ["south"]}).shape
     (1,)
     """

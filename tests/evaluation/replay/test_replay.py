@@ -350,7 +350,7 @@ def mostly_the_first(X, available):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("n_available", [None, 3])
+@pytest.mark.parametrize("n_available", first(1, [3, None]))
 def test_compiled_pass_decides_identically(settings, options, n_available):
     log = make_bandit_log(
         600, 5, 3, n_available=n_available, base_rate=0.3, logging=mostly_the_first, random_state=0

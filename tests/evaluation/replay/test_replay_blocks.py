@@ -74,8 +74,8 @@ SETTINGS = {
 @pytest.mark.parametrize(
     "options",
     first(
-        2,
-        [{}, {"deployment_share": 0.3, "max_accepted": 60}, {"rule": "predict"}, {"learn": False}],
+        1,
+        [{"deployment_share": 0.3, "max_accepted": 60}, {}, {"rule": "predict"}, {"learn": False}],
     ),
     ids=str,
 )
