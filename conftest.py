@@ -5,6 +5,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from threadpoolctl import threadpool_limits
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
@@ -104,10 +105,18 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
-def pytest_collection_finish():
-    """Spare the garbage collector what lives to the end: modules and thousands of tests."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep thousands of tests, which live to the end, from the garbage collector.
+
+    Going through them again and again takes it half of the time of the collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -38,9 +38,7 @@ from tests.tiers import first
 
 ESTIMATORS = [  # one of each class
     # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants
-    ConstrainedRampClassifier(
-        constraints=[error_rate() <= 0.6], threshold="train", solver="newton"
-    ),
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], threshold=None, solver="newton"),
     ConstrainedThreshold(LogisticRegression()),
     ConstrainedReduction(LogisticRegression()),
     # the checks make one ad

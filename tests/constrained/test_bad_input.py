@@ -322,10 +322,23 @@ def test_interrupt_in_the_middle(monkeypatch, error, warm_start):
 # --- demands that cannot be met ------------------------------------------------------------
 
 IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"), recall() >= 0]
+QUICK = {
+    "threshold": "train",
+    "solver": "newton",
+    "alpha": 0.05,
+    "start": "zeros",
+    "n_perturbations": 0,
+}
+
+
+def test_impossible_demands_leave_what_was_fitted():
+    refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE, **QUICK)
 
 
 def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
-    error = refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE)
+    with pytest.raises(InfeasibleConstraintsError, match="No rule was found") as caught:
+        ConstrainedRampClassifier(constraints=IMPOSSIBLE).fit(X, Y)
+    error = caught.value
     assert isinstance(error, ValueError)
     closest = error.closest_
     report = closest.constraint_report_
@@ -357,7 +370,7 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
 
 
 def test_infeasible_error_pickles():
-    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE, threshold="train", solver="newton")
+    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE, **QUICK)
     with pytest.raises(InfeasibleConstraintsError) as caught:
         clf.fit(X, Y)
     again = pickle.loads(pickle.dumps(caught.value))
@@ -381,7 +394,7 @@ def test_precision_of_no_answers_is_not_met(threshold):
 
 def test_search_goes_on_past_impossible_demands():
     grid = {"constraints": [[recall() >= 0.5], IMPOSSIBLE]}
-    clf = ConstrainedRampClassifier(threshold="train", solver="newton")
+    clf = ConstrainedRampClassifier(**QUICK)
     search = GridSearchCV(clf, grid, cv=2, error_score=np.nan)
     with pytest.warns() as caught:  # FitFailedWarning, and UserWarning for nan among the scores
         search.fit(X, Y)
@@ -392,7 +405,7 @@ def test_search_goes_on_past_impossible_demands():
 
 def test_search_can_be_told_to_stop():
     grid = {"constraints": [IMPOSSIBLE]}
-    clf = ConstrainedRampClassifier(threshold="train", solver="newton")
+    clf = ConstrainedRampClassifier(**QUICK)
     search = GridSearchCV(clf, grid, cv=2, error_score="raise")
     with pytest.raises(InfeasibleConstraintsError):
         search.fit(X, Y)

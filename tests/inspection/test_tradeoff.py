@@ -22,7 +22,7 @@ def classifier(constraints=()):
 
 @pytest.fixture(scope="module")
 def path():
-    clf = classifier(RATIO >= 0.5)
+    clf = ConstrainedRampClassifier(constraints=RATIO >= 0.5)
     return constraint_path(clf, X, Y, bounds=BOUNDS, attributes=ATTRIBUTES)
 
 
@@ -66,7 +66,7 @@ def test_the_curves_are_the_figures_in_the_order_of_the_bounds(path, test_rows, 
 
 def test_one_call_from_data_to_figure(path, test_rows):
     display = TradeoffDisplay.from_estimator(
-        classifier(RATIO >= 0.5), X, Y, bounds=BOUNDS,
+        ConstrainedRampClassifier(constraints=RATIO >= 0.5), X, Y, bounds=BOUNDS,
         attributes=ATTRIBUTES, X_test=X_EXTRA, y_test=Y_EXTRA, attributes_test=ATTRIBUTES_EXTRA,
     )  # fmt: skip
     pd.testing.assert_frame_equal(display.test, test_rows)
