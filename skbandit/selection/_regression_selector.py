@@ -108,10 +108,11 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     ads are a set of k, and count for w_k - w_{k+1}: the bound is the sum of theirs.
 
     Without an estimator, one penalty for all ads minimises the squared errors of costs left out one
-    by one, each predicted from the other rows in which the ad was observed. These errors come from
-    the factorisation that serves the fit, exactly; where that would take much longer than the fit,
-    generalised cross-validation, or a part of the ads and rows, takes their place. Features should
-    be in comparable units, as the penalty is the same for all: see
+    by one, each predicted from the other rows in which the ad was observed. These errors are exact
+    up to 20,000 costs or so; for more, they are those of generalised cross-validation, corrected by
+    a sample of the rows. Where that would take longer than the fit, there is no correction, and
+    only a part of the ads with missing costs is used. Features should be in comparable units, as
+    the penalty is the same for all: see
     :class:`~sklearn.preprocessing.StandardScaler`.
 
     "stack" adds self-tuning ridge, extremely randomised trees, nearest neighbours and partial least
