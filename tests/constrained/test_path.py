@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstraintPath, _path, constraint_path
+from skbandit.constrained import ConstraintPath, _classifier, _path, constraint_path
 from skbandit.constrained._varying_bound import with_bound
 from skbandit.constrained.cross_fitting import _cross_fit
 from skbandit.rates import (
@@ -501,7 +501,7 @@ def noisy(n=600):
     )  # fmt: skip
 
 
-def test_a_cross_fitted_path_trains_for_four_bounds(monkeypatch):
+def test_a_cross_fitted_path_trains_for_three_bounds(monkeypatch):
     trained = []
     original = _cross_fit.train_folds
     monkeypatch.setattr(
@@ -512,7 +512,7 @@ def test_a_cross_fitted_path_trains_for_four_bounds(monkeypatch):
     bounds = np.linspace(0.02, 0.4, 20)
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
     path = constraint_path(clf, *noisy(), bounds=bounds)
-    assert trained == [False, True, True, True], "the later ones know the earlier ones"
+    assert trained == [False, True, True], "the later ones know the earlier ones"
     assert not any("_shared_work" in vars(model) for model in path.estimators)
     for row, model in zip(path.table.itertuples(), path.estimators, strict=True):
         (goal,) = model.constraint_report_.to_dict("records")
@@ -530,6 +530,27 @@ def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit():
     error = np.mean([np.mean(answers != y[new]) for answers in alone])
     together = path.measure(rows[new], y[new])["objective"].mean()
     assert together == pytest.approx(error, abs=0.01)
+
+
+def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
+    """So at one level a looser bound never costs more out of fold."""
+    found = []
+    original = _classifier.cross_fit
+    monkeypatch.setattr(
+        _classifier, "cross_fit", lambda *args: found.append(original(*args)) or found[-1]
+    )
+    bounds = np.linspace(0.08, 0.4, 9)
+    clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5, confidence_level=0.8)
+    path = constraint_path(clf, *noisy(400), bounds=bounds)
+    assert path.table["feasible"].sum() > 4
+    costs = [one.choice.threshold.objective for one in found if one.choice.feasible]
+    assert (np.diff(costs) <= 1e-9).all() and costs[-1] < costs[0]
+    names = {model.direction_ for model in path.estimators}
+    assert all("#" not in name for name in names)
+    assert {one.direction.other for one in found} <= {
+        "logistic", *(f"{kind}{mark}" for mark in ("", " #2", " #3")
+        for kind in ("ramp 0.1", "ramp 0.01", "lagrangian"))
+    }  # fmt: skip
 
 
 def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():
