@@ -86,8 +86,10 @@ def lowest(costs: np.ndarray, m: int, allowed: np.ndarray | None = None) -> np.n
     return _by_partition(costs, m, allowed)
 
 
-def set_costs(costs: CostMatrix, chosen: np.ndarray) -> np.ndarray:
-    """Sum of the costs of the chosen ads per row, nan if any was not observed.
+def set_costs(
+    costs: CostMatrix, chosen: np.ndarray, weights: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Weighted sum of the costs of the chosen ads per row, nan if any was not observed.
 
     Parameters
     ----------
@@ -95,16 +97,19 @@ def set_costs(costs: CostMatrix, chosen: np.ndarray) -> np.ndarray:
         Costs, with the ads in the order to which `chosen` refers.
     chosen : ndarray of intp, shape (n_rows, m)
         Columns, without -1.
+    weights : ndarray of shape (m,) or float, default=1.0
+        Weights of positions.
 
     Returns
     -------
     ndarray of float64, shape (n_rows,)
     """
     if not sp.issparse(costs.values):
-        return np.take_along_axis(costs.values, chosen, axis=1).sum(axis=1, dtype=np.float64)
-    rows = np.repeat(np.arange(len(chosen)), chosen.shape[1])
-    picked = np.asarray(costs.values.tocsr()[rows, chosen.ravel()])
-    return picked.reshape(chosen.shape).sum(axis=1, dtype=np.float64)
+        picked = np.take_along_axis(costs.values, chosen, axis=1)
+    else:
+        rows = np.repeat(np.arange(len(chosen)), chosen.shape[1])
+        picked = np.asarray(costs.values.tocsr()[rows, chosen.ravel()]).reshape(chosen.shape)
+    return (weights * picked.astype(np.float64)).sum(axis=1)
 
 
 def _by_scan(costs: np.ndarray, m: int, allowed: np.ndarray | None) -> np.ndarray:

@@ -19,6 +19,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
+from skbandit.selection._positions import read_position_weights
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
@@ -47,8 +48,10 @@ class SetSelectorMixin:
         "available": True,
         "ad_features": True,
         "sample_weight": True,
+        "position_weights": True,
     }
 
+    position_weights: Any = None  # those whose sets have one ad have no such parameter
     _costs_missing = False  # whether costs of available ads were not observed in fit
     _had_availability = False  # whether fit was told which ads were available
 
@@ -192,6 +195,7 @@ class SetSelectorMixin:
         available: Any = None,
         ad_features: Any = None,
         sample_weight: ArrayLike | None = None,
+        position_weights: ArrayLike | None = None,
     ) -> float:
         """Compute the negative mean cost of the sets that `predict` chooses.
 
@@ -212,6 +216,10 @@ class SetSelectorMixin:
             replace `ads_`, both for the other parameters and in the result.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
+        position_weights : array-like of shape (n_positions,), default=None
+            What a cost counts for in the first position, the second, ..., such as the probability
+            that the position is looked at: finite, not negative, not rising. None means the
+            parameter `position_weights`, if there is one, or ones.
 
         Returns
         -------
@@ -237,6 +245,10 @@ class SetSelectorMixin:
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
+        given = self.position_weights if position_weights is None else position_weights
+        per_position = read_position_weights(given, chosen.shape[1])
+        counts = per_position > 0  # the first positions; what else is chosen need not be observed
+        chosen, per_position = chosen[:, counts], per_position[counts]
         costs = read_costs(y)
         if column_labels(y) is not None:
             costs = costs.in_order_of(selector.ads_)
@@ -246,10 +258,10 @@ class SetSelectorMixin:
                 f"{len(selector.ads_)} ads."
             )
         weight = check_row_weights(sample_weight, len(chosen), "sample_weight")
-        total = set_costs(costs, chosen)
+        total = set_costs(costs, chosen, per_position)
         if np.isnan(total).any() and self._costs_missing:
             estimates = selector._estimates(costs, weight, available)
-            total = np.take_along_axis(estimates, chosen, axis=1).sum(axis=1)
+            total = np.take_along_axis(estimates, chosen, axis=1) @ per_position
         unobserved = np.isnan(total)
         if unobserved.any():
             row = np.flatnonzero(unobserved)[0]

@@ -40,6 +40,10 @@ SETTINGS = {
     "waiting": {"update_every": 500.0},
     "raw features": {"standardize": False},
     "raw waiting": {"standardize": False, "update_every": 500.0, "exploration": "thompson"},
+    "scaled": {"standardize": "scale"},
+    "scaled waiting": {"standardize": "scale", "update_every": 500.0, "fit_intercept": False},
+    "scaled forgetting": {"standardize": "scale", "forgetting": 0.98, "covariance": "full"},
+    "scaled full": {"standardize": "scale", "covariance": "full", "link": "linear"},
     "paper": PAPER,
     "no constant": {"fit_intercept": False, "forgetting": 0.98, "covariance": "full"},
 }  # fmt: skip
