@@ -379,7 +379,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
 
         Examples
         --------
-        >>>         >>> from sklearn.datasets import make_classification
+        >>> import pandas as pd
+        >>> from sklearn.datasets import make_classification
         >>> from sklearn.linear_model import LogisticRegression
         >>> from skbandit.constrained import ConstrainedThreshold
         >>> from skbandit.rates import false_positive_rate, recall
