@@ -48,9 +48,10 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: []
+    page: []  # no page is below these
     for page in (
-        "index", "choose", "extending", "whats_new", "upgrading", "glossary", "dependencies",
+        "index", "cheat_sheet", "choose", "benchmarks", "coming_from", "faq", "papers", "extending",
+        "whats_new", "upgrading", "glossary", "dependencies",
     )
 }  # fmt: skip
 html_show_sourcelink = False
