@@ -9,6 +9,12 @@ import pandas as pd
 
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
+CONSTANTS_ODDS = 1e-3
+"""Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
+
+CONSTANTS_COUNT = 0.5
+"""Number of events that the weights under the scale 0 count an event for."""
+
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
@@ -40,6 +46,7 @@ def read_prior(policy: Any, n_features: int) -> Prior:
     return Prior(
         mean,
         variance,
+        np.where(_beside_models_of_features(variance, n_features), CONSTANTS_COUNT, 1.0),
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
         float(policy.noise_variance),
@@ -47,24 +54,44 @@ def read_prior(policy: Any, n_features: int) -> Prior:
     )
 
 
+def prior_evidence(prior: Prior, n_features: int) -> np.ndarray:
+    """Logarithms of the prior odds of the prior scales."""
+    constants = _beside_models_of_features(prior.variance, n_features)
+    return np.where(constants, np.log(CONSTANTS_ODDS), 0.0)
+
+
+def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndarray:
+    """Whether each prior scale has constants only, among others that have features, too."""
+    without = (variance[:, :n_features] == 0).all(axis=1)
+    return without & ~without.all()
+
+
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
-    failure would rule it out.
+    failure would rule it out. A scale of 0 has constants only, of variance 1; it is left out where
+    there are none.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
         scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
-        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+        wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(
-                "prior_scale must be a positive number or a list of them, got "
+                "prior_scale must be a number, at least 0, or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
+            )
+        if n_weights == n_features:
+            scales = scales[scales > 0]
+        if not scales.size:
+            raise ValueError(
+                f"prior_scale={policy.prior_scale!r} leaves out the features, and "
+                "fit_intercept=False the constant: nothing is left to learn."
             )
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
-        variance[:, n_features:] = np.sqrt(scales)[:, None]
+        variance[:, n_features:] = np.where(scales > 0, np.sqrt(scales), 1.0)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (one > 0).all():

@@ -71,9 +71,11 @@ class GLMUCBPolicy(ArmLearner):
         with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
         optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
         it is not: raise the `prior_mean` of the constant feature instead.
-    prior_scale : float or array-like of floats, default=(1, 3, 10)
+    prior_scale : float or array-like of floats, default=(0, 1, 3, 10)
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
-        predicted all rewards so far (see Notes). One scale takes less time.
+        predicted all rewards so far (see Notes). One scale takes less time. The scale 0 leaves the
+        features out, for when they tell nothing of the rewards; without a constant it does not
+        exist.
     standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
@@ -144,7 +146,9 @@ class GLMUCBPolicy(ArmLearner):
     covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
     by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
     rewards so far, each predicted before it was learned, and m and v are the moments of the
-    mixture. Scales of a weight below .001 are left out of choices.
+    mixture. Scales of a weight below .001 are left out of choices. The scale 0 starts with a
+    thousandth of the others' odds, and counts an event as half an event, so that it goes on
+    exploring (Grünwald & van Ommen, 2017).
 
     The published algorithm, on features as they are, is
     ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
@@ -183,6 +187,9 @@ class GLMUCBPolicy(ArmLearner):
 
     References
     ----------
+    P. Grünwald, T. van Ommen (2017). Inconsistency of Bayesian inference for misspecified linear
+    models, and a proposal for repairing it. Bayesian Analysis 12, 1069-1103.
+
     L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
     contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
 
@@ -222,7 +229,7 @@ class GLMUCBPolicy(ArmLearner):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
@@ -245,7 +252,7 @@ class GLMUCBPolicy(ArmLearner):
         mean: str = "M0",
         prior_mean: float | ArrayLike | str = 0.0,
         prior_variance: float | ArrayLike | str = "scaled",
-        prior_scale: float | ArrayLike = (1, 3, 10),
+        prior_scale: float | ArrayLike = (0, 1, 3, 10),
         standardize: bool | str = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
