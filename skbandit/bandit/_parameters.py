@@ -9,6 +9,9 @@ import pandas as pd
 
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
+SCALES = 1.0, 3.0, 10.0
+"""Prior scales of models with features, by default."""
+
 CONSTANTS_ODDS = 1e-3
 """Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
 
@@ -72,28 +75,37 @@ def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndar
     return without & ~without.all()
 
 
+def _scales(policy: Any) -> Any:
+    """Prior scales, as given or by default.
+
+    The scale 0 is not meant for linear rewards: if `noise_variance` is larger than their own, their
+    evidence grows too slowly to tell useful features from useless ones.
+    """
+    if not isinstance(policy.prior_scale, str):
+        return policy.prior_scale
+    with_0 = policy.link != "linear" and policy.fit_intercept
+    return (0.0, *SCALES) if with_0 else SCALES
+
+
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
-    failure would rule it out. A scale of 0 has constants only, of variance 1; it is left out where
-    there are none.
+    failure would rule it out. A scale of 0 has constants only, of variance 1.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
-        scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
+        scales = np.atleast_1d(np.asarray(_scales(policy), dtype=np.float64))
         wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(
                 "prior_scale must be a number, at least 0, or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
             )
-        if n_weights == n_features:
-            scales = scales[scales > 0]
-        if not scales.size:
+        if n_weights == n_features and not scales.all():
             raise ValueError(
                 f"prior_scale={policy.prior_scale!r} leaves out the features, and "
-                "fit_intercept=False the constant: nothing is left to learn."
+                "fit_intercept=False the constant: leave out the scale 0."
             )
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features

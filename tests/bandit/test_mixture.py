@@ -164,10 +164,9 @@ def test_alone_the_scale_0_is_exact():
 @pytest.mark.parametrize("settings", [
     {"covariance": "full", "forgetting": 0.9}, {"forgetting": 0.9, "standardize": "scale"},
     {"covariance": "full", "prior_mean": "adaptive"}, {"prior_mean": "adaptive"},
-    {"fit_intercept": False},
 ])  # fmt: skip
 def test_the_scale_0_beside_other_settings(settings):
-    """The other scales learn as without it; without a constant it does not exist."""
+    """The other scales learn as without it."""
     X, action, reward = events(60)
     y = {"action": action, "reward": np.clip(reward, 0, 1)}
     beside, without = (
@@ -177,7 +176,6 @@ def test_the_scale_0_beside_other_settings(settings):
     np.testing.assert_array_equal(beside.mean[:, -2:], without.mean)
     np.testing.assert_array_equal(beside.cov_factor[:, -2:], without.cov_factor)
     assert np.isfinite(beside.mean).all() and np.isfinite(beside.cov_factor).all()
-    assert len(beside.share) == 2 + settings.get("fit_intercept", True)
 
 
 @pytest.mark.parametrize("useful", [True, False])
@@ -211,9 +209,25 @@ def test_useless_features_cost_little():
     assert np.mean(gains) > 5 * np.std(gains, ddof=1) / np.sqrt(len(gains))
 
 
-def test_nothing_is_left_to_learn():
-    with pytest.raises(ValueError, match="nothing is left"):
-        GLMUCBPolicy(prior_scale=0, fit_intercept=False).fit([[1.0]], [0], reward=[1])
+def test_a_scale_0_needs_a_constant():
+    with pytest.raises(ValueError, match="leave out the scale 0"):
+        GLMUCBPolicy(prior_scale=(0, 1), fit_intercept=False).fit([[1.0]], [0], reward=[1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "scales"),
+    [
+        ({}, (0, 1, 3, 10)), ({"link": "probit"}, (0, 1, 3, 10)), ({"link": "linear"}, (1, 3, 10)),
+        ({"fit_intercept": False}, (1, 3, 10)),
+    ],
+)  # fmt: skip
+def test_scales_by_default(settings, scales):
+    X, action, reward = events(60)
+    y = {"action": action, "reward": np.clip(reward, 0, 1)}
+    auto = GLMUCBPolicy(**settings).fit(X, y)
+    told = GLMUCBPolicy(prior_scale=scales, **settings).fit(X, y)
+    np.testing.assert_array_equal(auto._beliefs.evidence, told._beliefs.evidence)
+    np.testing.assert_array_equal(auto.coef_, told.coef_)
 
 
 def test_another_number_of_scales_starts_afresh():
