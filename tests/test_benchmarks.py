@@ -17,6 +17,8 @@ from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
 from tests.benchmarks import (
     _measure,
+    _published_bandits,
+    _published_goals,
     adult,
     churn,
     goals,
@@ -60,16 +62,36 @@ def test_adapter(name):
         assert answers[men].mean() <= answers[~men].mean() / setting["kappa"]
 
 
+def drawn_and_closed(name, frame):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    from tests.benchmarks import _published_figures
+
+    figure = getattr(_published_figures, name)(frame)
+    assert all(ax.lines for ax in figure.axes)
+    plt.close(figure)
+
+
 def test_published_experiments_have_a_row_per_rule_and_demand():
-    people = published.everybody()
-    fairness = list(published.fairness(people, 1, quick=True))
-    assert len(fairness) == 2 * len(published.INVERSE_KAPPAS) + len(published.BOUNDS)
-    churning = pd.DataFrame(published.churning(people, 2, quick=True))
-    assert len(churning) == 2 * len(published.TARGETS) + 1
+    fairness = pd.DataFrame(_published_goals.fairness(1, quick=True))
+    assert len(fairness) == 2 * len(_published_goals.INVERSE_KAPPAS) + len(_published_goals.BOUNDS)
+    churning = pd.DataFrame(_published_goals.churning(2, quick=True))
+    targets = _published_goals.TARGETS
+    assert len(churning) == 2 * (2 * len(targets) + 1)
     randomised = churning[churning["rule"] == "randomised"]
-    drawn = randomised["churn train"].str.split().str[0].astype(float)
-    np.testing.assert_allclose(drawn, published.TARGETS, atol=3e-4)
-    assert churning["error test"].str.contains("±").all()
+    drawn = randomised.groupby("asked")["churn train"].mean()
+    np.testing.assert_allclose(drawn, targets, atol=3e-4)
+    drawn_and_closed("fairness", fairness)
+    drawn_and_closed("churning", churning)
+
+
+@pytest.mark.parametrize("name", ["rewards", "optimism", "approximations"])
+def test_published_policies_are_replayed_and_drawn(name, monkeypatch):
+    for grid in ("EPSILONS", "ALPHAS", "SMALL_ALPHAS"):
+        monkeypatch.setattr(_published_bandits, grid, (0.02, 1.0))
+    found = pd.DataFrame(published.EXPERIMENTS[name].run(2, quick=True))
+    assert (found.groupby(["rule", "asked"])["run"].nunique() == 2).all()
+    assert found["learning"].between(1, 6).all()
+    drawn_and_closed(name, found)
 
 
 def test_what_is_not_installed_is_a_line_with_the_cure(monkeypatch):

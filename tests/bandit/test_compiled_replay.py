@@ -60,7 +60,7 @@ def log():
 @pytest.mark.parametrize(
     "options",
     first(
-        2,
+        1,
         [
             {},
             {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
@@ -95,6 +95,7 @@ def test_identical_from_a_fitted_policy(settings, log):
     assert histories[0].equals(histories[1])
 
 
+@pytest.mark.thorough
 def test_without_a_directory_for_compiled_code(tmp_path):
     """A process that may not write anywhere compiles in memory."""
     import os

@@ -21,7 +21,7 @@ from scipy.special import expit
 from sklearn.datasets import load_digits
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.datasets import fetch_adult
+from skbandit.datasets import load_adult
 from tests.benchmarks._online import play
 from tests.benchmarks._table import Column, print_table
 from tests.policies import PAPER
@@ -69,7 +69,7 @@ def digits() -> Problem:
 
 def job() -> Problem:
     """People of Adult; the arm that names their occupation earns 1."""
-    people = fetch_adult(subset="train", as_frame=True).data
+    people = load_adult(subset="train").data
     people = people[people["occupation"].notna()]
     names, number = np.unique(people["occupation"].astype(str), return_inverse=True)
     X = pd.get_dummies(people.drop(columns=["occupation", "native_country"]))
