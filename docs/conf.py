@@ -46,7 +46,16 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: [] for page in ("index", "choose", "extending", "whats_new", "glossary", "dependencies")
+    page: []
+    for page in (
+        "index",
+        "choose",
+        "benchmarks",
+        "extending",
+        "whats_new",
+        "glossary",
+        "dependencies",
+    )
 }
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
