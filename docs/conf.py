@@ -51,6 +51,7 @@ html_sidebars = {
         "index",
         "choose",
         "benchmarks",
+        "papers",
         "extending",
         "whats_new",
         "glossary",
