@@ -62,7 +62,7 @@ class ArmLearner(GuardedPolicy):
     new_arms: str
     prior_scale: Any
     prior_variance: Any
-    standardize: bool
+    standardize: bool | str
     update_every: Any
     random_state: Any
     n_features_in_: int
@@ -306,6 +306,7 @@ class ArmLearner(GuardedPolicy):
             self.covariance == "full",
             len(read_prior(self, n_features).variance),
             n_features if self.standardize else 0,
+            centred=bool(self.fit_intercept) and self.standardize != "scale",
         )
         if self.arms is None:
             if self.new_arms == "error":

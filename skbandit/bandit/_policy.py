@@ -74,11 +74,12 @@ class GLMUCBPolicy(ArmLearner):
     prior_scale : float or array-like of floats, default=(1, 3, 10)
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
         predicted all rewards so far (see Notes). One scale takes less time.
-    standardize : bool, default=True
+    standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
-        are compared by their constants alone. Without a constant (`fit_intercept=False`), features
-        are scaled to a mean square of 1, and not centred. Priors refer to standardised features.
+        are compared by their constants alone. "scale" only scales, to a mean square of 1, so that
+        sparse contexts stay sparse (see Notes); without a constant (`fit_intercept=False`), True
+        does the same. Priors refer to standardised features.
     noise_variance : float, default=1.0
         Noise variance of linear rewards.
     covariance : {"diagonal", "full"}, default="diagonal"
@@ -149,10 +150,11 @@ class GLMUCBPolicy(ArmLearner):
     ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
     ``link="linear", covariance="full"``.
 
-    Sparse contexts give the same bits as dense ones. With ``standardize=False``, a diagonal
-    covariance and a fixed prior without forgetting, their cost follows the number of nonzero
-    entries; centred features are not sparse. For many sparse features scale without centring, as
-    `sklearn.preprocessing.MaxAbsScaler` does, and set ``standardize=False``.
+    Sparse contexts give the same bits as dense ones, so True centres them, too: their rows become
+    dense, 8 MB at a time, and time grows with the number of features. With ``standardize="scale"``
+    or False, a diagonal covariance and a fixed prior without forgetting, it grows with the number
+    of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
+    whose mean is small beside their standard deviation, choose "scale".
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
@@ -221,7 +223,7 @@ class GLMUCBPolicy(ArmLearner):
             StrOptions({"adaptive", "scaled"}),
         ],
         "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "standardize": ["boolean"],
+        "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
@@ -244,7 +246,7 @@ class GLMUCBPolicy(ArmLearner):
         prior_mean: float | ArrayLike | str = 0.0,
         prior_variance: float | ArrayLike | str = "scaled",
         prior_scale: float | ArrayLike = (1, 3, 10),
-        standardize: bool = True,
+        standardize: bool | str = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
         forgetting: float = 1.0,
@@ -500,8 +502,6 @@ class GLMUCBPolicy(ArmLearner):
             prior=self._prior(),
             rule=read_rule(self, seed),
         )
-        if replayed is None:
-            return None
         self._codes, self._beliefs = replayed.codes, replayed.beliefs
         self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         self._labels = label_array(self._codes)

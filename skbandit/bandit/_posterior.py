@@ -115,8 +115,9 @@ def learn_row(
     prior: Prior,
     x: np.ndarray,
     workspace: np.ndarray,
+    renews: bool,
 ) -> None:
-    """Learn reward r of arm k in the context of a row, and renew the units if they are due.
+    """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
 
     The likelihood is raised to the power `weight`. `workspace` comes from `workspace_for`, and is
     overwritten, as are the features in the buffer `x`.
@@ -125,8 +126,8 @@ def learn_row(
     learn(x, k, r, weight, link, beliefs, prior, workspace)
     if len(beliefs.rate):
         count(X, row, weight, beliefs)
-        if is_due(beliefs):
-            _change_units(beliefs, prior, prior.adaptive_mean, workspace)
+        if renews and is_due(beliefs):
+            change_units(beliefs, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -250,19 +251,19 @@ def _adapt(
                 )
 
 
-@called_exactly
-def _change_units(
+@compiled_exactly
+def change_units(
     beliefs: Beliefs, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
     """Renew the units of features, and express all beliefs in them."""
     mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
-    n_features = len(beliefs.rate)
+    n_features, centred = len(beliefs.rate), len(beliefs.centre) > 0
     factor, shift = workspace[0], workspace[1]
-    renew(beliefs, mean.shape[2] > n_features, factor, shift)
+    renew(beliefs, factor, shift)
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
             if n_updates[k] > 0:
-                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features)
+                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centred)
             elif adaptive_mean is None:
                 _start(k, e, mean, cov_factor, prior)
     _adapt(cov_factor, beliefs, prior, adaptive_mean, workspace)

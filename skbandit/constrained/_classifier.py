@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -70,6 +72,28 @@ PAPER_ALPHA = 1e-3
 
 INTERVAL_LEVEL = 0.95
 """Level of the intervals in `constraint_report_`."""
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What `fit` has read.
+
+    Attributes
+    ----------
+    design : ndarray or csr_array
+        All rows, extra ones below.
+    goals : Goals
+        On all rows.
+    declared : Declared
+        The goals without data.
+    factors : ndarray
+        Factors of the weights of the rows of X in the objective.
+    """
+
+    design: Any
+    goals: Goals
+    declared: Declared
+    factors: np.ndarray
 
 
 class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
@@ -375,11 +399,39 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         extra: ExtraData | None,
         step_done: Callable[[str], None],
     ) -> None:
-        declared = Declared.read(self.objective, self.constraints)
         alpha, tol = self._read_alpha(), finite(self.tol, "tol")
         self._check_threshold()
         previous = vars(self).copy() if self.warm_start else {}
+        read = self._read_training(X, y, sample_weight, attributes, extra)
+        if self.threshold == "cross_fit":
+            self._cross_fit(read, self._cross_fit_options(read.design, alpha, tol, step_done))
+        else:
+            alpha = PAPER_ALPHA if alpha is None else alpha
+            self._train(read.design, read.goals, alpha, tol, previous, step_done)
 
+    def _train_directions(
+        self,
+        work: SharedWork,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        attributes: Any,
+        extra: ExtraData | None,
+    ) -> None:
+        """Train directions that fits under other bounds may choose, too; this is not fitted."""
+        self._validate_params()
+        alpha, tol, reader = self._read_alpha(), finite(self.tol, "tol"), copy.copy(self)
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fit for these bounds will tell
+            read = reader._read_training(X, y, sample_weight, attributes, extra)
+            options = self._cross_fit_options(read.design, alpha, tol, lambda _: None)
+            work.train(read.design, read.goals, read.declared, read.factors, options)
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: ExtraData | None
+    ) -> _Training:
+        """Validate the arguments of `fit`, and bind the goals to them."""
+        declared = Declared.read(self.objective, self.constraints)
         given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
@@ -396,15 +448,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         )
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
-
         goals = declared.bind(data, factors)
         self._constraints = goals.constraints.constraints
-        design = stack_rows(X, X_extra)
-        if self.threshold == "cross_fit":
-            self._cross_fit(design, goals, declared, factors, alpha, tol, step_done)
-        else:
-            alpha = PAPER_ALPHA if alpha is None else alpha
-            self._train(design, goals, alpha, tol, previous, step_done)
+        return _Training(stack_rows(X, X_extra), goals, declared, factors)
 
     def _read_alpha(self) -> float | None:
         """The number of `alpha`, None for "auto"."""
@@ -420,35 +466,33 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 "threshold='cross_fit', or confidence_level=None."
             )
 
-    def _cross_fit(
-        self,
-        design: Any,
-        goals: Goals,
-        declared: Declared,
-        factors: np.ndarray,
-        alpha: float | None,
-        tol: float,
-        step_done: Callable[[str], None],
-    ) -> None:
+    def _cross_fit_options(
+        self, design: Any, alpha: float | None, tol: float, step_done: Callable[[str], None]
+    ) -> CrossFitOptions:
+        """Settings of `cross_fit`."""
+        n, d = design.shape
+        # fits are rough and many; options may be for what "auto" means otherwise
+        rough = self.solver == "auto" and not self.solver_options
+        name = "newton" if rough else self.solver
+        dimensions = n if is_wide(design) else d
+        return CrossFitOptions(
+            choose_solver(name, self.solver_options or {}, n, d, dimensions),
+            self.max_iter,
+            tol,
+            alpha,
+            self.fit_intercept,
+            self.confidence_level,
+            self._reporter(step_done),
+        )
+
+    def _cross_fit(self, read: _Training, options: CrossFitOptions) -> None:
         """Choose direction and threshold by rows left out; see `cross_fitting`."""
+        design, goals = read.design, read.goals
         with one_blas_thread():
-            n, d = design.shape
-            # fits are rough and many; options may be for what "auto" means otherwise
-            rough = self.solver == "auto" and not self.solver_options
-            name = "newton" if rough else self.solver
-            dimensions = n if is_wide(design) else d
-            solver = choose_solver(name, self.solver_options or {}, n, d, dimensions)
-            options = CrossFitOptions(
-                solver,
-                self.max_iter,
-                tol,
-                alpha,
-                self.fit_intercept,
-                self.confidence_level,
-                self._reporter(step_done),
+            found = cross_fit(
+                design, goals, read.declared, read.factors, options, self._shared_work
             )
-            found = cross_fit(design, goals, declared, factors, options, self._shared_work)
-        self.solver_ = solver.name
+        self.solver_ = options.solver.name
         sign = self._classes.orientation
         self.coef_ = sign * found.point.coef[None, :]
         self.intercept_ = np.array([-sign * found.cut])

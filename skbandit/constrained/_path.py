@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-DIRECTIONS = 4
+DIRECTIONS = 3
 """Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted.
 
-Directions hardly differ between neighbouring bounds: the others choose among those of the last
-one before them, with their own threshold. With more of these, a path takes longer.
+Directions hardly differ between neighbouring bounds: every bound chooses among those of all of
+these, with its own threshold. With more of these, a path takes longer.
 """
 
 
@@ -234,9 +234,9 @@ def constraint_path(
 
     Notes
     -----
-    If the classifier is cross-fitted, its default, directions are trained for four of the bounds
-    at most; every bound has the best of them, and their best
-    threshold, by its own out-of-fold rates.
+    If the classifier is cross-fitted, its default, directions are trained for three of the bounds
+    at most. Every bound chooses among all of them, and their thresholds, by its own out-of-fold
+    rates; so at one confidence level, a looser bound never has a higher objective out of fold.
 
     Otherwise models are fitted from the tightest bound to the loosest, each starting from the one
     before, which is feasible already: no other start is searched for, and training only
@@ -282,10 +282,14 @@ def constraint_path(
     own = {"tol": classifier.tol, "warm_start": classifier.warm_start}
     model, stop = clone(classifier), classifier.tol
     order = tightest_first(numbers, sense)
-    work, trained_at = SharedWork(), _spread(len(numbers), DIRECTIONS)
-    model._shared_work = work
-    for place, k in enumerate(order):
-        work.retrain = place in trained_at
+    model._shared_work = work = SharedWork()
+    if model.threshold == "cross_fit":
+        for place in sorted(_spread(len(order), DIRECTIONS)):
+            at = clone(classifier).set_params(constraints=goals[order[place]])
+            at._train_directions(work, X, y, **metadata)
+    for k in order:
+        # of unknown sense, no bound is known to be tighter than the next one
+        work.tighter = None if sense is None else work.last
         began = time.perf_counter()
         model = _refitted(model, goals[k], stop, X, y, metadata)
         seconds[k] = time.perf_counter() - began

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,8 @@ from skbandit.rates._binding import (
     MET,
     Atom,
     BoundConstraints,
-    ConfidenceLimit,
     Data,
     interval_or_nan,
-    margins,
     satisfied,
     value_and_rows,
     warn_of_few,
@@ -92,17 +89,25 @@ def add_intervals(
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
-def add_margins(
-    table: pd.DataFrame,
-    goals: BoundConstraints,
-    limits: Sequence[ConfidenceLimit],
-    positive: np.ndarray,
-) -> pd.DataFrame:
-    """Insert column margin; only a slack of at least the margin counts as satisfied."""
-    measured = goals.n_rows > 0
+def with_margins(table: pd.DataFrame, is_measured: np.ndarray, margins: np.ndarray) -> pd.DataFrame:
+    """Insert column margin; only a slack of at least the margin counts as satisfied.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `report_table`, K rows.
+    is_measured : ndarray of bool, shape (K,)
+        Which constraints were not skipped.
+    margins : ndarray of shape (m,)
+        Slack that the confidence level takes, for each of these.
+
+    Returns
+    -------
+    DataFrame
+    """
     margin = np.full(len(table), np.nan)
-    margin[measured] = margins(limits, goals.subset(measured), positive)
-    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
+    margin[is_measured] = margins
+    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, is_measured))
     table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
     return table
 
@@ -137,12 +142,7 @@ def cross_fitted_report(
         table.insert(place + offset, name, held_out[of])
     if margins is None:
         return table
-    measured = table["n_rows"].to_numpy() > 0
-    margin = np.full(len(table), np.nan)
-    margin[measured] = margins
-    table = table.assign(satisfied=satisfied(table["slack"].to_numpy() - margin, measured))
-    table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
-    return table
+    return with_margins(table, table["n_rows"].to_numpy() > 0, margins)
 
 
 def plain_columns(table: pd.DataFrame) -> dict[str, Any]:

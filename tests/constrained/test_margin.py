@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.constrained._declared import allowed_error
-from skbandit.constrained._report import add_margins, missed, report_table
+from skbandit.constrained._limits import SeparateLimits
+from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.constrained._threshold import MET, best_threshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -204,7 +205,8 @@ def test_a_missed_margin_is_told_with_the_bound_that_it_makes():
     goals = bound([recall() >= 0.85, positive_rate() <= 0.5], data)
     limits = confidence_limits(goals, data, 0.1)
     positive = (SCORES > np.quantile(SCORES, 0.52)).astype(float)
-    table = add_margins(report_table(goals, data, positive), goals, limits, positive)
+    margins = SeparateLimits(goals, limits).margins(positive, 1.0)
+    table = with_margins(report_table(goals, data, positive), goals.n_rows > 0, margins)
     told = missed(table, goals).split("; ")
     needed = table["bound"] + np.array([1, -1]) * table["margin"]
     assert needed[0] > 0.85 and needed[1] < 0.5

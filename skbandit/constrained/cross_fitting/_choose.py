@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from skbandit.constrained._declared import MeasuredGoals
 from skbandit.constrained._threshold import Threshold
 from skbandit.constrained._tolerances import MET
-from skbandit.constrained.cross_fitting._cut_search import CutSearch
+from skbandit.constrained.cross_fitting._cut_search import CutSearch, small_risk
 from skbandit.rates._binding import ScoreLimits
 
 DEFAULT_LEVEL = 0.8
@@ -73,6 +73,7 @@ def choose(
     cuts: np.ndarray | None = None,
     preferred: float = 0.0,
     dearest: float = np.inf,
+    tighter: Choice | None = None,
 ) -> Choice:
     """Choose the candidate and the threshold with the lowest objective among those inside.
 
@@ -102,6 +103,9 @@ def choose(
     dearest : float
         If the level may fall: how much worse the objective may be than at rates that are just
         inside.
+    tighter : Choice or None
+        What was chosen among the same candidates under tighter bounds. It stays if it is better
+        and inside at the same quantile: so at one level, looser bounds never cost more.
 
     Returns
     -------
@@ -128,7 +132,21 @@ def choose(
         if rule.slack[0] < -MET:
             both = _inside_themselves(searches, own, goals, limits)
             choice = _best(searches, goals, z, plain, preferred, both) or choice
-    return choice
+    return choice if tighter is None else _better_of(choice, tighter, searches)
+
+
+def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, CutSearch]) -> Choice:
+    """The choice under tighter bounds if it is better, and inside at the same quantile."""
+    if tighter.threshold.objective >= choice.threshold.objective - MET or not tighter.feasible:
+        return choice
+    search, cut = searches[tighter.name], tighter.threshold.cut
+    at = np.flatnonzero(search.cuts == cut)
+    if choice.quantile > 0 and len(search.limits.offset):
+        at = at[small_risk(search.quantiles(choice.quantile, at), choice.quantile)]
+    if not len(at) or search.slack[at[0]] < -MET:
+        return choice
+    now = replace(tighter.threshold, slack=float(search.slack[at[0]]))
+    return replace(tighter, threshold=now, quantile=choice.quantile)
 
 
 def _searched(
@@ -198,11 +216,12 @@ def _best(
     names = list(searches if within is None else within)
     found: dict[str, Threshold] = {}
     least = np.inf
-    for name in sorted(names, key=lambda one: searches[one].lowest):
-        if searches[name].lowest > least and name != plain:
+    for name in sorted(names, key=lambda one: (one != plain, searches[one].lowest)):
+        if searches[name].lowest > least:
             continue
-        threshold = searches[name].best(z, preferred, None if within is None else within[name])
-        if threshold.feasible:
+        only = None if within is None else within[name]
+        threshold = searches[name].best_below(least, z, preferred, only)
+        if threshold is not None:
             found[name] = threshold
             least = min(least, threshold.objective)
     if not found:

@@ -29,11 +29,10 @@ from skbandit.constrained.cross_fitting._cut_search import CutSearch
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
 from skbandit.constrained.cross_fitting._prices import prices_out_of_fold
 from skbandit.constrained.cross_fitting._train_folds import (
-    LAGRANGIAN,
     PLAIN,
+    RAMP,
     CrossFitOptions,
     TrainedFolds,
-    ramp_name,
     size_of,
     train_folds,
 )
@@ -110,8 +109,8 @@ class CrossFitted:
 
     @property
     def direction_name(self) -> str:
-        """The direction without its alpha."""
-        return re.sub(r"(?<=ramp) \S+", "", str(self.direction))
+        """The direction without its alpha and run of training."""
+        return re.sub(r"(?<=ramp) [^ #]+| #\d+", "", str(self.direction))
 
 
 def cross_fit(
@@ -143,11 +142,11 @@ def cross_fit(
     CrossFitted
     """
     work = SharedWork() if work is None else work
-    if work.candidates is None or work.retrain or not work.candidates.suit(goals):
-        warm = None if work.candidates is None else work.candidates.trained
-        trained = train_folds(design, goals, declared, factors, options, warm)
-        work.candidates = Candidates.of(trained, goals, declared, factors, options)
-    return _choose(work.candidates, goals, options)
+    if not work.suits(goals):
+        work.train(design, goals, declared, factors, options)
+    found = _choose(work.mixed(goals, declared, factors, options), goals, options, work.tighter)
+    work.last = found.choice
+    return found
 
 
 @dataclass
@@ -156,15 +155,48 @@ class SharedWork:
 
     Parameters
     ----------
+    trained : TrainedFolds or None
+        Directions trained under all bounds so far.
+    rows : ndarray of int or None
+        The rows that counted in some goal when the last ones were trained.
     candidates : Candidates or None
-        Of the last bound that directions were trained for.
-    retrain : bool
-        Whether to train directions for the next bound, rather than to choose among the last
-        ones.
+        Their mixtures, once some bound has chosen among them.
+    last : Choice or None
+        Of the last bound.
+    tighter : Choice or None
+        Of a bound that is tighter than the next one: see `choose`.
     """
 
+    trained: TrainedFolds | None = None
+    rows: np.ndarray | None = None
     candidates: Candidates | None = None
-    retrain: bool = True
+    last: Choice | None = None
+    tighter: Choice | None = None
+
+    def suits(self, goals: Goals) -> bool:
+        """Whether directions were trained on the rows that count in these goals."""
+        return self.rows is not None and np.array_equal(goals.measured.rows, self.rows)
+
+    def train(
+        self,
+        design: Any,
+        goals: Goals,
+        declared: Declared,
+        factors: np.ndarray,
+        options: CrossFitOptions,
+    ) -> None:
+        """Train directions under some bounds; arguments as for `cross_fit`."""
+        self.trained = train_folds(design, goals, declared, factors, options, self.trained)
+        self.rows, self.candidates, self.tighter = goals.measured.rows, None, None
+
+    def mixed(
+        self, goals: Goals, declared: Declared, factors: np.ndarray, options: CrossFitOptions
+    ) -> Candidates:
+        """Mixtures of what was trained."""
+        if self.candidates is None:
+            assert self.trained is not None
+            self.candidates = Candidates.of(self.trained, goals, declared, factors, options)
+        return self.candidates
 
 
 @dataclass(frozen=True)
@@ -231,10 +263,6 @@ class Candidates:
             {name: final[name] for name in one_rule},
         )
 
-    def suit(self, goals: Goals) -> bool:
-        """Whether they are for the rows that count in these goals."""
-        return np.array_equal(goals.measured.rows, self.rows)
-
 
 def agreement(one: np.ndarray, other: np.ndarray) -> float:
     """Cosine of the scores of the same rows, 0 if a score is 0 for all."""
@@ -242,15 +270,18 @@ def agreement(one: np.ndarray, other: np.ndarray) -> float:
     return float(one @ other) / size if size > 0 else 0.0
 
 
-def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> CrossFitted:
+def _choose(
+    candidates: Candidates, goals: Goals, options: CrossFitOptions, tighter: Choice | None
+) -> CrossFitted:
     """The best mixture and its threshold, as a rule for new rows."""
-    trained, searches, measured = candidates.trained, candidates.searches, goals.measured
+    trained, measured = candidates.trained, goals.measured
     rows, directions = candidates.rows, trained.directions
     limits = score_limits(goals.constraints, goals.data).columns(rows)
     limits = limits.sharing_rows(candidates.limits)
+    searches = {name: one.under(measured, limits) for name, one in candidates.searches.items()}
     settings = _choice_settings(options, measured)
     own = {name: standardised[rows] for name, (_, _, standardised) in candidates.final.items()}
-    choice = choose(searches, measured, limits, plain=PLAIN, own=own, **settings)
+    choice = choose(searches, measured, limits, plain=PLAIN, own=own, tighter=tighter, **settings)
     margins, needed = None, 0.0
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
@@ -258,9 +289,9 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
         attained = attainable_quantile(searches, measured, limits, choice.quantile)
         ratio = choice.quantile / attained if attained > 0 else math.inf
         needed = len(rows) * ratio**2
-    under = [] if choice.feasible else [one.under(measured, limits) for one in searches.values()]
+    under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
-    alpha = _alpha_of(chosen, tuple(trained.folds[0].ramps), searches, measured, limits)
+    alpha, folds = trained.ramps[_ramp_of(chosen, trained, searches, measured, limits)]
     coef, mean, standardised = candidates.final[choice.name]
     scales = trained.columns.scales
     size, b = _ramp_scale(
@@ -275,7 +306,7 @@ def _choose(candidates: Candidates, goals: Goals, options: CrossFitOptions) -> C
         size * (cut + mean),
         choice,
         (directions.out_of_fold(chosen) > cut).astype(float),
-        _mean_path([one.ramps[alpha].path for one in trained.folds]),
+        _mean_path([mm.path for mm in folds]),
         prices_out_of_fold(searches, limits, choice),
         margins,
         needed,
@@ -318,7 +349,7 @@ def _preselected(
         name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
     }
     best = choose(candidates, measured, limits, plain=PLAIN, **(settings | {"relax": True}))
-    ramps = [name for name in directions.names if name not in (PLAIN, LAGRANGIAN)]
+    ramps = [name for name in directions.names if name.startswith(RAMP)]
     return list(dict.fromkeys([PLAIN, best.name, *ramps]))
 
 
@@ -328,21 +359,19 @@ def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
     return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, one, t) for one in others for t in SHARES)]
 
 
-def _alpha_of(
+def _ramp_of(
     chosen: Mixture,
-    alphas: tuple[float, ...],
+    trained: TrainedFolds,
     candidates: Mapping[str, CutSearch],
     measured: MeasuredGoals,
     limits: ScoreLimits,
-) -> float:
-    """The alpha of a ramp; else that of the ramp which does best, or the first without any."""
-    by_name = {ramp_name(alpha): alpha for alpha in alphas}
-    if chosen.other in by_name:
-        return by_name[chosen.other]
-    if len(alphas) == 1:
-        return alphas[0]
-    ramps = {name: candidates[name] for name in by_name if name in candidates}
-    return by_name[choose(ramps, measured, limits).name] if ramps else alphas[0]
+) -> str:
+    """The ramp of a mixture; else the ramp that does best, or the first without any."""
+    ramps = list(trained.ramps)
+    if chosen.other in ramps or len(ramps) == 1:
+        return chosen.other if chosen.other in ramps else ramps[0]
+    there = {name: candidates[name] for name in ramps if name in candidates}
+    return choose(there, measured, limits).name if there else ramps[0]
 
 
 def _ramp_scale(

@@ -36,7 +36,8 @@ ALPHAS = (0.1, 0.01)
 MM_STEPS, MM_TOL = 8, 3e-4
 """Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
 
-PLAIN, LAGRANGIAN = "logistic", "lagrangian"
+PLAIN, RAMP, LAGRANGIAN = "logistic", "ramp", "lagrangian"
+"""Names of directions."""
 
 
 ROUGH_GAP = 1e-3
@@ -124,11 +125,12 @@ class OneFold:
     ramps: dict[float, MMResult]
     lagrangian: np.ndarray | None
 
-    def directions(self) -> dict[str, np.ndarray]:
+    def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
         found = {PLAIN: self.plain.coef}
-        found |= {ramp_name(alpha): mm.point.coef for alpha, mm in self.ramps.items()}
-        return found if self.lagrangian is None else found | {LAGRANGIAN: self.lagrangian}
+        found |= {ramp_name(alpha, run): mm.point.coef for alpha, mm in self.ramps.items()}
+        priced = {} if self.lagrangian is None else {LAGRANGIAN + _mark(run): self.lagrangian}
+        return found | priced
 
 
 @dataclass(frozen=True)
@@ -144,22 +146,32 @@ class TrainedFolds:
     used : ndarray of bool, shape (n,)
         The rows that matter.
     fold : ndarray of int, shape (n,)
-    folds : list of OneFold
+    runs : tuple of lists of OneFold
+        All folds, under the constraints of each run of training.
     directions : Directions
-        Of all folds, standardised.
+        Of all runs, standardised.
     """
 
     columns: _Columns
     place: _Place
     used: np.ndarray
     fold: np.ndarray
-    folds: list[OneFold]
+    runs: tuple[list[OneFold], ...]
     directions: Directions
 
     @property
     def weight(self) -> np.ndarray:
         """1.0 for the rows that matter."""
         return self.used.astype(float)
+
+    @property
+    def ramps(self) -> dict[str, tuple[float, list[MMResult]]]:
+        """Alpha and results without each fold of every ramp, by the name of its direction."""
+        return {
+            ramp_name(alpha, run): (alpha, [one.ramps[alpha] for one in folds])
+            for run, folds in enumerate(self.runs)
+            for alpha in folds[0].ramps
+        }
 
 
 def train_folds(
@@ -184,8 +196,8 @@ def train_folds(
         Factors of the weights of the rows of X in the objective.
     options : CrossFitOptions
     warm : TrainedFolds or None
-        Trained on the same rows for the same objective and other bounds: columns, folds and the
-        direction that no bound changes are kept. Of no use if other rows count.
+        Trained on the same rows for the same objective and other bounds: columns, folds and all
+        directions are kept, and new ones join them. Of no use if other rows count.
 
     Returns
     -------
@@ -201,18 +213,25 @@ def train_folds(
         columns, place, fold = warm.columns, warm.place, warm.fold
     n_columns = columns.design.shape[1]
     alphas, folds = _alphas(goals, options), []
+    runs = () if warm is None else warm.runs
     for k in range(int(fold.max()) + 1):
         kept = rows_to_fit(fold, used, k, n_columns)
         part = declared.bind_part(goals, kept, factors)
-        before = None if warm is None else warm.folds[k].plain
+        before = runs[0][k].plain if runs else None
         folds.append(_train_fold(columns, part, kept, factors, alphas, options, before))
+    runs = (*runs, folds)
     found: list[Mapping[str, np.ndarray]] = [
-        {name: coef / columns.scales for name, coef in one.directions().items()} for one in folds
+        {
+            name: coef / columns.scales
+            for run, one in enumerate(of_fold)
+            for name, coef in one.directions(run).items()
+        }
+        for of_fold in zip(*runs, strict=True)
     ]
     directions = Directions.standardised(
         columns.design, used.astype(float), fold, found, centred=options.fit_intercept
     )
-    return TrainedFolds(columns, place, used, fold, folds, directions)
+    return TrainedFolds(columns, place, used, fold, runs, directions)
 
 
 @dataclass(frozen=True)
@@ -323,9 +342,14 @@ def size_of(goals: MeasuredGoals) -> float:
     return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
 
 
-def ramp_name(alpha: float) -> str:
+def ramp_name(alpha: float, run: int = 0) -> str:
     """The name of a ramp's direction."""
-    return f"ramp {alpha:.3g}"
+    return f"{RAMP} {alpha:.3g}{_mark(run)}"
+
+
+def _mark(run: int) -> str:
+    """What tells the directions of several runs of training apart."""
+    return f" #{run + 1}" if run else ""
 
 
 def _train_fold(

@@ -22,8 +22,9 @@ Figures
     `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
-    `ConfidenceLimit`, `confidence_limits`, `margins`: one-sided limits that err on the safe side.
-    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level.
+    `ConfidenceLimit`, `confidence_limits`: one-sided limits that err on the safe side.
+    `ScoreLimits`, `score_limits`: one-sided score limits of all constraints, near their level;
+    `MeasuredShares`, `reached_quantiles`, `risk_of`: their parts, for many bounds.
 """
 
 from skbandit.rates._binding._bind import (
@@ -42,7 +43,6 @@ from skbandit.rates._binding._confidence import (
     confidence_limits,
     effective_rows,
     interval,
-    margins,
 )
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._figures import (
@@ -61,7 +61,13 @@ from skbandit.rates._binding._forms import (
 )
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
-from skbandit.rates._binding._score_limits import ScoreLimits, score_limits
+from skbandit.rates._binding._score_limits import (
+    MeasuredShares,
+    ScoreLimits,
+    reached_quantiles,
+    risk_of,
+    score_limits,
+)
 from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value, value_range
 from skbandit.rates._kinds import Atom
 from skbandit.rates._parameters import flatten_constraints, read_objective
@@ -77,6 +83,7 @@ __all__ = [
     "Data",
     "Form",
     "LinearFractionalForms",
+    "MeasuredShares",
     "Rows",
     "ScoreLimits",
     "as_rate",
@@ -94,12 +101,13 @@ __all__ = [
     "flatten_constraints",
     "interval",
     "interval_or_nan",
-    "margins",
     "measure",
     "nonnegative_rows",
     "on_given_rows",
+    "reached_quantiles",
     "read_objective",
     "read_predictions",
+    "risk_of",
     "rows_behind",
     "satisfied",
     "score_limits",

@@ -24,7 +24,7 @@ if t* passes too, and t* is fixed in advance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -362,14 +362,6 @@ def confidence_limits(
         _bind_limit(goals.constraints[k].rate, goals.sign[k], margin / len(measured), data)
         for k in measured
     )
-
-
-def margins(
-    limits: Iterable[ConfidenceLimit], goals: BoundConstraints, positive: np.ndarray
-) -> np.ndarray:
-    """Distance of each limit beyond the value at predictions pi; shape (K,), nan if undefined."""
-    at = np.array([limit.at(positive) for limit in limits])
-    return goals.sign * (at - goals.values(positive))
 
 
 def _bind_limit(rate: Rate, sign: float, tail: float, data: Data) -> ConfidenceLimit:

@@ -28,6 +28,9 @@ from skbandit.rates._binding._proportions import wilson_score
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Kind
 
+AT_ONCE = 1_000_000
+"""Distances of atoms to their limits that are in memory together, for some of the constraints."""
+
 
 @dataclass(frozen=True)
 class _Share:
@@ -65,6 +68,33 @@ class _Pair:
     first: int
     second: int
     sums: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class MeasuredShares:
+    """What limits take from C predictions, whatever the bounds.
+
+    Attributes
+    ----------
+    value : ndarray of shape (A, C)
+        The rate of each atom.
+    below, above : ndarray of shape (A, C) or None
+        Its distances to both Wilson limits; None for the rates themselves.
+    correlations : ndarray of shape (number of pairs, C) or None
+        Of atoms that share rows.
+    """
+
+    value: np.ndarray
+    below: np.ndarray | None = None
+    above: np.ndarray | None = None
+    correlations: np.ndarray | None = None
+
+    def take(self, at: np.ndarray) -> MeasuredShares:
+        """Some of the predictions."""
+        value = self.value[:, at]
+        if self.below is None or self.above is None or self.correlations is None:
+            return MeasuredShares(value)
+        return MeasuredShares(value, self.below[:, at], self.above[:, at], self.correlations[:, at])
 
 
 @dataclass(frozen=True)
@@ -135,26 +165,43 @@ class ScoreLimits:
             In the unit of the bound. Where a rate has no trials, nothing is known of it: it may
             be anything from 0 to its maximum.
         """
-        if not len(self.shares):
-            return np.repeat(-self.offset[:, None], sums.shape[1], axis=1)
+        return self.slack_of(self.measure(sums, z))
+
+    def measure(self, sums: np.ndarray, z: float) -> MeasuredShares:
+        """What `slack_of` needs of C predictions; no bound counts, so one will do for many."""
         sums = sums + self.constant[:, None]
+        if not len(self.shares):
+            return MeasuredShares(np.zeros((0, sums.shape[1])))
         measured = [self._measure(share, sums, z) for share in self.shares]
         value, below, above = (np.stack(parts) for parts in zip(*measured, strict=True))
-        found = -(self.offset[:, None] + self.coefficients @ value)
-        wide = below.any() or above.any()
-        correlations = [self._correlation(pair, sums) for pair in self.pairs] if wide else []
-        for k, row in enumerate(self.coefficients if wide else ()):
-            used = np.flatnonzero(row)
-            c = row[used, None]
-            moved = np.zeros_like(value)
-            moved[used] = c * np.where(c > 0, above[used], below[used])
-            square = (moved[used] ** 2).sum(axis=0)
-            for pair, r in zip(self.pairs, correlations, strict=True):
-                square = square + 2.0 * r * moved[pair.first] * moved[pair.second]
-            found[k] -= np.sqrt(np.maximum(square, 0.0))
-        divisors = self.divisor @ value + self.divisor_offset[:, None]
+        if not (below.any() or above.any()):
+            return MeasuredShares(value)
+        correlations = np.zeros((len(self.pairs), sums.shape[1]))
+        for row, pair in zip(correlations, self.pairs, strict=True):
+            row[:] = self._correlation(pair, sums)
+        return MeasuredShares(value, below, above, correlations)
+
+    def slack_of(self, measured: MeasuredShares, which: np.ndarray | None = None) -> np.ndarray:
+        """`slack` at predictions that were measured; of all constraints, or of some by number."""
+        which = np.arange(len(self.offset)) if which is None else which
+        coefficients, value = self.coefficients[which], measured.value
+        found = -(self.offset[which, None] + coefficients @ value)
+        if measured.below is not None:
+            numbers = len(coefficients) * value.size
+            for part in np.array_split(np.arange(len(found)), 1 + numbers // AT_ONCE):
+                found[part] -= _distances(coefficients[part], measured, self.pairs)
+        divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
+
+    def shares_measured_by(self, other: ScoreLimits) -> bool:
+        """Whether the other's `measure` of any sums is this one's, too."""
+        return (
+            self.rows is other.rows
+            and self.shares == other.shares
+            and self.pairs == other.pairs
+            and np.array_equal(self.constant, other.constant)
+        )
 
     def risk(self, sums: np.ndarray, z: float) -> np.ndarray:
         """Probability, about, that some constraint is missed by the population; shape (C,).
@@ -165,12 +212,7 @@ class ScoreLimits:
         the limit at z is inside. For several, it is 1 - (1 - p)(1 - p') ..., as if they went
         wrong independently: those far from their bounds hardly count.
         """
-        at_rates, at_limits = self.slack(sums, 0.0), self.slack(sums, z)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quantile = z * at_rates / (at_rates - at_limits)
-        exact = np.where(at_rates >= -MET, np.inf, -np.inf)  # without width
-        quantile = np.where(np.isfinite(quantile), quantile, exact)
-        return -np.expm1(log_ndtr(quantile).sum(axis=0))
+        return risk_of(reached_quantiles(self.slack(sums, 0.0), self.slack(sums, z), z))
 
     def _measure(
         self, share: _Share, sums: np.ndarray, z: float
@@ -197,6 +239,33 @@ class ScoreLimits:
         spread = np.sqrt(_squares(first, sums, p) * _squares(second, sums, q))
         found = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
         return np.clip(found, -1.0, 1.0)
+
+
+def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> np.ndarray:
+    """Normal quantile at which each limit meets its bound, from its slacks at 0 and at z > 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quantile = z * at_rates / (at_rates - at_limits)
+    exact = np.where(at_rates >= -MET, np.inf, -np.inf)  # without width
+    return np.where(np.isfinite(quantile), quantile, exact)
+
+
+def risk_of(quantiles: np.ndarray) -> np.ndarray:
+    """Risk that some of K limits is missed, of shape (C,), from `reached_quantiles` (K, C)."""
+    return -np.expm1(log_ndtr(quantiles).sum(axis=0))
+
+
+def _distances(
+    coefficients: np.ndarray, measured: MeasuredShares, pairs: Sequence[_Pair]
+) -> np.ndarray:
+    """How far upper limits of K sums of rates lie above their estimates, by MOVER; (K, C)."""
+    assert measured.below is not None and measured.above is not None
+    assert measured.correlations is not None
+    c = coefficients[:, :, None]
+    moved = c * np.where(c > 0, measured.above, measured.below)
+    square = (moved**2).sum(axis=1)
+    for pair, r in zip(pairs, measured.correlations, strict=True):
+        square += 2.0 * r * moved[:, pair.first] * moved[:, pair.second]
+    return np.sqrt(np.maximum(square, 0.0))
 
 
 def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

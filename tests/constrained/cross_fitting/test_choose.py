@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained._declared import Declared
+from skbandit.constrained.cross_fitting import _cut_search
 from skbandit.constrained.cross_fitting._choose import (
     attainable_quantile,
     choose,
@@ -20,6 +21,7 @@ from skbandit.rates import (
     recall,
 )
 from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from tests.tiers import first
 
 Z = norm.isf(0.2)
 
@@ -49,7 +51,7 @@ GOALS = {
 
 
 @pytest.mark.parametrize("objective, constraints", GOALS.values(), ids=GOALS)
-@pytest.mark.parametrize("z", [0.0, 0.3, Z])
+@pytest.mark.parametrize("z", first(1, [Z, 0.0, 0.3]))
 def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
     weight = np.random.default_rng(5).uniform(0.5, 2.0, size=700)
     score, _, data = made(700, weight=weight)
@@ -179,3 +181,52 @@ def test_the_standard_error_of_a_gain_is_that_of_the_paired_difference():
     wrong = [np.abs(data.train.label - p) for p in (one, other)]
     expected = np.std(wrong[0] - wrong[1]) / np.sqrt(2000)
     assert standard_error_of_gain(goals, one, other) == pytest.approx(expected, rel=0.02)
+
+
+FAMILY = {
+    "recall": lambda b: recall() >= 0.9 - b,
+    "precision": lambda b: precision() >= 0.7 - b,
+    "groups": lambda b: difference(recall, by="sex") <= 0.05 + b,
+}
+
+
+@pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
+@pytest.mark.parametrize("kept", [0, _cut_search.KEPT])
+def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
+    """As a search from the beginning, whether or not there is memory for the tables."""
+    monkeypatch.setattr(_cut_search, "KEPT", kept)
+    score, _, data = made(700)
+    goals, limits = bound(error_rate(), family(0.0), data)
+    search = CutSearch.of(score, goals, limits)
+    for by in (0.2, 0.05, 0.1):
+        goals, other = bound(error_rate(), family(by), data)
+        search = search.under(goals, other.sharing_rows(limits))
+        anew = CutSearch.of(score, goals, other)
+        for z in (0.0, Z, Z / 2):
+            assert search.best(z) == anew.best(z)
+    assert len(search.measured) == (3 if kept else 0)
+
+
+@pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
+def test_at_one_level_a_looser_bound_never_costs_more(family):
+    """The plain score stays within noise of the best, and so might cost more than before."""
+    score, noise, data = made(700)
+    scores = {"plain": score + 0.05 * noise, "other": score, "third": score - 0.1 * noise}
+    last, costs = None, {"alone": [], "together": []}
+    for by in np.linspace(0.0, 0.3, 40):
+        goals, limits = bound(error_rate(), family(by), data)
+        settings = {"plain": "plain", "level": 0.7, "relax": False}
+        alone = choose(scores, goals, limits, **settings)
+        last = choose(scores, goals, limits, **settings, tighter=last)
+        for name, one in (("alone", alone), ("together", last)):
+            costs[name].append(one.threshold.objective if one.feasible else np.inf)
+        if last.feasible:
+            assert limits.at(last.positive, last.quantile).min() >= -1e-9
+            value = goals.objective.values(last.positive)[0]
+            assert value == pytest.approx(last.threshold.objective, abs=1e-12)
+    together = np.array(costs["together"])
+    assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()
+    assert (together <= np.array(costs["alone"]) + 1e-9).all()
+    assert np.isfinite(together).sum() > 20
+    alone = np.array(costs["alone"])
+    assert (np.diff(alone[np.isfinite(alone)]) > 1e-9).any(), "on its own, a bound may cost more"
