@@ -48,11 +48,22 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: []
+    page: []  # no page is below these
     for page in (
-        "index", "choose", "extending", "whats_new", "upgrading", "glossary", "dependencies",
+        "index",
+        "cheat_sheet",
+        "choose",
+        "benchmarks",
+        "coming_from",
+        "faq",
+        "papers",
+        "extending",
+        "whats_new",
+        "upgrading",
+        "glossary",
+        "dependencies",
     )
-}  # fmt: skip
+}
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
 copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed
