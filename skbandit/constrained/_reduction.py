@@ -187,7 +187,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
     >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     >>> clf = ConstrainedReduction(
-    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=4
+    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=2
     ... ).fit(X, y, attributes=people)
     >>> clf.constraint_report_[["bound", "satisfied"]]
        bound  satisfied
