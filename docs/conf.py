@@ -1,6 +1,5 @@
 """Settings of the documentation: ``sphinx-build -W --keep-going docs docs/_build/html``."""
 
-import os
 import re
 import subprocess
 import sys
@@ -49,11 +48,22 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: []
+    page: []  # no page is below these
     for page in (
-        "index", "choose", "extending", "whats_new", "upgrading", "glossary", "dependencies",
+        "index",
+        "cheat_sheet",
+        "choose",
+        "benchmarks",
+        "coming_from",
+        "faq",
+        "papers",
+        "extending",
+        "whats_new",
+        "upgrading",
+        "glossary",
+        "dependencies",
     )
-}  # fmt: skip
+}
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
 copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed
@@ -72,15 +82,13 @@ numpydoc_show_class_members = False  # the template lists ours
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-# The build has no network: without the data of these, their code is shown; all others are run.
-NEED_DATA = () if os.environ.get("SKBANDIT_DATA") else ("plot_set_selection",)
 sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.place_in_gallery",
     "doc_module": ("skbandit",),
     "backreferences_dir": "generated/examples",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": rf"/(?!({'|'.join(NEED_DATA) or 'none'})\.py)\w+\.py$",
+    "filename_pattern": r"/\w+\.py$",  # all are run: they need no network
     "download_all_examples": False,
     "capture_repr": (),
     "remove_config_comments": True,

@@ -90,7 +90,7 @@ def test_published_experiments_have_a_row_per_rule_and_demand():
 @pytest.mark.parametrize("name", ["rewards", "optimism", "approximations"])
 def test_published_policies_are_replayed_and_drawn(name, monkeypatch):
     for grid in ("EPSILONS", "ALPHAS", "SMALL_ALPHAS"):
-        monkeypatch.setattr(_published_bandits, grid, (0.02, 1.0))
+        monkeypatch.setattr(_published_bandits, grid, (0.02, 0.5))
     found = pd.DataFrame(published.EXPERIMENTS[name].run(2, quick=True))
     assert (found.groupby(["rule", "asked"])["run"].nunique() == 2).all()
     assert found["learning"].between(1, 6).all()

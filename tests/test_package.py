@@ -21,7 +21,9 @@ from hatch_build import absolute_links  # noqa: E402  needs hatchling
 ROOT = Path(__file__).parents[1]
 NAME = f"skbandit-{skbandit.__version__}"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-JUNK = re.compile(r"__pycache__|\.py[co]$|\.nb[ic]$|\.egg-info|/\.|~$|_build/|auto_examples")
+JUNK = re.compile(
+    r"^\.\w+_cache/|^\.hypothesis/|__pycache__|\.py[co]$|\.nb[ic]$|\.egg-info|/\.|~$|_build/|auto_examples"
+)
 WEIGHT = {"wheel": 1_800_000, "sdist": 3_000_000}
 """Bytes that a file of the release may have: the wheel is the library, a megabyte of it data."""
 
@@ -74,8 +76,8 @@ def tracked():
 
 
 def sources():
-    """The library's own files in the checkout."""
-    return {f"skbandit/{name}" for name in files_in(ROOT / "skbandit") if not JUNK.search(name)}
+    """The library's own files among them."""
+    return {name for name in tracked() if name.startswith("skbandit/")}
 
 
 def test_the_wheel_is_the_library(wheel):

@@ -13,7 +13,7 @@ from skbandit.bandit._contexts import (
     gathered,
     of_features,
 )
-from skbandit.bandit._delayed import Events, joined, windows_of
+from skbandit.bandit._delayed import Events, joined, still_waiting, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule
 from skbandit.bandit._passes import replay_rows
 from skbandit.bandit._posterior import with_arms
@@ -111,17 +111,12 @@ def replay_compiled(
     )
     still_delayed = None
     if len(window):
-        learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
-        candidates = np.concatenate([delayed_rows, rows[learned]])
-        # showing an event first learns those of earlier windows
-        shown = np.flatnonzero(keep[:n_seen])
-        if len(shown):
-            candidates = candidates[window[candidates] == window[rows[shown[-1]]]]
-        if len(candidates):
-            labels = label_array(codes)[action[candidates]]
-            ones = np.ones(len(candidates))
+        waiting = still_waiting(request, window, len(delayed_rows), accepted, n_seen)
+        if len(waiting):
+            labels = label_array(codes)[action[waiting]]
+            ones = np.ones(len(waiting))
             still_delayed = Events(
-                contexts[candidates], labels, reward[candidates], ones, window[candidates]
+                contexts[waiting], labels, reward[waiting], ones, window[waiting]
             )
     codes, beliefs = _in_learned_order(codes, beliefs, n_known)
     if weights is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
@@ -59,6 +62,7 @@ class Prior(NamedTuple):
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_scales, n_weights)
+    counted: np.ndarray  # (n_scales,), number of events that each learned event counts for
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
@@ -89,11 +93,22 @@ class ArmSets(NamedTuple):
     arms: np.ndarray
 
 
+LEAST_SHARE = 1e-3
+"""Weight below which a scale is left out of choices; it goes on learning and may return."""
+
+
 def no_beliefs(
-    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centred: bool = True
-) -> Beliefs:
-    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
-    shape = 0, n_scales, n_weights
+    n_weights: int, full: bool, evidence: ArrayLike = (0.0,), n_units: int = 0, *,
+    centred: bool = True,
+) -> Beliefs:  # fmt: skip
+    """Beliefs of a policy without arms, `n_units` of whose features have running units.
+
+    `evidence` are the logarithms of the prior odds of its prior scales.
+    """
+    evidence = np.array(evidence, dtype=np.float64)
+    share = np.exp(evidence - evidence.max())
+    share[share < LEAST_SHARE * share.sum()] = 0.0
+    shape = 0, len(evidence), n_weights
     n_centres = n_units if centred else 0
     return Beliefs(
         mean=np.empty(shape),
@@ -103,8 +118,8 @@ def no_beliefs(
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
-        evidence=np.zeros(n_scales),
-        share=np.full(n_scales, 1.0 / n_scales),
+        evidence=evidence,
+        share=share / share.sum(),
         centre=np.zeros(n_centres),
         rate=np.zeros(n_units),
         seen_mean=np.zeros(n_centres),

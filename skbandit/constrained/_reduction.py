@@ -181,13 +181,13 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     >>> from skbandit.constrained import ConstrainedReduction
     >>> from skbandit.rates import difference, positive_rate
     >>> rng = np.random.default_rng(0)
-    >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 2000)})
-    >>> X = rng.normal(size=(2000, 3))
+    >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 600)})
+    >>> X = rng.normal(size=(600, 3))
     >>> X[:, 0] += 1.5 * (people["sex"] == "M")
-    >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=2000) > 1
-    >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
+    >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     >>> clf = ConstrainedReduction(
-    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1
+    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=2
     ... ).fit(X, y, attributes=people)
     >>> clf.constraint_report_[["bound", "satisfied"]]
        bound  satisfied

@@ -57,7 +57,7 @@ class CostMatrix:
         ads = np.flatnonzero((n_observed > 0) & (n_observed < self.shape[0]))
         of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
         if not sp.issparse(self.values):
-            of_ads = np.packbits(~np.isnan(self.values[:, ads]), axis=0).T
+            of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
         groups: dict[bytes, list[int]] = {}
         for j, rows in zip(ads.tolist(), of_ads, strict=True):
             groups.setdefault(blake2b(rows.tobytes(), digest_size=16).digest(), []).append(j)

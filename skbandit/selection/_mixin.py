@@ -145,7 +145,8 @@ class SetSelectorMixin:
         ValueError
             If a row has too few available ads and `fill` is None.
         """
-        check_is_fitted(self)
+        if "ads_" not in vars(self):
+            check_is_fitted(self)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, n_select, allow_short=fill is not None)
         return _labelled(chosen, selector.ads_, fill)
@@ -294,9 +295,14 @@ class SetSelectorMixin:
         """Check the input and choose: positions in `ads_`."""
         m = self.n_select if n_select is None else n_select
         check_n_select(m, len(self.ads_), self._largest_set)
-        allowed = read_mask(available, self.ads_, count_rows(X), self.unknown_ads)
-        if not allow_short:
-            check_enough_available(allowed, m)
+        allowed = None
+        if available is not None:
+            n_rows = count_rows(X)
+            allowed = available
+            if not _is_mask(available, (n_rows, len(self.ads_))):
+                allowed = read_mask(available, self.ads_, n_rows, self.unknown_ads)
+            if not allow_short:
+                check_enough_available(allowed, m)
         chosen = self._choose(X, allowed, m)
         if not allow_short and (chosen < 0).any():
             row = np.flatnonzero((chosen < 0).any(axis=1))[0]
@@ -324,7 +330,7 @@ class CostModelMixin(SetSelectorMixin):
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
         X = self._read_X(X, reset=False)
-        shape = count_rows(X), len(self.ads_)
+        shape = X.shape[0] if hasattr(X, "shape") else count_rows(X), len(self.ads_)
         return choose_in_blocks(
             self._model.by_rows(X), shape, n_select, available, self._model.block_bytes
         )
@@ -364,6 +370,11 @@ class CostModelMixin(SetSelectorMixin):
             Columns in the order of `ads_`, or of `ad_features`.
         """
         return -self.predict_costs(X, ad_features=ad_features)
+
+
+def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
+    """Whether `available` is a mask already, for which no table need be read."""
+    return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
 
 
 def _labelled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:

@@ -38,6 +38,9 @@ TUNING_WORK = 5 * 10**7
 """Multiplications to spend on ads that have their own rows: about 10 ms. Where the fit itself takes
 more, the tuning may take as much as the fit."""
 
+ENOUGH_COSTS = 500_000
+"""Number of costs of ads that have their own rows, beyond which no more such ads are used."""
+
 FEWEST_ADS = 8
 """Number of ads, spread evenly over the columns, that are always used; if they would take more
 than four times the work allowed, each on part of its rows, spread evenly too."""
@@ -187,7 +190,8 @@ def _incomplete(
     size = np.array([len(ads) for ads in groups])
     allowed = max(TUNING_WORK, (np.minimum(n, n_rows - n) * p**2 + p**3 / 3).sum())
     work = CALLS_COST + np.mean([_work(n_rows, p, int(k)) for k in n])
-    used = _spread(np.arange(len(groups)), max(FEWEST_ADS, int(allowed / work)))
+    enough = min(allowed / work, ENOUGH_COSTS / (n * size).mean())
+    used = _spread(np.arange(len(groups)), max(FEWEST_ADS, int(enough)))
     counts_for = (n * size).sum() / (n * size)[used].sum()
     found = []
     for g in used:

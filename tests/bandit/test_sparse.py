@@ -79,12 +79,12 @@ def test_the_same_bits(name):
 @pytest.mark.parametrize(
     "name",
     first(
-        4,
+        2,
         [
             "default",
+            "scaled waiting",
             "scaled",
             "full",
-            "scaled waiting",
             "waiting",
             "thompson",
             "adaptive",

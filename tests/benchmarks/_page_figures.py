@@ -65,7 +65,7 @@ def goals_figure(frame: pd.DataFrame) -> Any:
         for ax, measure, words in zip(
             column,
             ("goals met", "objective"),
-            ("share of goals met on new rows", "objective on new rows (less is better)"),
+            ("share of goals met", "objective, less is better"),
             strict=True,
         ):
             _dots(ax, "goals", *_of_methods(frame[frame["part"] == part], measure))
@@ -123,6 +123,13 @@ def speed_figure(frame: pd.DataFrame) -> Any:
         measure = next(m for m in ("cpu s", "µs an event", "µs a row") if of_part[m].notna().any())
         _dots(ax, "speed", *_of_methods(of_part, measure))
         ax.set(xscale="log", xlabel=measure.replace("cpu s", "processor seconds"))
+        low, high = ax.get_xlim()
+        low, high = low / 1.3, high * 1.3
+        ax.set_xlim(low, high)
+        ticks = [k * 10.0**e for e in range(-4, 6) for k in (1, 2, 5)]
+        shown = [one for one in ticks if low <= one <= high]
+        ax.set_xticks(shown, [f"{one:g}" for one in shown])
+        ax.minorticks_off()
         ax.set_title(part, fontsize=10, loc="left")
     return figure
 

@@ -42,6 +42,8 @@ def reference_of(frame: pd.DataFrame, references: tuple[str, ...]) -> str:
 
 def show(measure: str, mean: float, error: float = math.nan) -> str:
     """A figure, and ± its standard error."""
+    if math.isnan(mean):
+        return "–"
     digits = DIGITS.get(measure, 3)
     text = f"{mean:.{digits}f}"
     return text if math.isnan(error) else f"{text} ± {error:.{digits}f}"
