@@ -285,9 +285,10 @@ def _choose(
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
     if options.level is not None and not choice.feasible:
-        attained = attainable_quantile(searches, measured, limits, choice.quantile)
+        # widths of exact limits do not shrink with the square root of the rows
+        attained = attainable_quantile(searches, measured, limits.by_score(), choice.quantile)
         ratio = choice.quantile / attained if attained > 0 else math.inf
-        needed = len(rows) * ratio**2
+        needed = len(rows) * max(ratio**2, limits.times_too_few(choice.positive))
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
     alpha, folds = trained.ramps[_ramp_of(chosen, trained, searches, measured, limits)]
