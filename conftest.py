@@ -1,12 +1,17 @@
 """Tiers of tests, Hypothesis profiles, and what is left out without an optional package."""
 
+import gc
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+from threadpoolctl import threadpool_limits
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the processors: one thread each
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    threadpool_limits(1)  # of libraries that a plugin has loaded before
 
 collect_ignore = []
 if find_spec("matplotlib") is None:
@@ -17,8 +22,20 @@ if find_spec("pyarrow") is None:
         "skbandit/evaluation/_replay/_blocks.py",
     ]
 
-THEORY = Path(__file__).parent / "tests" / "theory"
+ROOT = Path(__file__).parent
+THEORY = ROOT / "tests" / "theory"
 """Theorems by simulation: all of them are thorough."""
+
+LONG_PAGES = {
+    ROOT / "docs" / page
+    for page in (
+        "how_to/constraints.md",
+        "user_guide/any_learner.md",
+        "user_guide/eighty_percent.md",
+        "user_guide/slates.md",
+    )
+}
+"""Pages whose examples fit for seconds: thorough."""
 
 TIERS = ("default", "thorough", "all")
 MAX_EXAMPLES = {"default": 20, "thorough": 200, "all": 200}
@@ -80,13 +97,35 @@ def _is_plain(value):
     return _is_declared(value) and " at 0x" not in repr(value)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Do not import what the default tier leaves out as a whole, unless it is named."""
+    named = any("theory" in argument for argument in config.args)
+    if config.getoption("tier") == "default" and collection_path == THEORY and not named:
+        return True
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep thousands of tests, which live to the end, from the garbage collector.
+
+    Going through them again and again takes it half of the time of the collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config, items):
     """Deselect what belongs to another tier, unless tests are named by node id."""
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("realdata")
             item.add_marker("thorough")
-        if THEORY in item.path.parents:
+        if THEORY in item.path.parents or item.path in LONG_PAGES:
             item.add_marker("thorough")
     tier = config.getoption("tier")
     if tier == "all" or any("::" in argument for argument in config.args):

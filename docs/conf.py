@@ -1,12 +1,12 @@
 """Settings of the documentation: ``sphinx-build -W --keep-going docs docs/_build/html``."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,6 +14,8 @@ sys.path.insert(0, str(ROOT))
 sys.path.append(str(ROOT / "docs"))  # gallery_order.py
 
 import skbandit  # noqa: E402  the checkout, not what is installed
+
+logger = logging.getLogger(__name__)
 
 project = "skbandit"
 author = "the skbandit developers"
@@ -46,7 +48,21 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {
-    page: [] for page in ("index", "choose", "extending", "whats_new", "glossary", "dependencies")
+    page: []  # no page is below these
+    for page in (
+        "index",
+        "cheat_sheet",
+        "choose",
+        "benchmarks",
+        "coming_from",
+        "faq",
+        "papers",
+        "extending",
+        "whats_new",
+        "upgrading",
+        "glossary",
+        "dependencies",
+    )
 }
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
@@ -66,15 +82,13 @@ numpydoc_show_class_members = False  # the template lists ours
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-# The build has no network: without the data of these, their code is shown; all others are run.
-NEED_DATA = () if os.environ.get("SKBANDIT_DATA") else ("plot_set_selection",)
 sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.place_in_gallery",
     "doc_module": ("skbandit",),
     "backreferences_dir": "generated/examples",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": rf"/(?!({'|'.join(NEED_DATA) or 'none'})\.py)\w+\.py$",
+    "filename_pattern": r"/\w+\.py$",  # all are run: they need no network
     "download_all_examples": False,
     "capture_repr": (),
     "remove_config_comments": True,
@@ -140,6 +154,16 @@ def link_names(app, doctree, docname):
             code.replace_self(link)
 
 
+def refuse_configuration(app, doctree, docname):
+    """Warn where settings of a page are read as its text: its front matter is not at the top."""
+    for text in doctree.findall(nodes.Text):
+        in_code = isinstance(text.parent, (nodes.literal, nodes.literal_block))
+        if not in_code and re.match(
+            r"(html_theme|html_meta|myst|orphan|sd_hide_title)[\w.]*:", text
+        ):
+            logger.warning("shows its configuration: %r", str(text), location=docname)
+
+
 def skip_foreign(app, what, name, obj, skip, options):
     """Leave out of a class's page what scikit-learn or Python defines, and request setters."""
     function = getattr(obj, "fget", None) or getattr(obj, "func", obj)
@@ -161,7 +185,8 @@ def write_unreleased(app):
     news = draft.stdout.partition("\n### ")[2]
     target = Path(app.srcdir) / "generated" / "unreleased.md"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(f"## {news}" if news else "Nothing yet.", encoding="utf-8")
+    title = "## Not released yet\n\n### "
+    target.write_text(f"{title}{news}" if news else "<!-- nothing -->\n", encoding="utf-8")
 
 
 def setup(app):
@@ -169,5 +194,6 @@ def setup(app):
     app.connect("source-read", close_snippets)
     app.connect("autodoc-process-docstring", escape, priority=400)  # before numpydoc
     app.connect("doctree-resolved", link_names)
+    app.connect("doctree-resolved", refuse_configuration)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("builder-inited", write_unreleased)

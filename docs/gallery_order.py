@@ -14,6 +14,7 @@ EXAMPLES = [
     "plot_displays.py",
     "plot_set_selection.py",
     "plot_log_to_slate.py",
+    "plot_slate_policy.py",
     "plot_replay.py",
     "plot_bandit_tuning.py",
     "plot_arm_features.py",

@@ -100,7 +100,8 @@ def print_table(title, tables):
 # *The paper* has logistic and probit models clearly above linear ones throughout. *Seen here*, they
 # are above at equal exploration; each at its own best alpha, they are level. (Its policies learn
 # every five minutes from 21 features; these at once from three:
-# ``python -m tests.benchmarks.published --only bandits`` has its delay and its dimension.)
+# ``python -m tests.benchmarks.published --only rewards optimism approximations`` has its delay
+# and its dimension.)
 
 figure_1 = {link: explorations(link=link) for link in ("linear", "logistic", "probit")}
 print_table("Figure 1: prior N(0, I)", figure_1)

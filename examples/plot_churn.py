@@ -128,9 +128,9 @@ print("churn of the randomised rules on D3:", np.round(randomised, 4))
 # target, with recall kept. *Seen here*: lower churn and recall as demanded, but not better accuracy
 # at every target. The deployed model is often wrong (22 % on new rows), and who may change 2 % of
 # its answers cannot mend much; near the SVM's own churn both have as many errors, to a standard
-# error of .006. ``python -m tests.benchmarks.published --only churn`` repeats the experiment with
-# the settings of the paper, over several splits, for both rules: there, too, errors are fewer from
-# a target of .05 on only.
+# error of .006. ``python -m tests.benchmarks.published --only churning`` repeats the experiment
+# with the settings of the paper, over several splits, for both rules: there, too, errors are fewer
+# from a target of .05 on only.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 ours, baseline = table[table.model == "constrained"], table[table.model == "thresholded SVM"]

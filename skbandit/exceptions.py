@@ -50,10 +50,10 @@ class InfeasibleConstraintsError(ValueError):
     >>> from skbandit import ConstrainedRampClassifier
     >>> from skbandit.exceptions import InfeasibleConstraintsError
     >>> from skbandit.rates import negative_rate, positive_rate
-    >>> X, y = make_classification(60, random_state=0)
+    >>> X, y = make_classification(60, 4, random_state=0)
     >>> impossible = [positive_rate() >= 0.7, negative_rate() >= 0.7]
     >>> try:
-    ...     ConstrainedRampClassifier(constraints=impossible).fit(X, y)
+    ...     ConstrainedRampClassifier(constraints=impossible, threshold="train").fit(X, y)
     ... except InfeasibleConstraintsError as error:
     ...     print(error.closest_.feasible_)
     False

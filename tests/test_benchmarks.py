@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
 from tests.benchmarks import (
     _measure,
+    _published_bandits,
+    _published_goals,
     adult,
     churn,
     goals,
@@ -29,6 +32,8 @@ from tests.benchmarks import (
 )
 from tests.benchmarks._data import census, deployment
 from tests.benchmarks._goal_data import SETS, SHAPES, Part, Split, made
+from tests.benchmarks._goal_rivals import INSTALLED_BY as CURES
+from tests.benchmarks._goal_rivals import package_of
 from tests.benchmarks._goals import GOALS
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import RIVALS, Rival, linear_svc
@@ -60,16 +65,36 @@ def test_adapter(name):
         assert answers[men].mean() <= answers[~men].mean() / setting["kappa"]
 
 
+def drawn_and_closed(name, frame):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    from tests.benchmarks import _published_figures
+
+    figure = getattr(_published_figures, name)(frame)
+    assert all(ax.lines for ax in figure.axes)
+    plt.close(figure)
+
+
 def test_published_experiments_have_a_row_per_rule_and_demand():
-    people = published.everybody()
-    fairness = list(published.fairness(people, 1, quick=True))
-    assert len(fairness) == 2 * len(published.INVERSE_KAPPAS) + len(published.BOUNDS)
-    churning = pd.DataFrame(published.churning(people, 2, quick=True))
-    assert len(churning) == 2 * len(published.TARGETS) + 1
+    fairness = pd.DataFrame(_published_goals.fairness(1, quick=True))
+    assert len(fairness) == 2 * len(_published_goals.INVERSE_KAPPAS) + len(_published_goals.BOUNDS)
+    churning = pd.DataFrame(_published_goals.churning(2, quick=True))
+    targets = _published_goals.TARGETS
+    assert len(churning) == 2 * (2 * len(targets) + 1)
     randomised = churning[churning["rule"] == "randomised"]
-    drawn = randomised["churn train"].str.split().str[0].astype(float)
-    np.testing.assert_allclose(drawn, published.TARGETS, atol=3e-4)
-    assert churning["error test"].str.contains("±").all()
+    drawn = randomised.groupby("asked")["churn train"].mean()
+    np.testing.assert_allclose(drawn, targets, atol=3e-4)
+    drawn_and_closed("fairness", fairness)
+    drawn_and_closed("churning", churning)
+
+
+@pytest.mark.parametrize("name", ["rewards", "optimism", "approximations"])
+def test_published_policies_are_replayed_and_drawn(name, monkeypatch):
+    for grid in ("EPSILONS", "ALPHAS", "SMALL_ALPHAS"):
+        monkeypatch.setattr(_published_bandits, grid, (0.02, 0.5))
+    found = pd.DataFrame(published.EXPERIMENTS[name].run(2, quick=True))
+    assert (found.groupby(["rule", "asked"])["run"].nunique() == 2).all()
+    assert found["learning"].between(1, 6).all()
+    drawn_and_closed(name, found)
 
 
 def test_what_is_not_installed_is_a_line_with_the_cure(monkeypatch):
@@ -357,7 +382,15 @@ def test_made_problems_can_be_learnt_and_are_unfair(name):
 
 # Other people's deprecations are not what is tested.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in goals.METHODS if "trees" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in goals.METHODS
+        if "trees" not in name
+        and package_of(name) in (None, "fairlearn", *filter(find_spec, CURES))
+    ],
+)
 def test_methods_of_goals(name, few_rows):
     if name.startswith("fairlearn"):
         pytest.importorskip("fairlearn")
@@ -381,6 +414,14 @@ def test_rows_of_goals(monkeypatch):
     found = goals.summary(two)
     assert (found["met"], found["runs"], found["refused"]) == (0.5, 2.0, 0.5)
     assert found["missed by"] == pytest.approx(0.05)
+
+
+def test_rivals_of_goals_that_are_not_installed_have_a_line_with_the_cure(monkeypatch):
+    monkeypatch.setattr(goals, "find_spec", lambda name: None)
+    methods = ["threshold", *goals.RIVALS]
+    lines = list(goals.rows(["few rows"], ["recall >= .9"], methods, [3]))
+    assert [line["method"] for line in lines[-3:]] == sorted(CURES)
+    assert all("pip install" in line["note"] for line in lines[-3:])
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories")

@@ -37,8 +37,8 @@ from tests.selection.widened import (
 from tests.tiers import first
 
 ESTIMATORS = [  # one of each class
-    # "auto" leaves the checks' few rows to cvxpy
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
+    # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], threshold=None, solver="newton"),
     ConstrainedThreshold(LogisticRegression()),
     ConstrainedReduction(LogisticRegression()),
     # the checks make one ad
@@ -59,6 +59,7 @@ ESTIMATORS = [  # one of each class
 
 VARIANTS = [
     ConstrainedRampClassifier(),
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
     ConstrainedRampClassifier(f1(), threshold=None),
     ConstrainedThreshold(LogisticRegression(), cv=3),

@@ -14,5 +14,15 @@ def first(n, values):
     ]
 
 
+def examples(n):
+    """Settings of a Hypothesis test whose examples are slow: n in the thorough tier.
+
+    In the default tier a tenth of them, at least 3. Other tests have the number of conftest.py.
+    """
+    from hypothesis import settings
+
+    return settings(max_examples=max(3, n * settings().max_examples // 200))
+
+
 def _thorough(*values):
     return pytest.param(*values, marks=pytest.mark.thorough)

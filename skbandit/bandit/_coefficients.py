@@ -38,7 +38,7 @@ def _in_units(beliefs: Beliefs, weights: np.ndarray) -> np.ndarray:
         return weights
     mapped = weights.copy()
     mapped[..., :n_features] *= beliefs.rate
-    if mapped.shape[-1] > n_features:
+    if len(beliefs.centre):
         mapped[..., -1] -= mapped[..., :n_features] @ beliefs.centre
     return mapped
 
@@ -50,6 +50,6 @@ def _diagonal_in_units(beliefs: Beliefs, variance: np.ndarray) -> np.ndarray:
         return variance
     mapped = variance.copy()
     mapped[:, :n_features] *= beliefs.rate**2
-    if mapped.shape[1] > n_features:
+    if len(beliefs.centre):
         mapped[:, -1] += mapped[:, :n_features] @ beliefs.centre**2
     return mapped

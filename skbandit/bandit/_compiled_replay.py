@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from skbandit.bandit._contexts import every_weight_changes, every_weight_counts, gathered
-from skbandit.bandit._delayed import Events, joined, windows_of
+from skbandit.bandit._contexts import (
+    every_weight_changes,
+    every_weight_counts,
+    gathered,
+    of_features,
+)
+from skbandit.bandit._delayed import Events, joined, still_waiting, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule
 from skbandit.bandit._passes import replay_rows
 from skbandit.bandit._posterior import with_arms
 from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule, only_arms
 from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
-
-# Entries of sparse contexts made dense for a whole log: 256 MB. Larger ones are replayed event by
-# event, with the same decisions.
-MOST_ENTRIES = 2**25
 
 
 class Replayed(NamedTuple):
@@ -31,30 +32,24 @@ class Replayed(NamedTuple):
 
 
 class Compact(NamedTuple):
-    """Sparse contexts as a dense array of the features that occur in them."""
+    """Sparse contexts without the features that neither count nor change."""
 
-    X: np.ndarray
+    X: Any
     weights: np.ndarray | None  # numbers of the weights of its columns; None is all
 
 
-def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact | None:
-    """Make contexts dense for the compiled replay; None if they would not fit into memory.
+def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact:
+    """Leave out features whose weights cannot change.
 
-    Features that do not occur are left out if their weights cannot change.
+    They occur neither in these contexts nor, where units are renewed, in those learned before.
     """
-    if not issparse(X):
+    if not issparse(X) or every_weight_counts(beliefs) or every_weight_changes(prior):
         return Compact(X, None)
-    n_rows, n_features = X.shape
-    features = None
-    if not (every_weight_counts(beliefs) or every_weight_changes(prior)):
-        features = np.unique(X.indices)
-    if n_rows * (n_features if features is None else len(features)) > MOST_ENTRIES:
-        return None
-    if features is None:
-        return Compact(X.toarray(), None)
+    n_features = X.shape[1]
+    features = np.union1d(X.indices, np.flatnonzero(beliefs.seen_squares))
     constant = [n_features] if rule.intercept else []
     weights = np.concatenate([features, constant]).astype(np.int64)
-    return Compact(X[:, features].toarray(), weights)
+    return Compact(X[:, features], weights)
 
 
 def replay_compiled(
@@ -68,18 +63,14 @@ def replay_compiled(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
-) -> Replayed | None:
+) -> Replayed:
     """Replay a log with `beliefs` about the arms in `codes`, without changing either.
 
     `X` are the request's contexts, checked. `every` is the length of update windows in seconds,
-    or None to learn at once; `delayed` are events, of weight 1, that await learning. The
-    result is None if sparse contexts would not fit into memory.
+    or None to learn at once; `delayed` are events, of weight 1, that await learning.
     """
     contexts = X if delayed is None else joined([X, delayed.X])  # further rows, not in the schedule
-    compacted = compact(contexts, beliefs, prior, rule)
-    if compacted is None:
-        return None
-    X, weights = compacted
+    X, weights = compact(contexts, beliefs, prior, rule)
     known, whole_prior = beliefs, prior
     if weights is not None:
         beliefs = gathered(beliefs, weights)
@@ -105,10 +96,10 @@ def replay_compiled(
         sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
     else:
         sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
-    delayed_rows = np.arange(n_events, len(X))
+    delayed_rows = np.arange(n_events, X.shape[0])
     greedy = request.deployment | (request.rule == "predict")
     accepted, n_seen = replay_rows(
-        EncodedLog(X, action, reward, sets, window),
+        EncodedLog(X, np.empty(0, dtype=np.int64), action, reward, sets, window),
         Schedule(rows, keep, greedy, request.deployment),
         delayed_rows,
         request.learn,
@@ -120,17 +111,12 @@ def replay_compiled(
     )
     still_delayed = None
     if len(window):
-        learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
-        candidates = np.concatenate([delayed_rows, rows[learned]])
-        # showing an event first learns those of earlier windows
-        shown = np.flatnonzero(keep[:n_seen])
-        if len(shown):
-            candidates = candidates[window[candidates] == window[rows[shown[-1]]]]
-        if len(candidates):
-            labels = label_array(codes)[action[candidates]]
-            ones = np.ones(len(candidates))
+        waiting = still_waiting(request, window, len(delayed_rows), accepted, n_seen)
+        if len(waiting):
+            labels = label_array(codes)[action[waiting]]
+            ones = np.ones(len(waiting))
             still_delayed = Events(
-                contexts[candidates], labels, reward[candidates], ones, window[candidates]
+                contexts[waiting], labels, reward[waiting], ones, window[waiting]
             )
     codes, beliefs = _in_learned_order(codes, beliefs, n_known)
     if weights is not None:
@@ -139,7 +125,14 @@ def replay_compiled(
             beliefs.mean,
             beliefs.cov_factor,
         )
-        beliefs = beliefs._replace(mean=whole.mean, cov_factor=whole.cov_factor)
+        features = of_features(weights, known)
+        whole.rate[features], whole.seen_squares[features] = beliefs.rate, beliefs.seen_squares
+        beliefs = beliefs._replace(
+            mean=whole.mean,
+            cov_factor=whole.cov_factor,
+            rate=whole.rate,
+            seen_squares=whole.seen_squares,
+        )
     return Replayed(accepted, n_seen, codes, beliefs, still_delayed)
 
 

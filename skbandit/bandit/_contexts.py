@@ -3,7 +3,8 @@
 Zeros change neither θ = wᵀx nor, with a diagonal covariance, the weights of their features. So the
 weights of the features that are present in a few rows are gathered, the dense pass sees only these,
 and what it learned is put back: the same sums in the same order, at a cost that follows the number
-of nonzero entries. Where every weight counts, rows become dense, a few at a time.
+of nonzero entries. Units that are scaled only are gathered as weights are, and renewed for all
+features between such parts. Where every weight counts, rows become dense, a few at a time.
 """
 
 from __future__ import annotations
@@ -16,14 +17,12 @@ from scipy.sparse import issparse
 
 from skbandit.bandit import _passes as dense
 from skbandit.bandit._passes import first_choice, sets_of
-from skbandit.bandit._state import ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._units import is_due, until_renewal
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
 # the features of more other rows.
 _NONZEROS = 256
-
-# Entries of rows that become dense at once: 8 MB. Beyond, memory is wasted without gain.
-_ENTRIES = 2**20
 
 
 class Part(NamedTuple):
@@ -89,23 +88,30 @@ def learn_rows(
         dense.learn_rows(X, action, reward, weight, beliefs, prior, rule, at_once=at_once)
         return
     for rows, x, weights in _parts(X, beliefs, rule, prior):
-        own, arms = beliefs, np.unique(action[rows])
-        if weights is not None:
-            at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
-            own = _empty(beliefs, len(weights))
-            own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
+        if weights is None:
+            dense.learn_rows(
+                x, action[rows], reward[rows], weight[rows], beliefs, prior, rule, at_once=at_once
+            )
+            continue
+        arms, features = np.unique(action[rows]), of_features(weights, beliefs)
+        at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
+        own, n_before = _empty(beliefs, weights), beliefs.counters[N_EVENTS]
+        own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
         dense.learn_rows(
-            x, action[rows], reward[rows], weight[rows], own, prior, rule, at_once=at_once
-        )
-        if weights is not None:
-            beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+            x, action[rows], reward[rows], weight[rows], own, prior, rule, at_once=at_once,
+            renews=False,
+        )  # fmt: skip
+        beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+        beliefs.seen_squares[features] = own.seen_squares
+        if beliefs.counters[N_EVENTS] > n_before and is_due(beliefs):
+            dense.renew_units(beliefs, prior)
 
 
 def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> Iterator[Part]:
     """Split CSR rows into dense parts; with a prior, for learning."""
     n_rows, n_features = X.shape
     if every_weight_counts(beliefs) or (prior is not None and every_weight_changes(prior)):
-        step = max(1, _ENTRIES // n_features)
+        step = max(1, dense.ENTRIES // n_features)
         for first in range(0, n_rows, step):
             rows = slice(first, min(first + step, n_rows))
             yield Part(rows, X[rows].toarray(), None)
@@ -114,7 +120,10 @@ def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> 
     first = 0
     while first < n_rows:
         full = np.searchsorted(X.indptr, X.indptr[first] + _NONZEROS, side="right") - 1
-        rows = slice(first, min(max(int(full), first + 1), n_rows))
+        last = min(max(int(full), first + 1), n_rows)
+        if prior is not None and len(beliefs.rate):
+            last = min(last, first + until_renewal(beliefs))
+        rows = slice(first, last)
         start, stop = X.indptr[rows.start], X.indptr[rows.stop]
         features, place = np.unique(X.indices[start:stop], return_inverse=True)
         x = np.zeros((rows.stop - rows.start, len(features)))
@@ -126,7 +135,7 @@ def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> 
 
 def every_weight_counts(beliefs: Beliefs) -> bool:
     """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
-    return beliefs.cov_factor.ndim == 4 or len(beliefs.rate) > 0
+    return beliefs.cov_factor.ndim == 4 or len(beliefs.centre) > 0
 
 
 def every_weight_changes(prior: Prior) -> bool:
@@ -135,16 +144,30 @@ def every_weight_changes(prior: Prior) -> bool:
 
 
 def gathered(beliefs: Beliefs, weights: np.ndarray | None) -> Beliefs:
-    """Beliefs about some of the weights."""
+    """Beliefs about some of the weights, none of which are centred."""
     if weights is None:
         return beliefs
     mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]
-    return beliefs._replace(
+    return _in_their_units(beliefs, weights)._replace(
         mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
     )
 
 
-def _empty(beliefs: Beliefs, n_weights: int) -> Beliefs:
-    """Beliefs with room for the weights of each arm, not filled in."""
-    shape = *beliefs.mean.shape[:2], n_weights
-    return beliefs._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
+def of_features(weights: np.ndarray, beliefs: Beliefs) -> np.ndarray:
+    """Those of ascending numbers of weights that belong to features with running units."""
+    return weights[: np.searchsorted(weights, len(beliefs.rate))]
+
+
+def _in_their_units(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
+    """Beliefs with the units of these weights only."""
+    features = of_features(weights, beliefs)
+    return beliefs._replace(
+        rate=beliefs.rate[features], seen_squares=beliefs.seen_squares[features]
+    )
+
+
+def _empty(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
+    """Beliefs with room for these weights of each arm, not filled in, and with their units."""
+    shape = *beliefs.mean.shape[:2], len(weights)
+    own = _in_their_units(beliefs, weights)
+    return own._replace(mean=np.empty(shape), cov_factor=np.empty(shape))

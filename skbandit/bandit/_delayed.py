@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from skbandit.logs import check_in_order
+from skbandit.logs import ReplayRequest, check_in_order
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,34 @@ def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
         )
     check_in_order(timestamp, "update_every")
     return np.floor(timestamp / every).astype(np.int64)
+
+
+def still_waiting(
+    request: ReplayRequest, window: np.ndarray, n_before: int, accepted: np.ndarray, n_seen: int
+) -> np.ndarray:
+    """Rows accepted by a replay, or waiting before it, whose window had not ended at its end.
+
+    Parameters
+    ----------
+    request : ReplayRequest
+        The replay.
+    window : ndarray of shape (n_events + n_before,)
+        Number of each event's window, followed by those of the events that waited before.
+    n_before : int
+        Number of these.
+    accepted : ndarray
+        Positions of accepted events in the rows of the request.
+    n_seen : int
+        Number of rows that were consumed.
+    """
+    before = np.arange(len(window) - n_before, len(window))
+    learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
+    waiting = np.concatenate([before, request.rows[learned]])
+    # showing an event first learns those of earlier windows
+    shown = np.flatnonzero(request.keep[:n_seen])
+    if len(shown):
+        waiting = waiting[window[waiting] == window[request.rows[shown[-1]]]]
+    return waiting
 
 
 def check_time(

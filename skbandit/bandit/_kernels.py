@@ -30,7 +30,8 @@ from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_e
 class EncodedLog(NamedTuple):
     """Events of a log, arms numbered as in `Beliefs`; further rows hold delayed events."""
 
-    X: np.ndarray  # (n_rows, n_features)
+    X: np.ndarray  # (n_rows, n_features), or some of the rows
+    place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
     sets: ArmSets  # available arms of each event
@@ -144,15 +145,19 @@ def learn_rows(
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
+    renews: bool,
     space: np.ndarray,
     workspace: np.ndarray,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; `workspace` as in `learn`."""
+    """Learn events in order, ignoring those of weight 0; `renews`, `workspace` as `learn_row`."""
     x = space[0]
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
-            learn_row(X, row, k, reward[row], weight[row], rule.link, beliefs, prior, x, workspace)
+            learn_row(
+                X, row, k, reward[row], weight[row], rule.link, beliefs, prior, x, workspace,
+                renews,
+            )  # fmt: skip
 
 
 @compiled_exactly
@@ -188,7 +193,7 @@ def replay_rows(
     rng_key, tie_order, counters = beliefs.rng_key, beliefs.tie_order, beliefs.counters
     centre, rate = beliefs.centre, beliefs.rate
     x, a = space[0], space[1]
-    X, action, reward, sets, window = log
+    X, place, action, reward, sets, window = log
     of_event, start, arms = sets.of_event, sets.start, sets.arms
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -206,11 +211,12 @@ def replay_rows(
             for j in range(n_learned, n_waiting):
                 late = waiting[j]
                 learn_row(
-                    X, late, action[late], reward[late], 1.0, rule.link, beliefs, prior, x,
-                    workspace,
+                    X, place[late] if len(place) else late, action[late], reward[late], 1.0,
+                    rule.link, beliefs, prior, x, workspace, True,
                 )  # fmt: skip
             n_learned = n_waiting
-        show(x, X, row, centre, rate)
+        seen = place[row] if len(place) else row
+        show(x, X, seen, centre, rate)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
@@ -246,7 +252,7 @@ def replay_rows(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn_row(X, row, k, reward[row], 1.0, rule.link, beliefs, prior, x, workspace)
+            learn_row(X, seen, k, reward[row], 1.0, rule.link, beliefs, prior, x, workspace, True)
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end

@@ -15,11 +15,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.bandit._arm_keys import twin
 from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._coefficients import mean_weights, weight_covariance
-from skbandit.bandit._delayed import Events, check_time, join, windows_of
-from skbandit.bandit._guarded import GuardedPolicy
-from skbandit.bandit._parameters import read_alphas, read_interval, read_prior, read_rule
+from skbandit.bandit._delayed import Events, check_time, windows_of
+from skbandit.bandit._parameters import (
+    alpha_of,
+    prior_evidence,
+    read_alphas,
+    read_interval,
+    read_prior,
+    read_rule,
+)
 from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms, renewed
 from skbandit.bandit._stream import ChoiceStream
+from skbandit.bandit._windows import WindowedPolicy
 from skbandit.logs import (
     Codes,
     as_actions,
@@ -27,7 +34,6 @@ from skbandit.logs import (
     column_names,
     label_array,
     read_log,
-    read_times,
 )
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._messages import first_few
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 _FEW_ENTRIES = 1000
 
 
-class ArmLearner(GuardedPolicy):
+class ArmLearner(WindowedPolicy):
     """Learns one model per arm from ordered events; how they are used is up to the policy."""
 
     link: str
@@ -62,15 +68,13 @@ class ArmLearner(GuardedPolicy):
     new_arms: str
     prior_scale: Any
     prior_variance: Any
-    standardize: bool
-    update_every: Any
+    standardize: bool | str
     random_state: Any
     n_features_in_: int
     _beliefs: Beliefs
     _codes: Codes
     _columns: pd.Index | None
     _labels: np.ndarray
-    _waiting: list[Events]
     _latest: float | None = None  # time of the latest event, in seconds
 
     def __getstate__(self) -> dict[str, Any]:
@@ -232,32 +236,6 @@ class ArmLearner(GuardedPolicy):
             draft._learn(X, y, reward, available, columns, sample_weight)
         return self
 
-    def advance(self, timestamp: Any = None) -> Self:
-        """Advance the clock: learn the events of `update_every` windows that have ended.
-
-        Parameters
-        ----------
-        timestamp : datetime or float, default=None
-            Current time, in seconds if a number; None learns all delayed events.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        with self._guard.learning:
-            if self.__sklearn_is_fitted__() and self._waiting:
-                every = read_interval(self.update_every)
-                if timestamp is None or every is None:
-                    passed = True
-                else:
-                    now = windows_of(read_times([timestamp], 1), every)[0]
-                    passed = now > self._waiting[0].window[0]
-                if passed:
-                    with atomic_fit(self) as draft:
-                        draft._learn_waiting()
-        return self
-
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms: their posteriors, and their events that wait for `advance`.
 
@@ -277,18 +255,14 @@ class ArmLearner(GuardedPolicy):
         """
         check_is_fitted(self)
         with self._guard.learning, atomic_fit(self) as draft:
-            delayed = {label for part in draft._waiting for label in part.arms.tolist()}
-            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *delayed]))
+            known = dict.fromkeys([*draft._codes, *draft._waiting_arms()])
+            dropped = arms_to_drop(labels, known)
             kept = [label for label in draft._codes if label not in dropped]
             numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
             draft._beliefs = only_arms(draft._beliefs, numbers)
             draft._codes = {label: k for k, label in enumerate(kept)}
             draft._labels = label_array(kept)
-            remaining = [
-                part.take(np.array([arm not in dropped for arm in part.arms.tolist()], dtype=bool))
-                for part in draft._waiting
-            ]
-            draft._waiting = [part for part in remaining if len(part)]
+            draft._drop_waiting(dropped)
         return self
 
     def _begin(self, X: Any) -> None:
@@ -301,11 +275,13 @@ class ArmLearner(GuardedPolicy):
         self._labels = label_array([])
         self._waiting = []
         self._latest = None
+        prior = read_prior(self, n_features)
         self._beliefs = no_beliefs(
             n_features + bool(self.fit_intercept),
             self.covariance == "full",
-            len(read_prior(self, n_features).variance),
+            prior_evidence(prior, n_features),
             n_features if self.standardize else 0,
+            centred=bool(self.fit_intercept) and self.standardize != "scale",
         )
         if self.arms is None:
             if self.new_arms == "error":
@@ -368,7 +344,7 @@ class ArmLearner(GuardedPolicy):
         return prior
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
-        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
+        return read_alphas(alpha_of(self), int(self._beliefs.counters[N_EVENTS]), n_events)
 
     def _rows(self, X: Any) -> Any:
         """Check contexts, an array or CSR.
@@ -439,14 +415,7 @@ class ArmLearner(GuardedPolicy):
         if log.timestamp is not None:
             check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
         events = Events(X, log.arms[log.action], log.reward, weight, window).take(weight > 0)
-        if every is None:
-            self._absorb(events)
-        elif len(events):
-            passed = events.window < events.window[-1]
-            if self._waiting and self._waiting[0].window[0] < events.window[-1]:
-                self._learn_waiting()
-            self._absorb(events.take(passed))
-            self._waiting = [*self._waiting, events.take(~passed)]
+        self._take(events)
         if log.timestamp is not None:
             self._note_times(log.timestamp[weight > 0])
 
@@ -455,11 +424,6 @@ class ArmLearner(GuardedPolicy):
         if len(timestamp):
             latest = -np.inf if self._latest is None else self._latest
             self._latest = max(latest, float(timestamp.max()))
-
-    def _learn_waiting(self) -> None:
-        """Learn all delayed events."""
-        self._absorb(join(self._waiting))
-        self._waiting = []
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""

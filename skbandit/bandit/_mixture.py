@@ -9,6 +9,14 @@ Bayes' rule weighs the scales by the softmax of their evidence,
 
 where m and v are the moments of the mixture of the N(m_e, v_e): Bayesian model averaging (Hoeting,
 Madigan, Raftery & Volinsky, 1999).
+
+A scale of 0 leaves the features out: its arms are constants. Where features tell nothing of the
+rewards, its evidence grows fast, by some (d/2) log n per arm, and arms are then compared as such.
+Two settings (`skbandit.bandit._parameters`) keep it from winning where features tell little at
+first, as of rare rewards, and from staying with one arm. It starts with odds of `CONSTANTS_ODDS`;
+and its weights count an event as `CONSTANTS_COUNT` events, as in the generalised Bayes of Grünwald
+& van Ommen (2017) for models that may be wrong: narrow posteriors of constants would end the
+exploration from which the other scales learn.
 """
 
 from __future__ import annotations
@@ -17,10 +25,8 @@ import math
 
 import numpy as np
 
+from skbandit.bandit._state import LEAST_SHARE
 from skbandit.utils._compiled import called_exactly, inlined_exactly
-
-LEAST_SHARE = 1e-3
-"""Weight below which a scale is left out of choices; it goes on learning and may return."""
 
 
 @called_exactly

@@ -9,6 +9,21 @@ import pandas as pd
 
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
+SCALES = 1.0, 3.0, 10.0
+"""Prior scales of models with features, by default."""
+
+CONSTANTS_ODDS = 1e-3
+"""Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
+
+CONSTANTS_COUNT = 0.5
+"""Number of events that the weights under the scale 0 count an event for."""
+
+ALPHA, THOMPSON_ALPHA = 0.2, 0.1
+"""Amounts of exploration by default, in standard deviations of θ: of upper bounds and other rules,
+and of Thompson sampling. On made problems these two earn the same; as the largest of many draws
+lies about two standard deviations above the mean, a draw explores as much as an upper bound with
+half of its width."""
+
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
@@ -40,6 +55,7 @@ def read_prior(policy: Any, n_features: int) -> Prior:
     return Prior(
         mean,
         variance,
+        np.where(_beside_models_of_features(variance, n_features), CONSTANTS_COUNT, 1.0),
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
         float(policy.noise_variance),
@@ -47,29 +63,65 @@ def read_prior(policy: Any, n_features: int) -> Prior:
     )
 
 
+def prior_evidence(prior: Prior, n_features: int) -> np.ndarray:
+    """Logarithms of the prior odds of the prior scales."""
+    constants = _beside_models_of_features(prior.variance, n_features)
+    return np.where(constants, np.log(CONSTANTS_ODDS), 0.0)
+
+
+def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndarray:
+    """Whether each prior scale has constants only, among others that have features, too."""
+    without = (variance[:, :n_features] == 0).all(axis=1)
+    return without & ~without.all()
+
+
+def _scales(policy: Any) -> Any:
+    """Prior scales, as given or by default.
+
+    The scale 0 is not meant for linear rewards: if `noise_variance` is larger than their own, their
+    evidence grows too slowly to tell useful features from useless ones.
+    """
+    if not isinstance(policy.prior_scale, str):
+        return policy.prior_scale
+    with_0 = policy.link != "linear" and policy.fit_intercept
+    return (0.0, *SCALES) if with_0 else SCALES
+
+
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
-    failure would rule it out.
+    failure would rule it out. A scale of 0 has constants only, of variance 1.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
-        scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
-        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+        scales = np.atleast_1d(np.asarray(_scales(policy), dtype=np.float64))
+        wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(
-                "prior_scale must be a positive number or a list of them, got "
+                "prior_scale must be a number, at least 0, or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
+            )
+        if n_weights == n_features and not scales.all():
+            raise ValueError(
+                f"prior_scale={policy.prior_scale!r} leaves out the features, and "
+                "fit_intercept=False the constant: leave out the scale 0."
             )
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
-        variance[:, n_features:] = np.sqrt(scales)[:, None]
+        variance[:, n_features:] = np.where(scales > 0, np.sqrt(scales), 1.0)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (one > 0).all():
         raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
     return one[None]
+
+
+def alpha_of(policy: Any) -> Any:
+    """The policy's `alpha`, a number or a function; "auto" depends on its rule."""
+    if not isinstance(policy.alpha, str):
+        return policy.alpha
+    return THOMPSON_ALPHA if policy.exploration == "thompson" else ALPHA
 
 
 def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:

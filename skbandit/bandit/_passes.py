@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._kernels import Course, EncodedLog, Schedule
-from skbandit.bandit._posterior import workspace_for
+from skbandit.bandit._posterior import change_units, workspace_for
 from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
 from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import slices
+
+ENTRIES = 2**20
+"""Entries of sparse rows that become dense at once: 8 MB. Beyond, memory is wasted without gain."""
 
 
 def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
@@ -70,8 +77,12 @@ def learn_rows(
     rule: Rule,
     *,
     at_once: bool,
+    renews: bool = True,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; `at_once` cannot be interrupted."""
+    """Learn events in order, ignoring those of weight 0; `at_once` cannot be interrupted.
+
+    If `renews`, units that are due are renewed.
+    """
     space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
     for rows in [slice(None)] if at_once else slices(len(X)):
         kernels.learn_rows(
@@ -82,9 +93,15 @@ def learn_rows(
             beliefs,
             prior,
             rule,
+            renews,
             space,
             workspace,
         )
+
+
+def renew_units(beliefs: Beliefs, prior: Prior) -> None:
+    """Renew the units of features now."""
+    change_units(beliefs, prior, prior.adaptive_mean, workspace_for(beliefs.mean.shape[2]))
 
 
 def replay_rows(
@@ -117,14 +134,33 @@ def replay_rows(
     space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
     proposing, _ = parts_of(rule)
     n_seen = n_events
-    for part in slices(n_events):
+    for first, stop in _spans(n_events, log.X):
+        dense = _with_rows(log, schedule.rows[first:stop], course) if issparse(log.X) else log
         n_seen = kernels.replay_rows(
-            log, schedule, part.start, part.stop, course, learning, max_accepted, alphas, beliefs,
-            prior, rule, proposing, space, workspace,
+            dense, schedule, first, stop, course, learning, max_accepted, alphas, beliefs, prior,
+            rule, proposing, space, workspace,
         )  # fmt: skip
-        if n_seen < part.stop:
+        if n_seen < stop:
             break
     return accepted[: counts[kernels.N_ACCEPTED]], n_seen
+
+
+def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
+    """First and last positions of the parts of a replay; those of sparse contexts are short."""
+    most = max(1, ENTRIES // max(X.shape[1], 1)) if issparse(X) else n_events
+    for part in slices(n_events):
+        for first in range(part.start, part.stop, most):
+            yield first, min(first + most, part.stop)
+
+
+def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
+    """Log of which these rows, and those that await learning, are dense."""
+    counts = course.counts
+    late = course.waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]
+    rows = np.concatenate([late, rows])
+    place = np.empty(log.X.shape[0], dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return log._replace(X=log.X[rows].toarray(), place=place)
 
 
 def _space(beliefs: Beliefs) -> np.ndarray:

@@ -39,11 +39,12 @@ class GLMUCBPolicy(ArmLearner):
         (Laplace approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
         eqs. 10-11). The last two require rewards from 0 to 1; a fraction r counts as r successes
         and 1 - r failures.
-    alpha : float or callable, default=0.2
+    alpha : float, callable or "auto", default="auto"
         Amount of exploration, at least 0: the multiple of the standard deviation of θ in upper
         confidence bounds and in Thompson sampling's draws (1 draws from the posterior itself), or
-        the α of "squarecb" (see Notes). A function, such as ``np.log1p``, is called with an array
-        of numbers of learned events.
+        the α of "squarecb" (see Notes). "auto" is 0.1 for Thompson sampling and 0.2 for the other
+        rules, about the same amount. A function, such as ``np.log1p``, is called with an array of
+        numbers of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
         probability `epsilon`, else the greedy choice; the largest draw from the posterior;
@@ -71,14 +72,18 @@ class GLMUCBPolicy(ArmLearner):
         with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
         optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
         it is not: raise the `prior_mean` of the constant feature instead.
-    prior_scale : float or array-like of floats, default=(1, 3, 10)
+    prior_scale : float, array-like of floats or "auto", default="auto"
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
-        predicted all rewards so far (see Notes). One scale takes less time.
-    standardize : bool, default=True
+        predicted all rewards so far (see Notes). One scale takes less time. The scale 0 leaves the
+        features out, for when they tell nothing of the rewards. "auto" is (0, 1, 3, 10); without
+        the 0 for linear rewards, as it is right only if `noise_variance` is, and if there is no
+        constant.
+    standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
-        are compared by their constants alone. Without a constant (`fit_intercept=False`), features
-        are scaled to a mean square of 1, and not centred. Priors refer to standardised features.
+        are compared by their constants alone. "scale" only scales, to a mean square of 1, so that
+        sparse contexts stay sparse (see Notes); without a constant (`fit_intercept=False`), True
+        does the same. Priors refer to standardised features.
     noise_variance : float, default=1.0
         Noise variance of linear rewards.
     covariance : {"diagonal", "full"}, default="diagonal"
@@ -143,16 +148,19 @@ class GLMUCBPolicy(ArmLearner):
     covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
     by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
     rewards so far, each predicted before it was learned, and m and v are the moments of the
-    mixture. Scales of a weight below .001 are left out of choices.
+    mixture. Scales of a weight below .001 are left out of choices. The scale 0 starts with a
+    thousandth of the others' odds, and counts an event as half an event, so that it goes on
+    exploring (Grünwald & van Ommen, 2017).
 
     The published algorithm, on features as they are, is
     ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
     ``link="linear", covariance="full"``.
 
-    Sparse contexts give the same bits as dense ones. With ``standardize=False``, a diagonal
-    covariance and a fixed prior without forgetting, their cost follows the number of nonzero
-    entries; centred features are not sparse. For many sparse features scale without centring, as
-    `sklearn.preprocessing.MaxAbsScaler` does, and set ``standardize=False``.
+    Sparse contexts give the same bits as dense ones, so True centres them, too: their rows become
+    dense, 8 MB at a time, and time grows with the number of features. With ``standardize="scale"``
+    or False, a diagonal covariance and a fixed prior without forgetting, it grows with the number
+    of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
+    whose mean is small beside their standard deviation, choose "scale".
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
@@ -181,6 +189,9 @@ class GLMUCBPolicy(ArmLearner):
 
     References
     ----------
+    P. Grünwald, T. van Ommen (2017). Inconsistency of Bayesian inference for misspecified linear
+    models, and a proposal for repairing it. Bayesian Analysis 12, 1069-1103.
+
     L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
     contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
 
@@ -209,7 +220,7 @@ class GLMUCBPolicy(ArmLearner):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
         "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "ucb": [StrOptions(set(UCBS))],
@@ -220,8 +231,8 @@ class GLMUCBPolicy(ArmLearner):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "standardize": ["boolean"],
+        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like", StrOptions({"auto"})],
+        "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
@@ -235,7 +246,7 @@ class GLMUCBPolicy(ArmLearner):
     def __init__(
         self,
         link: str = "logistic",
-        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
+        alpha: float | str | Callable[[np.ndarray], ArrayLike] = "auto",
         *,
         exploration: str = "ucb",
         epsilon: float = 0.0,
@@ -243,8 +254,8 @@ class GLMUCBPolicy(ArmLearner):
         mean: str = "M0",
         prior_mean: float | ArrayLike | str = 0.0,
         prior_variance: float | ArrayLike | str = "scaled",
-        prior_scale: float | ArrayLike = (1, 3, 10),
-        standardize: bool = True,
+        prior_scale: float | ArrayLike | str = "auto",
+        standardize: bool | str = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
         forgetting: float = 1.0,
@@ -500,8 +511,6 @@ class GLMUCBPolicy(ArmLearner):
             prior=self._prior(),
             rule=read_rule(self, seed),
         )
-        if replayed is None:
-            return None
         self._codes, self._beliefs = replayed.codes, replayed.beliefs
         self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         self._labels = label_array(self._codes)

@@ -62,21 +62,30 @@ def mixed_moments(
     Written without calls that take arrays: around these, compiled code counts references.
     """
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
-    if cov_factor.ndim == 3 and len(share) == 3 and max(share[0], share[1], share[2]) < 1.0:
-        # six sums side by side take little longer than two
-        m0, m1, m2 = 0.0, 0.0, 0.0
-        v0, v1, v2 = 0.0, 0.0, 0.0
-        for i in range(len(x)):
-            m0 += x[i] * mean[k, 0, i]
-            m1 += x[i] * mean[k, 1, i]
-            m2 += x[i] * mean[k, 2, i]
-            v0 += x[i] * x[i] * cov_factor[k, 0, i]
-            v1 += x[i] * x[i] * cov_factor[k, 1, i]
-            v2 += x[i] * x[i] * cov_factor[k, 2, i]
-        away, square, within = mixed(share[0], m0, v0, m1, away, square, within)
-        away, square, within = mixed(share[1], m1, v1, m1, away, square, within)
-        away, square, within = mixed(share[2], m2, v2, m1, away, square, within)
-        return of_mixture(m1, away, square, within)
+    e = len(share) - 3  # after the scale 0, if there is one, which rarely has weight
+    if cov_factor.ndim == 3 and 0 <= e <= 1:
+        if max(share[0], share[e], share[e + 1], share[e + 2]) < 1.0:
+            # six sums side by side take little longer than two
+            m0, m1, m2 = 0.0, 0.0, 0.0
+            v0, v1, v2 = 0.0, 0.0, 0.0
+            for i in range(len(x)):
+                m0 += x[i] * mean[k, e, i]
+                m1 += x[i] * mean[k, e + 1, i]
+                m2 += x[i] * mean[k, e + 2, i]
+                v0 += x[i] * x[i] * cov_factor[k, e, i]
+                v1 += x[i] * x[i] * cov_factor[k, e + 1, i]
+                v2 += x[i] * x[i] * cov_factor[k, e + 2, i]
+            away, square, within = mixed(share[e], m0, v0, m1, away, square, within)
+            away, square, within = mixed(share[e + 1], m1, v1, m1, away, square, within)
+            away, square, within = mixed(share[e + 2], m2, v2, m1, away, square, within)
+            if e == 1 and share[0] > 0.0:
+                m = 0.0
+                v = 0.0
+                for i in range(len(x)):
+                    m += x[i] * mean[k, 0, i]
+                    v += x[i] * x[i] * cov_factor[k, 0, i]
+                away, square, within = mixed(share[0], m, v, m1, away, square, within)
+            return of_mixture(m1, away, square, within)
     for e in range(len(share)):
         w = share[e]
         if w > 0.0:
@@ -115,8 +124,9 @@ def learn_row(
     prior: Prior,
     x: np.ndarray,
     workspace: np.ndarray,
+    renews: bool,
 ) -> None:
-    """Learn reward r of arm k in the context of a row, and renew the units if they are due.
+    """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
 
     The likelihood is raised to the power `weight`. `workspace` comes from `workspace_for`, and is
     overwritten, as are the features in the buffer `x`.
@@ -125,8 +135,8 @@ def learn_row(
     learn(x, k, r, weight, link, beliefs, prior, workspace)
     if len(beliefs.rate):
         count(X, row, weight, beliefs)
-        if is_due(beliefs):
-            _change_units(beliefs, prior, prior.adaptive_mean, workspace)
+        if renews and is_due(beliefs):
+            change_units(beliefs, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -159,8 +169,9 @@ def learn(
         if n_scales > 1:
             evidence[e] += weight * log_predictive(m, v, r, link, prior.noise_variance)
         if v > 0.0:
-            g, h = step(m, weight * v, r, link, prior.noise_variance)
-            _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
+            n = weight * prior.counted[e]
+            g, h = step(m, n * v, r, link, prior.noise_variance)
+            _absorb(x, k, e, n * g, n * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
         renew_shares(evidence, beliefs.share)
     _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
@@ -226,8 +237,9 @@ def _forget(
         for i in range(d):
             unit[i] = 1.0
             m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
-            g, h = linear.step(m, v, prior.mean[i], prior.variance[e, i] / (1.0 - gamma))
-            _absorb(unit, k, e, g, h, v, mean, cov_factor, workspace)
+            if v > 0.0:
+                g, h = linear.step(m, v, prior.mean[i], prior.variance[e, i] / (1.0 - gamma))
+                _absorb(unit, k, e, g, h, v, mean, cov_factor, workspace)
             unit[i] = 0.0
 
 
@@ -250,19 +262,19 @@ def _adapt(
                 )
 
 
-@called_exactly
-def _change_units(
+@compiled_exactly
+def change_units(
     beliefs: Beliefs, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
     """Renew the units of features, and express all beliefs in them."""
     mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
-    n_features = len(beliefs.rate)
+    n_features, centred = len(beliefs.rate), len(beliefs.centre) > 0
     factor, shift = workspace[0], workspace[1]
-    renew(beliefs, mean.shape[2] > n_features, factor, shift)
+    renew(beliefs, factor, shift)
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
             if n_updates[k] > 0:
-                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features)
+                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centred)
             elif adaptive_mean is None:
                 _start(k, e, mean, cov_factor, prior)
     _adapt(cov_factor, beliefs, prior, adaptive_mean, workspace)
@@ -315,7 +327,8 @@ def renew_prior(
     if cov_factor.ndim == 4:
         factor = np.zeros((d, d))
         for i in range(d):
-            factor[i, i] = variance[i]
+            # of a scale that leaves features out, any positive number: see below
+            factor[i, i] = variance[i] if variance[i] > 0.0 else 1.0
             for l in range(d):  # noqa: E741
                 if adaptive_variance and l != i:
                     for j in range(n):
@@ -331,7 +344,7 @@ def renew_prior(
                     cov_factor[k, e, i] = variance[i]
                 else:
                     for j in range(d):
-                        cov_factor[k, e, i, j] = root[i, j]
+                        cov_factor[k, e, i, j] = root[i, j] if variance[i] > 0.0 else 0.0
 
 
 def workspace_for(n_weights: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._delayed import Events, check_time
+from skbandit.bandit._delayed import Events, check_time, windows_of
 from skbandit.bandit._guarded import GuardedPolicy
 from skbandit.bandit._state import ArmSets
 from skbandit.bandit._stream import ChoiceStream
@@ -110,8 +110,11 @@ class SequentialPolicy(GuardedPolicy):
         available: Any,
         columns: Mapping[str, Any] | None,
         sample_weight: Any,
+        *,
+        every: float | None = None,
+        forgetting: float = 1.0,
     ) -> Events:
-        """Check events, and note their times."""
+        """Check events, and note their times; `every` and `forgetting` as in `check_time`."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         X = self._rows(X)
         n_rows = len(X)
@@ -130,10 +133,12 @@ class SequentialPolicy(GuardedPolicy):
         arms = self._codes if sets else ()
         log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=columns)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        if log.timestamp is not None:
-            check_time(log.timestamp, self._latest, every=None, forgetting=1.0)
-            self._note_times(log.timestamp[weight > 0])
         window = np.zeros(n_rows, dtype=np.int64)
+        if every is not None:
+            window = windows_of(log.timestamp, every)
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=forgetting)
+            self._note_times(log.timestamp[weight > 0])
         events = Events(X, log.arms[log.action], log.reward, weight, window)
         return events.take(weight > 0)
 

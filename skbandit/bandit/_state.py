@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
@@ -40,10 +43,10 @@ class Beliefs(NamedTuple):
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
     evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
     share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
-    centre: np.ndarray = _ABSENT  # (n_features,) or (0,), origin of the running units
-    rate: np.ndarray = _ABSENT  # likewise, running units per unit; 0 if unknown
-    seen_mean: np.ndarray = _ABSENT  # likewise, mean of the learned contexts
-    seen_squares: np.ndarray = _ABSENT  # likewise, sum of squared deviations from it
+    centre: np.ndarray = _ABSENT  # (n_features,), origin of the running units; (0,) if it is 0
+    rate: np.ndarray = _ABSENT  # (n_features,) or (0,), running units per unit; 0 if unknown
+    seen_mean: np.ndarray = _ABSENT  # as `centre`, mean of the learned contexts
+    seen_squares: np.ndarray = _ABSENT  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events
 
 
@@ -59,6 +62,7 @@ class Prior(NamedTuple):
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_scales, n_weights)
+    counted: np.ndarray  # (n_scales,), number of events that each learned event counts for
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
@@ -89,9 +93,23 @@ class ArmSets(NamedTuple):
     arms: np.ndarray
 
 
-def no_beliefs(n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0) -> Beliefs:
-    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
-    shape = 0, n_scales, n_weights
+LEAST_SHARE = 1e-3
+"""Weight below which a scale is left out of choices; it goes on learning and may return."""
+
+
+def no_beliefs(
+    n_weights: int, full: bool, evidence: ArrayLike = (0.0,), n_units: int = 0, *,
+    centred: bool = True,
+) -> Beliefs:  # fmt: skip
+    """Beliefs of a policy without arms, `n_units` of whose features have running units.
+
+    `evidence` are the logarithms of the prior odds of its prior scales.
+    """
+    evidence = np.array(evidence, dtype=np.float64)
+    share = np.exp(evidence - evidence.max())
+    share[share < LEAST_SHARE * share.sum()] = 0.0
+    shape = 0, len(evidence), n_weights
+    n_centres = n_units if centred else 0
     return Beliefs(
         mean=np.empty(shape),
         cov_factor=np.empty((*shape, n_weights) if full else shape),
@@ -100,11 +118,11 @@ def no_beliefs(n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0) 
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
-        evidence=np.zeros(n_scales),
-        share=np.full(n_scales, 1.0 / n_scales),
-        centre=np.zeros(n_units),
+        evidence=evidence,
+        share=share / share.sum(),
+        centre=np.zeros(n_centres),
         rate=np.zeros(n_units),
-        seen_mean=np.zeros(n_units),
+        seen_mean=np.zeros(n_centres),
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
     )
@@ -113,7 +131,11 @@ def no_beliefs(n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0) 
 def renewed(beliefs: Beliefs) -> Beliefs:
     """Beliefs pickled by a version with one prior, and features as they are, in today's form."""
     if beliefs.mean.ndim == 3:
-        return beliefs
+        if len(beliefs.centre) < beliefs.mean.shape[2]:
+            return beliefs
+        # without a constant, and with a mean beside the squares about it
+        squares = beliefs.seen_squares + beliefs.seen_weight * beliefs.seen_mean**2
+        return beliefs._replace(centre=np.empty(0), seen_mean=np.empty(0), seen_squares=squares)
     n_weights, full = beliefs.mean.shape[1], beliefs.cov_factor.ndim == 3
     empty = no_beliefs(n_weights, full)
     fields = empty._asdict() | {name: getattr(beliefs, name) for name in beliefs._fields[:7]}

@@ -12,8 +12,11 @@ where A is the matrix of this map. Of a diagonal covariance, what the data added
 each weight, 1/Σ_ii less the prior's, becomes its f_i⁻²-fold, and the prior is that of the new
 units. Arms without events start from the prior in the new units.
 
-Without a constant feature nothing is centred, and rate = 1/√(mean of X²). A feature without spread
-so far has rate 0: it counts for nothing until it varies.
+Without a constant feature, or where sparse contexts shall stay sparse, nothing is centred: x = X
+rate, and rate = 1/√(mean of X²). `centre` and `seen_mean` are then empty, and `seen_squares` are
+sums of X². Zeros remain zeros, and a feature that was always 0 changes nothing.
+
+A feature without spread so far has rate 0: it counts for nothing until it varies.
 """
 
 from __future__ import annotations
@@ -39,6 +42,9 @@ def show(x: np.ndarray, X: np.ndarray, row: int, centre: np.ndarray, rate: np.nd
     if len(rate) == 0:
         for i in range(X.shape[1]):
             x[i] = X[row, i]
+    elif len(centre) == 0:
+        for i in range(X.shape[1]):
+            x[i] = X[row, i] * rate[i]
     else:
         for i in range(X.shape[1]):
             x[i] = (X[row, i] - centre[i]) * rate[i]
@@ -49,6 +55,9 @@ def count(X: np.ndarray, row: int, weight: float, beliefs: Beliefs) -> None:
     """Include a learned context in the means and the sums of squared deviations (West, 1979)."""
     seen_mean, seen_squares = beliefs.seen_mean, beliefs.seen_squares
     beliefs.seen_weight[0] += weight
+    if len(seen_mean) == 0:
+        for i in range(len(seen_squares)):
+            seen_squares[i] += weight * X[row, i] * X[row, i]
     part = weight / beliefs.seen_weight[0]
     for i in range(len(seen_mean)):
         away = X[row, i] - seen_mean[i]
@@ -63,8 +72,16 @@ def is_due(beliefs: Beliefs) -> bool:
     return len(beliefs.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
 
 
+def until_renewal(beliefs: Beliefs) -> int:
+    """Number of further events after which the units are due to be renewed."""
+    n, due = int(beliefs.counters[N_EVENTS]), FIRST_RENEWAL
+    while due <= n:
+        due *= 2
+    return due - n
+
+
 @called_exactly
-def renew(beliefs: Beliefs, centred: bool, factor: np.ndarray, shift: np.ndarray) -> None:
+def renew(beliefs: Beliefs, factor: np.ndarray, shift: np.ndarray) -> None:
     """Set the units by the learned contexts, and write f and s of the change.
 
     Features newly known and those without spread have f = 1 and s = 0.
@@ -72,18 +89,16 @@ def renew(beliefs: Beliefs, centred: bool, factor: np.ndarray, shift: np.ndarray
     centre, rate = beliefs.centre, beliefs.rate
     for i in range(len(rate)):
         factor[i], shift[i] = 1.0, 0.0
-        mean = beliefs.seen_mean[i]
-        variance = beliefs.seen_squares[i] / beliefs.seen_weight[0]
-        origin = mean
-        if not centred:
-            variance += mean * mean
-            origin = 0.0
-        spread = math.sqrt(variance)
+        spread = math.sqrt(beliefs.seen_squares[i] / beliefs.seen_weight[0])
+        mean = beliefs.seen_mean[i] if len(centre) else 0.0
         if LEAST_SPREAD * abs(mean) < spread < math.inf:
             if rate[i] > 0.0:
                 factor[i] = rate[i] * spread
-                shift[i] = (origin - centre[i]) * rate[i]
-            centre[i], rate[i] = origin, 1.0 / spread
+                if len(centre):
+                    shift[i] = (mean - centre[i]) * rate[i]
+            rate[i] = 1.0 / spread
+            if len(centre):
+                centre[i] = mean
 
 
 @called_exactly
@@ -96,14 +111,18 @@ def carry_over(
     factor: np.ndarray,
     shift: np.ndarray,
     n_features: int,
+    centred: bool,
 ) -> None:
     """Express the weights of arm k under prior scale e in new units."""
-    centred = mean.shape[2] > n_features
     for i in range(n_features):
+        if not centred and factor[i] == 1.0:  # the same bits as if the feature were not there
+            continue
         if centred:
             mean[k, e, n_features] += shift[i] * mean[k, e, i]
         mean[k, e, i] *= factor[i]
         if cov_factor.ndim == 3:
+            if prior.variance[e, i] == 0.0:  # the scale leaves the feature out
+                continue
             # an adaptive prior is not known any more: all of the precision is the data's
             own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
             of_data = max(1.0 / cov_factor[k, e, i] - own, 0.0)

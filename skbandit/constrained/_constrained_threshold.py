@@ -4,67 +4,44 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._base_models import SINGLE, NamedModels, check_models, named_models
-from skbandit.constrained._classes import Classes
 from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._extra_rows import (
-    ExtraData,
-    blamed_on_extra,
-    join_extra,
-    read_extra,
-    read_rows,
-    with_weights,
-)
+from skbandit.constrained._extra_rows import ExtraData, blamed_on_extra, with_weights
 from skbandit.constrained._fit_blocks import fit_to_blocks
-from skbandit.constrained._grouping import Grouping
+from skbandit.constrained._fit_rows import FitRows, labels_of
 from skbandit.constrained._limits import Limits, SharedRisk
-from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._out_of_fold import out_of_fold_scores, responses
-from skbandit.constrained._report import add_intervals, cross_fitted_report, missed, plain_columns
+from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._out_of_fold import USUAL, out_of_fold_scores, response_of, responses
+from skbandit.constrained._report import (
+    add_intervals,
+    cross_fitted_report,
+    missed,
+    plain_columns,
+    with_margins,
+)
 from skbandit.constrained._rules import Rule, best_model, best_rule
 from skbandit.constrained._table_blocks import TableBlocks
-from skbandit.constrained._threshold_report import level_reached, margins_of, with_margins
-from skbandit.constrained._threshold_training import (
-    USUAL,
-    Trained,
-    limits_at,
-    metadata_for,
-    read_prefit,
-    response_of,
-)
+from skbandit.constrained._threshold_report import level_reached, margins_of
+from skbandit.constrained._threshold_training import Trained, limits_at, metadata_for, read_prefit
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Columns, Data
+from skbandit.rates._binding import MET
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import Splits, rows_tested
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    count_rows,
-    feature_names,
-    fit_context,
-)
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-OF_ONE_FIT = ("n_features_in_", "feature_names_in_", "threshold_", "chosen_", "_cuts")
-"""Attributes that a fit sets only in some cases, and the next one forgets."""
 
 REPORTED = 0.95
 """Nominal coverage of the interval of each out-of-fold rate in `constraint_report_`."""
@@ -81,7 +58,7 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, NamedModels):
+class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     """Any classifier, its threshold moved to meet declared goals on rates.
 
     Among all thresholds on the classifier's scores whose hard rates meet every constraint, it
@@ -113,7 +90,8 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
     confidence_level : float in [0.5, 1) or None, default=None
         Probability, at least, that all constraints met here also hold in the population that
         the rows are drawn from. None takes training rates at face value: a binding constraint
-        is then violated about every second time. See Notes.
+        is then violated about every second time, with one threshold or with one per group. 0.8
+        is what the classes that train ask for where it is not too dear. See Notes.
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
@@ -213,7 +191,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
     >>> from skbandit.constrained import ConstrainedThreshold
     >>> from skbandit.rates import false_positive_rate, recall
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(n_estimators=30, random_state=0)
+    >>> forest = RandomForestClassifier(n_estimators=10, random_state=0)
     >>> clf = ConstrainedThreshold(
     ...     forest, false_positive_rate(), recall() >= 0.99, pos_label=0
     ... ).fit(X, y)
@@ -226,32 +204,24 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
     >>> clf = clf.set_params(constraints=recall() >= 0.95, confidence_level=0.9).fit(X, y)
     >>> clf.constraint_report_[["bound", "cross_fitted", "slack", "margin"]].round(3)
        bound  cross_fitted  slack  margin
-    0   0.95         0.972  0.022   0.019
+    0   0.95         0.976  0.026   0.017
 
     One threshold per group, of the better of two models:
 
     >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.linear_model import RidgeClassifier
     >>> from skbandit.rates import difference, positive_rate
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
     >>> clf = ConstrainedThreshold(
-    ...     [LogisticRegression(max_iter=10_000), forest],
+    ...     [RidgeClassifier(), forest],
     ...     constraints=difference(positive_rate, by="site") <= 0.2,
     ...     by="site",
     ... ).fit(X, y, attributes=groups)
     >>> clf.chosen_, clf.thresholds_.index.tolist()
-    ('logisticregression', ['north', 'south'])
+    ('ridgeclassifier', ['north', 'south'])
     >>> clf.predict(X[:1], attributes={"site": ["south"]}).shape
     (1,)
     """
-
-    # The group of a row travels with it: users need no set_predict_request.
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"attributes": True}
-    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"attributes": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {
-        "sample_weight": True,
-        "attributes": True,
-    }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
@@ -291,31 +261,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
         self.n_jobs = n_jobs
         self.confidence_level = confidence_level
         self.by = by
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"by": None, "_grouping": None} | state)  # pickles without groups
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = [get_tags(model).input_tags for _, model in named_models(self.estimator)]
-        tags.input_tags.sparse = all(one.sparse for one in inner)
-        tags.input_tags.allow_nan = all(one.allow_nan for one in inner)
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the requests of this estimator, of the inner `fit` and of the splitter.
-
-        Returns
-        -------
-        MetadataRouter
-        """
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        for name, model in named_models(self.estimator):
-            router.add(**{name: model}, method_mapping=to_fit)
-        return router.add(splitter=self.cv, method_mapping=to_split)
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -367,7 +312,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
             If no threshold meets the constraints; the closest one is in its `closest_`, and
             this estimator is left as it was.
         """
-        joined = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         metadata = {
             "sample_weight": sample_weight,
             "attributes": attributes,
@@ -378,7 +322,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
             "sample_weight_extra": sample_weight_extra,
         }
         with atomic_fit(self) as draft:
-            draft._judge(draft._train(X, y, joined, metadata, fit_params))
+            draft._judge(draft._train(X, y, metadata, fit_params))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -460,7 +404,6 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
         self,
         X: Any,
         y: Any,
-        extra: ExtraData | None,
         metadata: dict[str, Any],
         fit_params: dict[str, Any],
     ) -> Trained:
@@ -468,33 +411,14 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
         declared = Declared.read(self.objective, self.constraints)
         reserved = set(type(self)._parameter_constraints)
         models = check_models(self.estimator, reserved)
-        for name in OF_ONE_FIT:
-            if name in vars(self):
-                delattr(self, name)
-        given, y_given = X, y
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        X, y = indexable(X, y)
+        self._forget()
         prefit = isinstance(self.cv, str)
-        if prefit:
-            classes, label = read_prefit(models, y, self.pos_label)
-        else:
-            classes = Classes.read(y, self.pos_label)
-            label = (y == classes.positive).astype(np.int8)
-        self.classes_, self._positive = classes.labels, classes.positive
-        train_rows = read_rows(
-            given, label, metadata["sample_weight"], metadata["attributes"], y=y_given
-        )
-        if not prefit and len(np.unique(label[train_rows.weight > 0])) < 2:
-            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
-        X_extra, extra_rows = read_extra(
-            extra,
-            classes.positive,
-            classes.labels,
-            X_is_named=feature_names(given) is not None,
-            read_X=lambda rows: indexable(rows)[0],
-        )
-        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        read = partial(read_prefit, models=models) if prefit else labels_of
+        rows = FitRows.read(X, y, metadata, partial(read, pos_label=self.pos_label))
+        X, y, data = rows.X, rows.y, rows.data
+        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
+        if not prefit:
+            rows.require_both_classes()
         fit_params, split_params = metadata_for(self, models, metadata, fit_params, prefit)
 
         # bind first: report constraints the data cannot support before training anything
@@ -517,9 +441,9 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
                 scores = out_of_fold_scores(
                     model, X, y, fit_params[name], splits, method, self._classes, self.n_jobs
                 )
-            if X_extra is not None:
+            if rows.X_extra is not None:
                 with blamed_on_extra():
-                    added = responses(final, X_extra, method, self._classes)
+                    added = responses(final, rows.X_extra, method, self._classes)
                 scores = np.append(scores, added)
             fitted.append((name, final, method))
             every.append(scores)
@@ -528,33 +452,14 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
         name, self.estimator_, self.response_method_ = fitted[best]
         if isinstance(self.estimator, list):
             self.chosen_ = name
-        for feature in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, feature):
-                setattr(self, feature, getattr(self.estimator_, feature))
-        self._set_thresholds(rules[best])
+        self._take_features(self.estimator_)
+        self._set_rule(rules[best])
         self._constraints = goals.constraints.constraints
         own = None
         if not prefit:
             own = self._scores(X)
             own = np.append(own, every[best][len(own) :])  # those of extra rows
         return Trained(every[best], own, goals, limits, data, group)
-
-    _grouping: Grouping | None
-    _cuts: np.ndarray
-
-    def _find_groups(self, counted: Data) -> np.ndarray | None:
-        """Find the groups; the code of each row, or None without `by`."""
-        self._grouping = None
-        if self.by is None:
-            return None
-        self._grouping = Grouping.find(self.by, counted)
-        parts = [("", counted.train), (" of X_extra", counted.extra)]
-        for name, rows in parts:
-            if rows is not None:
-                self._grouping.check_present(rows.columns, rows.weight > 0, name)
-        return np.concatenate(
-            [self._grouping.codes(rows.columns) for _, rows in parts if rows is not None]
-        )
 
     def _search(
         self,
@@ -572,18 +477,15 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
             USUAL[method],
             limits,
             None if group is None else group[measured.rows],
-            1 if self._grouping is None else len(self._grouping.groups),
+            self._n_groups,
         )
 
     @property
     def _usual(self) -> float:
         return USUAL[self.response_method_]
 
-    def _set_thresholds(self, rule: Rule) -> None:
-        if self.by is None:
-            self.threshold_ = float(rule.cuts[0])
-        else:
-            self._cuts = rule.cuts
+    def _set_rule(self, rule: Rule) -> None:
+        self._set_thresholds(rule)
         self.gap_ = rule.gap
 
     def _judge(self, trained: Trained) -> None:
@@ -600,7 +502,7 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
             held_out = add_intervals(report, goals.constraints, goals.data, positive, REPORTED)
             report = cross_fitted_report(own, held_out, margins)
         elif margins is not None:
-            report = with_margins(report, goals, margins)
+            report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
         measured = goals.measured
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
@@ -657,112 +559,5 @@ class ConstrainedThreshold(ConstrainedClassifierMixin, MetaEstimatorMixin, Named
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
-    @property
-    def thresholds_(self) -> pd.Series:
-        """The threshold of each group, with `by`."""
-        if "_cuts" not in vars(self) or self._grouping is None:
-            raise AttributeError(
-                f"{type(self).__name__} has thresholds_ if fitted with by=...; without, one "
-                "threshold_."
-            )
-        return pd.Series(self._cuts, index=self._grouping.index(), name="threshold")
-
-    def decision_function(self, X: Any, *, attributes: Any = None) -> np.ndarray:
-        """Signed scores; positive for ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        attributes : DataFrame or dict of arrays, default=None
-            The columns `by`, unless X has them; not needed without `by`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Positive exactly where `predict` returns ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        scores = self._scores(X)
-        if self._grouping is None:
-            return scores + self._shift_of(self.threshold_)
-        warn_if_reordered({"X": X, "attributes": attributes})
-        columns = Columns.read(attributes, X, count_rows(X))
-        return scores + self._shift_of(self._cuts[self._grouping.known_codes(columns)])
-
-    def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        attributes : DataFrame or dict of arrays, default=None
-            The columns `by`, unless X has them; not needed without `by`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        second = self.decision_function(X, attributes=attributes) > 0
-        return self.classes_[second.astype(int)]
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        attributes: Any = None,
-    ) -> float:
-        """Share of rows predicted correctly.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        attributes : DataFrame or dict of arrays, default=None
-            The columns `by`, unless X has them; not needed without `by`.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X, attributes=attributes)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
     def _scores(self, X: Any) -> np.ndarray:
         return responses(self.estimator_, X, self.response_method_, self._classes)
-
-    @property
-    def _shift(self) -> float:
-        return 0.0  # what reports call scores are decisions here: see `_read`
-
-    def _shift_of(self, threshold: Any) -> Any:
-        return -self._classes.orientation * threshold
-
-    def _shifts(self, codes: np.ndarray | None) -> Any:
-        """What turns scores into decisions: nan for rows of an unknown group."""
-        if codes is None:
-            return self._shift_of(self.threshold_)
-        return self._shift_of(np.append(self._cuts, np.nan)[codes])  # UNKNOWN is -1, the last
-
-    def _read(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        attributes: Any,
-        extra: ExtraData | None,
-        read_X: Callable[[Any], Any],
-    ) -> tuple[Any, Data]:
-        scores, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
-        if self._grouping is None:
-            return scores + self._shifts(None), data
-        parts = [rows for rows in (data.train, data.extra) if rows is not None]
-        codes = [self._grouping.known_codes(rows.columns) for rows in parts]
-        return scores + self._shifts(np.concatenate(codes)), data

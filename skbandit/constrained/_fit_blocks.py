@@ -51,7 +51,7 @@ def fit_to_blocks(
     metadata = dict.fromkeys(("extra", "X_extra", "y_extra", "attributes_extra"))
     metadata |= {"sample_weight": weight, "attributes": attributes, "sample_weight_extra": None}
     try:
-        trained = clf._train(X, y, None, metadata, {})
+        trained = clf._train(X, y, metadata, {})
     except EmptyRateError as error:
         if first.n_rows > len(first.sample):
             error.add_note("This is the sample: a larger sample_size may hold such rows.")
@@ -286,7 +286,7 @@ def _set_thresholds(
     group = None if clf.by is None else cells.group
     rule = best_rule(scores, goals, clf._usual, None, group, len(cells.cuts))
     below = cells.below(scores, rule.cuts)
-    clf._set_thresholds(replace(rule, cuts=cells.thresholds(below, *ends)))
+    clf._set_rule(replace(rule, cuts=cells.thresholds(below, *ends)))
     clf._constraints = counting.constraints
     return cells.positive(below)
 

@@ -12,6 +12,18 @@ from skbandit.constrained._classes import Classes
 from skbandit.utils._folds import Splits
 from skbandit.utils._sklearn_compat import params_of_rows, rows_of
 
+USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
+"""Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+
+def response_of(estimator: Any, wanted: str) -> str:
+    """The response method of a classifier: `wanted`, or the first of USUAL if "auto"."""
+    methods = list(USUAL) if wanted == "auto" else [wanted]
+    found = [method for method in methods if hasattr(estimator, method)]
+    if not found:
+        raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(methods)}.")
+    return found[0]
+
 
 def out_of_fold_scores(
     estimator: Any,

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
+from skbandit.constrained._threshold import head_sums
 from skbandit.rates._binding import (
     MET,
     BoundConstraints,
@@ -121,10 +122,18 @@ class Rules:
             np.concatenate([rules.missed for rules in several], axis=1),
         )
 
+    def subset(self, kept: np.ndarray) -> Rules:
+        """Some of the rules."""
+        return Rules(self.above[kept], self.below[kept], self.missed[:, kept])
+
     def best_value(self) -> float:
         """The lowest objective among the rules that meet the constraints; inf if none does."""
         met = (self.missed <= MET).all(axis=0) & (self.below > 0)
         return float((self.above[met] / self.below[met]).min(initial=np.inf))
+
+    def reduced(self, prices: Prices) -> np.ndarray:
+        """Reduced costs N0 - t D0 + lambda @ missed, of shape (J,)."""
+        return self.above - prices.value * self.below + prices.constraints @ self.missed
 
     def lagrangian(self, prices: np.ndarray) -> float:
         """The lowest (N0 + prices @ missed) / D0.
@@ -204,15 +213,45 @@ def rules_of_cuts(
     heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
     if len(heads) > most + 2:
         heads = heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
-    objective, forms = problem.objective, problem.forms
-    above = _sums(objective.numerator, order, heads) + objective.numerator_constant[:, None]
-    below = _sums(objective.denominator, order, heads) + objective.denominator_constant[:, None]
-    missed = _sums(problem.rows, order, heads) - problem.rhs[:, None]
+    return rules_of_sums(head_sums(summed_rows(problem, limits), order, heads), problem, limits, z)
+
+
+def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:
+    """The forms whose sums over the positive rows tell what a rule does: see `rules_of_sums`."""
+    objective = problem.objective
+    rows = [objective.numerator, objective.denominator, problem.rows, problem.forms.denominator]
+    return csr_array(vstack(rows if limits is None else [*rows, limits.rows]))
+
+
+def rules_of_sums(
+    sums: np.ndarray, problem: LinearProblem, limits: ScoreLimits | None, z: float
+) -> Rules:
+    """The rules whose sums these are.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (S, J)
+        Sums of `summed_rows` over the rows that each rule answers positive.
+    problem : LinearProblem
+    limits : ScoreLimits or None
+    z : float
+        As in `rules_of_cuts`.
+
+    Returns
+    -------
+    Rules
+    """
+    objective, forms, n_constraints = problem.objective, problem.forms, len(problem.rhs)
+    above, below, used, divisors, counted = np.split(
+        sums, np.cumsum([1, 1, n_constraints, n_constraints])
+    )
+    above = above + objective.numerator_constant[:, None]
+    below = below + objective.denominator_constant[:, None]
+    missed = used - problem.rhs[:, None]
     if limits is not None and z > 0:
-        sums = _sums(limits.rows, order, heads)
-        divisors = _sums(forms.denominator, order, heads) + forms.denominator_constant[:, None]
+        divisors = divisors + forms.denominator_constant[:, None]
         with np.errstate(invalid="ignore"):
-            margins = limits.slack(sums, 0.0) - limits.slack(sums, z)
+            margins = limits.slack(counted, 0.0) - limits.slack(counted, z)
         missed = missed + np.where(np.isfinite(margins), margins, 0.0) * divisors
     return Rules(above[0], below[0], missed)
 
@@ -249,7 +288,9 @@ def best_prices(rules: Rules, most: np.ndarray) -> Prices:
     return Prices(float(found.x[0] * size), found.x[1:] * size / scale)
 
 
-def next_prices(rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray) -> NextPrices:
+def next_prices(
+    rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray, value: float | None = None
+) -> NextPrices:
     """Prices between the best of those tried and those of the best mixture.
 
     The latter alone are wild at first (a mixture of few rules is dear, so its prices are too high)
@@ -265,6 +306,9 @@ def next_prices(rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray) -> 
         Prices at which rules have been looked for, one at least, the last ones last.
     most : ndarray of shape (K,)
         Highest price of each constraint.
+    value : float or None
+        The objective of the best rule known that meets the constraints, inf if there is none;
+        None is for the best one of `rules`.
 
     Returns
     -------
@@ -274,7 +318,7 @@ def next_prices(rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray) -> 
     best, last = int(np.argmax(lower)), len(tried) - 1
     step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
     prices = (1.0 - step) * tried[best] + step * best_prices(rules, most).constraints
-    value = rules.best_value()
+    value = rules.best_value() if value is None else value
     return NextPrices(Prices(rules.lagrangian(prices), prices), value, value - lower[best])
 
 
@@ -293,11 +337,3 @@ def _reach(rows: csr_array) -> np.ndarray:
     """The largest change of each linear form, in either direction."""
     up = np.asarray(rows.maximum(0).sum(axis=1)).ravel()
     return np.maximum(up, np.asarray((-rows).maximum(0).sum(axis=1)).ravel())
-
-
-def _sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
-    """Sums of each row's coefficients over the first `heads` columns in order."""
-    sums = np.zeros((rows.shape[0], len(heads)))
-    for k in range(rows.shape[0]):
-        sums[k, 1:] = np.cumsum(rows[[k]].toarray().ravel()[order])[heads[1:] - 1]
-    return sums

@@ -4,72 +4,50 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import has_fit_parameter
 
-from skbandit.constrained._classes import Classes
+from skbandit.constrained._best_round import Winner, best_round
 from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._extra_rows import (
-    ExtraData,
-    blamed_on_extra,
-    join_extra,
-    read_extra,
-    read_rows,
-    with_weights,
-)
-from skbandit.constrained._mixin import ConstrainedClassifierMixin
-from skbandit.constrained._out_of_fold import responses
+from skbandit.constrained._extra_rows import ExtraData, blamed_on_extra, with_weights
+from skbandit.constrained._fit_rows import FitRows, labels_of
+from skbandit.constrained._limits import SharedRisk
+from skbandit.constrained._moved_threshold import MovedThresholdMixin
+from skbandit.constrained._out_of_fold import USUAL, response_of, responses
 from skbandit.constrained._prices import Prices, prices_per_bound
-from skbandit.constrained._reduction_rounds import Costs, Judge, Round, best_round, rounds
-from skbandit.constrained._report import (
-    add_intervals,
-    cross_fitted_report,
-    missed,
-    plain_columns,
-)
+from skbandit.constrained._reduction_rounds import Costs, Judge, Round, rounds
+from skbandit.constrained._report import add_intervals, cross_fitted_report, missed, plain_columns
+from skbandit.constrained._threshold_report import level_reached
 from skbandit.constrained._weighted_fits import (
     Folds,
     Learner,
     WeightedTask,
     cross_fitted_scores,
+    metadata_for,
+    seeded,
     stacked,
     weight_parameter,
 )
-from skbandit.constrained.cross_fitting._choose import (
-    DEFAULT_LEVEL,
-    Choice,
-    attainable_quantile,
-)
+from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
+from skbandit.constrained.cross_fitting._cross_fit import DEAREST
+from skbandit.constrained.cross_fitting._train_folds import size_of
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Data, satisfied, score_limits
+from skbandit.rates._binding import MET, satisfied, score_limits
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
-from skbandit.utils._seeds import seed_for
-from skbandit.utils._sklearn_compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    feature_names,
-    fit_context,
-)
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
-
-USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
-"""Response methods, the preferred one first, and the threshold of `predict` on each."""
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Folds by default, and how many from so many rows on: there, more would not score better."""
@@ -78,7 +56,7 @@ INTERVAL_LEVEL = 0.95
 """Level of `ci_low` and `ci_high` in the report of the fit."""
 
 
-class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     """Any classifier that takes weights, trained to meet declared goals on rates.
 
     Parameters
@@ -98,9 +76,9 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         for learners that can hardly memorise, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
         Probability, about, with which all constraints are to hold in the population that the
-        rows are drawn from. None asks for 0.8 where some threshold attains it and for less
-        elsewhere, down to the rates themselves; a level that is given is attained, or an error
-        says what it would take.
+        rows are drawn from. None asks for 0.8 where some threshold attains it at a price of at
+        most 0.05 of the objective, and for less elsewhere, down to the rates themselves; a level
+        that is given is attained, or an error says what it would take.
     cv : int, cross-validation generator or iterable, default=None
         The folds of "cross_fit". By default 5, and 3 from 5,000 rows on. A row may be tested
         at most once; rows never tested count in no rate, but are fitted.
@@ -119,15 +97,21 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     verbose : int, default=0
         1 reports every round in one line: printed, or logged if logging is configured to show
         INFO records of "skbandit".
+    by : str or list of str, default=None
+        Columns of the attributes, or of X, whose values or combinations of values are groups
+        with a threshold each. `predict` then needs the columns, too: see Notes.
 
     Attributes
     ----------
     estimators_ : list of classifier
         The classifier that predicts, or the two whose mean response does.
     threshold_ : float
-        The response above which the positive class is predicted: see `response_method_`.
+        Without `by`: the response above which the positive class is predicted, see
+        `response_method_`.
+    thresholds_ : Series
+        The threshold of each group, with `by`.
     response_method_ : {"predict_proba", "decision_function"}
-        The response that `threshold_` applies to: the former where there is one.
+        The response that thresholds apply to: the former where there is one.
     rounds_ : tuple of int
         The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
     n_iter_ : int
@@ -177,6 +161,11 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
       the folds in turn.
     - There is no `predict_proba`: a classifier that is trained by costs estimates no
       probabilities of the classes.
+    - With `by`, mixtures are of rules with a threshold per group, so that prices are for what
+      thresholds alone cannot attain; on the scores of each round, the thresholds are the best ones
+      that the search of `ConstrainedThreshold` finds. `predict`, `decision_function` and `score`
+      take the columns from `attributes` or from X; a group that fit has not seen is an error.
+      Deciding by group may be forbidden: see "One threshold per group" among the how-to pages.
 
     A goal holds on new rows up to sampling error and to the difference between `estimators_` and
     the folds' models; `constraint_report` on held-out rows shows it.
@@ -192,18 +181,24 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
     >>> from skbandit.constrained import ConstrainedReduction
     >>> from skbandit.rates import difference, positive_rate
     >>> rng = np.random.default_rng(0)
-    >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 2000)})
-    >>> X = rng.normal(size=(2000, 3))
+    >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 600)})
+    >>> X = rng.normal(size=(600, 3))
     >>> X[:, 0] += 1.5 * (people["sex"] == "M")
-    >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=2000) > 1
-    >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
+    >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     >>> clf = ConstrainedReduction(
-    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1
+    ...     trees, constraints=difference(positive_rate, by="sex") <= 0.1, max_iter=4
     ... ).fit(X, y, attributes=people)
     >>> clf.constraint_report_[["bound", "satisfied"]]
        bound  satisfied
     0    0.1       True
     1    0.1       True
+
+    Where the sex may be asked at prediction, one threshold each:
+
+    >>> clf = clf.set_params(by="sex").fit(X, y, attributes=people)
+    >>> clf.thresholds_.index.tolist(), clf.predict(X[:1], attributes={"sex": ["F"]}).shape
+    (['F', 'M'], (1,))
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -222,6 +217,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "by": [str, "array-like", None],
     }
 
     def __init__(
@@ -239,6 +235,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        by: str | Sequence[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -252,26 +249,7 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the requests of this estimator, of the inner `fit` and of the splitter.
-
-        Returns
-        -------
-        MetadataRouter
-        """
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        return router.add(splitter=self.cv, method_mapping=to_split)
+        self.by = by
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -322,7 +300,6 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             If no threshold on any of the fits meets the constraints; the closest one is in its
             `closest_`, and this estimator is left as it was.
         """
-        joined = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         metadata = {
             "sample_weight": sample_weight,
             "attributes": attributes,
@@ -333,17 +310,10 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             "sample_weight_extra": sample_weight_extra,
         }
         with atomic_fit(self) as draft:
-            draft._fit(X, y, joined, metadata, fit_params)
+            draft._fit(X, y, metadata, fit_params)
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        extra: ExtraData | None,
-        metadata: dict[str, Any],
-        fit_params: dict[str, Any],
-    ) -> None:
+    def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         declared = Declared.read(self.objective, self.constraints)
         weight_name = weight_parameter(self.estimator)
         cross_fits = self.threshold == "cross_fit"
@@ -352,33 +322,15 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
                 f"confidence_level={self.confidence_level} is about new rows, and threshold='train'"
                 " looks at the fitted ones only: choose threshold='cross_fit'."
             )
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        given, y_given = X, y
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        X, y = indexable(X, y)
-        classes = Classes.read(y, self.pos_label)
-        self.classes_, self._positive = classes.labels, classes.positive
-        label = (y == classes.positive).astype(np.int8)
-        train_rows = read_rows(
-            given, label, metadata["sample_weight"], metadata["attributes"], y=y_given
-        )
-        if len(np.unique(label[train_rows.weight > 0])) < 2:
-            raise ValueError("Two classes are needed: all rows of one class have weight 0.")
-        X_extra, extra_rows = read_extra(
-            extra,
-            classes.positive,
-            classes.labels,
-            X_is_named=feature_names(given) is not None,
-            read_X=lambda rows: indexable(rows)[0],
-        )
-        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
-        params, split_params = self._route(metadata, fit_params, weight_name)
-        self.response_method_ = self._response()
+        self._forget()
+        rows = FitRows.read(X, y, metadata, partial(labels_of, pos_label=self.pos_label))
+        rows.require_both_classes()
+        X, y, data = rows.X, rows.y, rows.data
+        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
+        params, split_params = metadata_for(self, metadata, fit_params, weight_name)
+        self.response_method_ = response_of(self.estimator, "auto")
         with blamed_on_extra():
-            X_all = stacked(X, X_extra)
+            X_all = stacked(X, rows.X_extra)
         n, every = len(y), np.arange(len(data))
         if cross_fits:
             splitter = check_cv(self._cv(n), y, classifier=True)
@@ -388,156 +340,136 @@ class ConstrainedReduction(ConstrainedClassifierMixin, MetaEstimatorMixin, BaseE
             tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
         # bind first: report constraints the data cannot support before training anything
         goals = declared.bind(with_weights(data, tested.astype(float)))
-        learner = Learner(self._seeded(), classes, params, weight_name)
-        self._reduce(X_all, y, declared, goals, data, learner, folds)
+        estimator = seeded(self.estimator, self.random_state)
+        learner = Learner(estimator, rows.classes, params, weight_name)
+        costs = Costs.of(declared, goals, data)
+        self._reduce(X_all, y, costs, goals, self._find_groups(goals.data), learner, folds)
 
     def _reduce(
         self,
         X: Any,
         y: np.ndarray,
-        declared: Declared,
+        costs: Costs,
         goals: Goals,
-        data: Data,
+        group: np.ndarray | None,
         learner: Learner,
         folds: Folds,
     ) -> None:
         """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
 
-        `goals` are bound to the rows that are tested, `data` are all rows, stacked as in X.
+        `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
         """
-        classes, method = learner.classes, self.response_method_
-        costs = Costs.of(declared, goals, data)
-        measured = goals.measured
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        method, measured = self.response_method_, goals.measured
         level, relax = self.confidence_level, self.confidence_level is None
         if level is None:
             level = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        judge = Judge(
+            measured,
+            score_limits(goals.constraints, goals.data).columns(measured.rows),
+            level,
+            relax,
+            USUAL[method],
+            DEAREST * size_of(measured),
+            None if group is None else group[measured.rows],
+            self._n_groups,
+        )
         every_score: list[np.ndarray] = []
 
         def score(task: WeightedTask | None) -> np.ndarray:
             scores = cross_fitted_scores(learner, X, y, folds, task, method, self.n_jobs)
             every_score.append(scores)
-            return classes.orientation * scores[measured.rows]
+            return learner.classes.orientation * scores[measured.rows]
 
         def task_of(prices: Prices) -> WeightedTask | None:
             task = costs.task(prices)
             return task if folds.supports(task) else None
 
         done: list[Round] = []
-        judge, limit = Judge(measured, limits, level, relax), {"max_iter": self.max_iter}
-        for one in rounds(judge, costs.plain, score, task_of, **limit, tol=self.tol):
+        known, limit = judge.known(), {"max_iter": self.max_iter}
+        for one in rounds(judge, known, costs.plain, score, task_of, **limit, tol=self.tol):
             if self.verbose:
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
-        found = best_round(done, judge, USUAL[method])
-        choice, won = found.choice, [done[k] for k in found.numbers]
+        found = best_round(done, judge, known)
         self.rounds_, self.n_iter_ = found.numbers, len(done)
-        self.threshold_, self.confidence_level_ = choice.threshold.cut, choice.level
-        every = np.arange(len(data))
+        self._set_thresholds(found.rule)
+        self.confidence_level_ = found.level
+        every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
         self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+        self._take_features(self.estimators_[0])
         prices = np.mean([one.prices for one in won], axis=0)
         self.prices_ = np.full(len(goals.is_measured), np.nan)
-        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, choice.positive)
+        positive = found.rule.positive
+        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, positive)
         self._constraints = goals.constraints.constraints
-        self.feasible_ = choice.feasible
-        scores = np.mean([every_score[k] for k in found.numbers], axis=0)
-        report = self._judged(X, scores, goals, judge, choice)
+        self.feasible_ = found.rule.feasible
+        shifts = self._shifts(group)
+        decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
+        own = None if self.threshold == "train" else self._scores(X) + shifts
+        report = self._judged(decisions, own, goals, judge, found)
         self._report_columns = plain_columns(report)
         if not self.feasible_:
-            why = _why_not(report, goals, judge, found.candidates, len(done))
+            why = _why_not(report, goals, judge, found, len(done), self.by)
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
 
     def _judged(
-        self, X: Any, scores: np.ndarray, goals: Goals, judge: Judge, choice: Choice
+        self,
+        decisions: np.ndarray,
+        own: np.ndarray | None,
+        goals: Goals,
+        judge: Judge,
+        found: Winner,
     ) -> pd.DataFrame:
-        """The report on the scores that everything was chosen by, and on the final classifier."""
-        report = self._report(scores, goals.data, goals.constraints)
-        if self.threshold == "train":
+        """The report on what everything was chosen by, and on the final classifier's `own`."""
+        report = self._report(decisions, goals.data, goals.constraints)
+        if own is None:
             return report
-        positive, margins = self._predicted_positive(scores), None
+        positive, margins = self._predicted_positive(decisions), None
         held_out = add_intervals(report, goals.constraints, goals.data, positive, INTERVAL_LEVEL)
         if self.confidence_level is not None:
             at = judge.limits.at
-            margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
+            margins = at(found.rule.positive, 0.0) - at(found.rule.positive, found.quantile)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report out of fold has warned
-            own = self._report(self._scores(X), goals.data, goals.constraints)
-        return cross_fitted_report(own, held_out, margins)
+            table = self._report(own, goals.data, goals.constraints)
+        return cross_fitted_report(table, held_out, margins)
 
     def _cv(self, n_rows: int) -> Any:
         if self.cv is not None:
             return self.cv
         return FOLDS if n_rows < MANY_ROWS else FEW_FOLDS
 
-    def _seeded(self) -> Any:
-        """A copy of the estimator whose parts have a seed where they had none."""
-        estimator = clone(self.estimator)
-        unset = [
-            name
-            for name, value in sorted(estimator.get_params(deep=True).items())
-            if value is None and (name == "random_state" or name.endswith("__random_state"))
-        ]
-        if not unset:
-            return estimator
-        seed = seed_for("reduction", self.random_state) % 2**31
-        return estimator.set_params(**dict.fromkeys(unset, seed))
-
-    def _response(self) -> str:
-        found = [method for method in USUAL if hasattr(self.estimator, method)]
-        if not found:
-            raise ValueError(f"{type(self.estimator).__name__} has no {' and no '.join(USUAL)}.")
-        return found[0]
-
-    def _route(
-        self, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the metadata for the inner `fit`, and for the splitter."""
-        given = {name: value for name, value in metadata.items() if value is not None}
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **given, **fit_params)
-            return dict(routed.estimator.fit), dict(routed.splitter.split)
-        taken = {n: value for n, value in given.items() if has_fit_parameter(self.estimator, n)}
-        if "sample_weight" in given:
-            taken[weight_name] = given["sample_weight"]
-        return taken | fit_params, {}
-
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes
         return np.mean([responses(one, X, method, classes) for one in self.estimators_], axis=0)
 
-    @property
-    def _shift(self) -> float:
-        return -self._classes.orientation * self.threshold_
-
 
 def _why_not(
-    report: pd.DataFrame,
-    goals: Goals,
-    judge: Judge,
-    candidates: dict[str, np.ndarray],
-    n_fits: int,
+    report: pd.DataFrame, goals: Goals, judge: Judge, found: Winner, n_fits: int, by: Any
 ) -> str:
-    """Why no threshold of any fit is good enough."""
+    """Why no thresholds of any fit are good enough."""
+    none = f"No threshold on any of the {n_fits} fits meets the constraints"
+    if by is not None:
+        none = f"Found no thresholds by {by!r} on the {n_fits} fits that meet the constraints"
     slack = report["slack"].to_numpy()[goals.is_measured]
     if not (slack >= -MET).all():
         rates = report.drop(columns="margin", errors="ignore")
         rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
-        return (
-            f"No threshold on any of the {n_fits} fits meets the constraints together: "
-            f"{missed(rates, goals.constraints)}."
-        )
-    full = float(ndtri(judge.level))
-    found = attainable_quantile(candidates, judge.goals, judge.limits, full)
+        return f"{none} together: {missed(rates, goals.constraints)}."
+    text = (
+        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
+        f"confidence_level={judge.level:g}"
+    )
+    if by is not None:
+        reached = level_reached(SharedRisk(judge.limits, judge.level), found.rule.positive)
+        return f"{text}{reached}. Lower the level or relax the bounds."
+    full = found.quantile
+    attained = attainable_quantile(found.candidates, judge.goals, judge.limits, full)
     n = len(judge.goals.rows)
-    rows = f"about {n * (full / found) ** 2:,.0f} rows like these" if found > 0 else "other rows"
+    rows = f"about {n * (full / attained) ** 2:,.0f} rows like these" if attained else "other rows"
     return (
-        f"No threshold on any of the {n_fits} fits meets the constraints "
-        f"{', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={judge.level:g}: the {n:,} rows support {ndtr(found):.2g}, and it would "
-        f"take {rows}. Lower the level or relax the bounds."
+        f"{text}: the {n:,} rows support {ndtr(attained):.2g}, and it would take {rows}. Lower the "
+        "level or relax the bounds."
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
+from skbandit.constrained._group_rules import GroupCuts, with_group_cuts
+from skbandit.constrained._limits import SharedRisk
 from skbandit.constrained._prices import (
+    CUTS,
     LinearProblem,
     NextPrices,
     Prices,
@@ -20,10 +21,14 @@ from skbandit.constrained._prices import (
     next_prices,
     rules_of_cuts,
 )
+from skbandit.constrained._rules import Rule, best_rule
+from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import HALVINGS, Choice, choose
-from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
+from skbandit.constrained.cross_fitting._choose import HALVINGS
 from skbandit.rates._binding import Data, ScoreLimits
+
+FEW_CUTS = 40
+"""Common thresholds of a score that become rules where groups have their own: these follow."""
 
 
 @dataclass(frozen=True)
@@ -108,32 +113,67 @@ class Judge:
         Probability with which they shall hold; 0.5 is for the rates themselves.
     relax : bool
         Whether the level may fall where no threshold attains it.
+    usual : float
+        The classifier's own threshold.
+    dearest : float
+        If the level may fall: how much worse the objective may be than where the rates themselves
+        are just inside.
+    group : ndarray of int, shape (n,), or None
+        Group of each row, where each group has a threshold.
+    n_groups : int
+        Their number.
     """
 
     goals: MeasuredGoals
     limits: ScoreLimits
     level: float
     relax: bool
+    usual: float
+    dearest: float = np.inf
+    group: np.ndarray | None = None
+    n_groups: int = 1
 
     @cached_property
     def problem(self) -> LinearProblem:
         """The goals as a linear problem."""
         return LinearProblem.of(self.goals.objective, self.goals.constraints)
 
+    def attained(self, known: KnownRules) -> tuple[float, float]:
+        """The highest normal quantile that known rules attain, not too dearly, and their value.
+
+        The value is inf if none meets the constraints.
+        """
+        full = max(float(ndtri(self.level)), 0.0)
+        if not self.relax:
+            return full, known.best_value(full)
+        just_inside = known.best_value(0.0)
+        for z in (full / 2**halving for halving in range(HALVINGS + 1)):
+            value = known.best_value(z)
+            if np.isfinite(value) and value <= just_inside + self.dearest + MET:
+                return z, value
+        return 0.0, just_inside
+
+    def rule(self, scores: np.ndarray, z: float) -> Rule:
+        """The best thresholds on scores, one per group, at a normal quantile."""
+        limits = SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None
+        return best_rule(scores, self.goals, self.usual, limits, self.group, self.n_groups)
+
     def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""
-        full = max(float(ndtri(self.level)), 0.0)
-        steps = [full / 2**halving for halving in range(HALVINGS + 1)] if self.relax else [full]
-        for z in [*steps, 0.0] if self.relax else steps:
-            rules = known.at(z)
-            if np.isfinite(rules.best_value()):
-                break
-        raised = 0 if np.isfinite(rules.best_value()) else len(tried) - 1
-        return next_prices(rules, tried, self.problem.highest_prices(raised))
+        z, value = self.attained(known)
+        most = self.problem.highest_prices(0 if np.isfinite(value) else len(tried) - 1)
+        return next_prices(known.at(z, most), tried, most, value)
+
+    def known(self) -> KnownRules:
+        """No rules yet."""
+        return KnownRules(self) if self.group is None else KnownGroupRules(self, self.group)
 
 
 class KnownRules:
     """The rules that thresholds make on the scores of all rounds and on means of two of them."""
+
+    cuts = CUTS
+    """Thresholds of a score that become rules, at most."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -146,75 +186,57 @@ class KnownRules:
         self._scores += [scores, *(0.5 * (scores + other) for other in self._rounds)]
         self._rounds.append(scores)
 
-    def at(self, z: float) -> Rules:
-        """All rules, judged by limits at a normal quantile."""
+    def at(self, z: float, most: np.ndarray) -> Rules:
+        """All rules, judged by limits at a normal quantile; `most` are the highest prices."""
         found = self._rules.setdefault(z, [])
         judge = self._judge
         for scores in self._scores[len(found) :]:
-            found.append(rules_of_cuts(scores, judge.problem, judge.limits, z))
+            found.append(rules_of_cuts(scores, judge.problem, judge.limits, z, self.cuts))
         return Rules.joined(found)
 
-
-@dataclass(frozen=True)
-class Winner:
-    """The rounds whose fits predict, and their threshold.
-
-    Attributes
-    ----------
-    numbers : tuple of int
-        One round, or two, whose scores are averaged.
-    choice : Choice
-        The threshold and what it attains.
-    candidates : dict
-        The scores of all candidates, by name.
-    """
-
-    numbers: tuple[int, ...]
-    choice: Choice
-    candidates: dict[str, np.ndarray]
+    def best_value(self, z: float) -> float:
+        """The lowest objective of a rule that meets the constraints; inf if none does."""
+        return self.at(z, np.zeros(0)).best_value()
 
 
-def best_round(done: Sequence[Round], judge: Judge, usual: float) -> Winner:
-    """The round, or the mean of two, and the threshold with the best objective out of fold.
+class KnownGroupRules(KnownRules):
+    """The same with one threshold per group: of all combinations, those that matter for prices."""
 
-    The fit to the rows as they are gives way to another one, and one fit to the mean of two,
-    only for more than noise. Means matter where the best rule changes much with the prices: there
-    one fit follows the objective, the other one the constraints, and none lies between.
+    cuts = FEW_CUTS
 
-    Parameters
-    ----------
-    done : sequence of Round
-        The first fitted the rows as they are.
-    judge : Judge
-    usual : float
-        The classifier's own threshold.
+    def __init__(self, judge: Judge, group: np.ndarray) -> None:
+        super().__init__(judge)
+        self.group = group
+        self._curves: list[GroupCuts] = []
+        self._best: dict[tuple[int, float], Rule] = {}
 
-    Returns
-    -------
-    Winner
-    """
-    options: dict[str, Any] = {
-        "level": judge.level,
-        "relax": judge.relax,
-        "preferred": usual,
-    }
-    one = {str(k): each.scores for k, each in enumerate(done)}
-    two = {
-        f"{i}+{j}": 0.5 * (done[i].scores + done[j].scores)
-        for i, j in combinations(range(len(done)), 2)
-    }
-    choice = choose(one, judge.goals, judge.limits, plain="0", **options)
-    if two:
-        candidates = {choice.name: one[choice.name]} | two
-        choice = choose(candidates, judge.goals, judge.limits, plain=choice.name, **options)
-    if choice.feasible:
-        scores = (one | two)[choice.name]
-        choice = nearest_to_usual(choice, scores, judge.goals, judge.limits, usual)
-    return Winner(tuple(map(int, choice.name.split("+"))), choice, one | two)
+    def at(self, z: float, most: np.ndarray) -> Rules:
+        """The rules of common thresholds, and the combinations that the best mixture needs."""
+        judge = self._judge
+        for scores in self._scores[len(self._curves) :]:
+            self._curves.append(GroupCuts.of(scores, self.group, judge.problem, judge.limits))
+        return with_group_cuts(super().at(z, most), self._curves, most, z)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self._rounds)
+
+    def best_value(self, z: float) -> float:
+        """The lowest objective of thresholds on the scores of one round."""
+        rules = [self.best(k, z) for k in range(self.n_rounds)]
+        return min((one.objective for one in rules if one.feasible), default=np.inf)
+
+    def best(self, k: int, z: float) -> Rule:
+        """The best thresholds on the scores of round k."""
+        if (k, z) not in self._best:
+            self._best[k, z] = self._judge.rule(self._rounds[k], z)
+        return self._best[k, z]
 
 
 def rounds(
     judge: Judge,
+    known: KnownRules,
     plain: WeightedTask,
     score: Callable[[WeightedTask | None], np.ndarray],
     task_of: Callable[[Prices], WeightedTask | None],
@@ -227,6 +249,8 @@ def rounds(
     Parameters
     ----------
     judge : Judge
+    known : KnownRules
+        To which those of each round are added.
     plain : WeightedTask
         The rows as they are.
     score : callable
@@ -249,7 +273,7 @@ def rounds(
     task, prices, value = None, np.zeros(n_constraints), np.nan
     free = task_of(Prices(0.0, prices))  # no constraint costs anything
     settled = not is_ratio and free is not None and free.is_near(plain)
-    fitted, tried, known = [plain], [], KnownRules(judge)
+    fitted, tried = [plain], []
     for _ in range(max_iter):
         scores = score(task)
         known.add(scores)

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from skbandit.constrained._declared import Goals
 from skbandit.constrained._limits import Limits, SharedRisk
-from skbandit.rates._binding import satisfied
 
 
 def margins_of(goals: Goals, limits: Limits, positive: np.ndarray) -> np.ndarray:
     """The slack that the level takes, for each constraint that was not skipped."""
     return limits.margins(positive[goals.measured.rows], 1.0)
-
-
-def with_margins(table: pd.DataFrame, goals: Goals, margins: np.ndarray) -> pd.DataFrame:
-    """Insert column margin; only a slack of at least the margin counts as satisfied."""
-    margin = np.full(len(table), np.nan)
-    margin[goals.is_measured] = margins
-    slack = table["slack"].to_numpy()
-    table = table.assign(satisfied=satisfied(slack - margin, goals.is_measured))
-    table.insert(table.columns.tolist().index("slack") + 1, "margin", margin)
-    return table
 
 
 def level_reached(limits: SharedRisk, positive: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Parts of fitting a `ConstrainedThreshold`: metadata, fitted classifiers, responses, limits."""
+"""Parts of fitting a `ConstrainedThreshold`: metadata, fitted classifiers, limits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from skbandit.constrained._classes import Classes
 from skbandit.constrained._declared import Goals, allowed_error
 from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
 from skbandit.rates._binding import Data, confidence_limits, encode, score_limits
-
-USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
-"""Response methods, the preferred one first, and the threshold of `predict` on each."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Trained:
 
 
 def read_prefit(
-    models: list[tuple[str, Any]], y: np.ndarray, pos_label: Any
+    y: np.ndarray, models: list[tuple[str, Any]], pos_label: Any
 ) -> tuple[Classes, np.ndarray]:
     """Return the fitted classifiers' classes, and y encoded by them."""
     for _, model in models:
@@ -111,15 +108,6 @@ def metadata_for(
                 stacklevel=5,
             )
     return taken, {}
-
-
-def response_of(fitted: Any, wanted: str) -> str:
-    """The response method for a fitted classifier: `wanted`, or the first of USUAL if "auto"."""
-    methods = list(USUAL) if wanted == "auto" else [wanted]
-    found = [method for method in methods if hasattr(fitted, method)]
-    if not found:
-        raise ValueError(f"{type(fitted).__name__} has no {' and no '.join(methods)}.")
-    return found[0]
 
 
 def limits_at(level: float | None, goals: Goals, prefit: bool, n_models: int) -> Limits | None:

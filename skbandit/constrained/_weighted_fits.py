@@ -13,11 +13,14 @@ from scipy.sparse import issparse, vstack
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained._classes import Classes
 from skbandit.constrained._out_of_fold import responses
 from skbandit.utils._folds import Splits
+from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 
 WEIGHT = "sample_weight"
@@ -202,6 +205,34 @@ def weight_parameter(estimator: Any) -> str:
             "needs none."
         )
     return WEIGHT
+
+
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """A copy of an estimator whose parts have a seed where they had none, all the same one."""
+    estimator = clone(estimator)
+    unset = [
+        name
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    if not unset:
+        return estimator
+    seed = seed_for("reduction", random_state) % 2**31
+    return estimator.set_params(**dict.fromkeys(unset, seed))
+
+
+def metadata_for(
+    clf: Any, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata for the `fit` of the estimator inside, and for the splitter."""
+    given = {name: value for name, value in metadata.items() if value is not None}
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(clf, "fit", **given, **fit_params)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
+    taken = {n: value for n, value in given.items() if has_fit_parameter(clf.estimator, n)}
+    if "sample_weight" in given:
+        taken[weight_name] = given["sample_weight"]
+    return taken | fit_params, {}
 
 
 def stacked(X: Any, X_extra: Any) -> Any:

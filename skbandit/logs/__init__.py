@@ -35,6 +35,7 @@ from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
+from skbandit.logs._named_rewards import check_names as check_names
 from skbandit.logs._named_rewards import named_rewards as named_rewards
 from skbandit.logs._named_rewards import read_rewards as read_rewards
 from skbandit.logs._replay_request import ReplayRequest as ReplayRequest

@@ -59,6 +59,18 @@ def named_rewards(
     return None, {**(columns or {}), "reward": names[0]}, list(names)
 
 
+def check_names(reward: Any) -> None:
+    """Require the rewards of a log in blocks to be names of columns, or None."""
+    names = [reward] if isinstance(reward, str) else reward
+    if names is not None and not (
+        isinstance(names, Sequence) and names and all(isinstance(name, str) for name in names)
+    ):
+        raise TypeError(
+            "reward must name columns of the blocks, as in reward=['click', 'minutes'], got "
+            f"{type(reward).__name__}."
+        )
+
+
 def read_rewards(y: Any, names: Sequence[str], n_rows: int) -> dict[str, np.ndarray]:
     """The named columns of a log as finite numbers."""
     rewards = {name: read_numbers(y[name], n_rows, f"reward {name!r}") for name in names}

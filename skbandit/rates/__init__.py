@@ -36,6 +36,7 @@ from skbandit.rates._catalogue import (
     true_negative_rate,
 )
 from skbandit.rates._expression import Constraint, Rate
+from skbandit.rates._g_mean import g_mean_at_least
 from skbandit.rates._groups import difference, each, ratio
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "f1",
     "false_negative_rate",
     "false_positive_rate",
+    "g_mean_at_least",
     "negative_predictive_value",
     "negative_rate",
     "positive_rate",

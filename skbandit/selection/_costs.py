@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,18 @@ class CostMatrix:
             observed &= _column(self.available, j)
         rows = np.flatnonzero(observed)
         return rows, costs[rows]
+
+    def observed_together(self) -> list[np.ndarray]:
+        """Ads observed in some rows, not all, grouped by these rows."""
+        n_observed = self.n_observed()
+        ads = np.flatnonzero((n_observed > 0) & (n_observed < self.shape[0]))
+        of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
+        if not sp.issparse(self.values):
+            of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
+        groups: dict[bytes, list[int]] = {}
+        for j, rows in zip(ads.tolist(), of_ads, strict=True):
+            groups.setdefault(blake2b(rows.tobytes(), digest_size=16).digest(), []).append(j)
+        return [np.array(group) for group in groups.values()]
 
     def n_observed(self) -> np.ndarray:
         """Number of observed costs per ad."""

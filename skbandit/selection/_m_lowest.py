@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import gen_batches
 
 from skbandit.selection._costs import CostMatrix, dense_rows
 
@@ -58,7 +57,9 @@ def choose_in_blocks(
     """
     n_rows, n_ads = shape
     chosen = np.empty((n_rows, m), dtype=np.intp)
-    for rows in gen_batches(n_rows, max(1, block_bytes // (8 * n_ads))):
+    size = max(1, block_bytes // (8 * n_ads))
+    for start in range(0, n_rows, size):  # gen_batches checks its arguments for 0.03 ms
+        rows = slice(start, min(start + size, n_rows))
         allowed = None if available is None else dense_rows(available, rows)
         chosen[rows] = lowest(costs_of(rows), m, allowed)
     return chosen
@@ -86,8 +87,10 @@ def lowest(costs: np.ndarray, m: int, allowed: np.ndarray | None = None) -> np.n
     return _by_partition(costs, m, allowed)
 
 
-def set_costs(costs: CostMatrix, chosen: np.ndarray) -> np.ndarray:
-    """Sum of the costs of the chosen ads per row, nan if any was not observed.
+def set_costs(
+    costs: CostMatrix, chosen: np.ndarray, weights: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Weighted sum of the costs of the chosen ads per row, nan if any was not observed.
 
     Parameters
     ----------
@@ -95,16 +98,19 @@ def set_costs(costs: CostMatrix, chosen: np.ndarray) -> np.ndarray:
         Costs, with the ads in the order to which `chosen` refers.
     chosen : ndarray of intp, shape (n_rows, m)
         Columns, without -1.
+    weights : ndarray of shape (m,) or float, default=1.0
+        Weights of positions.
 
     Returns
     -------
     ndarray of float64, shape (n_rows,)
     """
     if not sp.issparse(costs.values):
-        return np.take_along_axis(costs.values, chosen, axis=1).sum(axis=1, dtype=np.float64)
-    rows = np.repeat(np.arange(len(chosen)), chosen.shape[1])
-    picked = np.asarray(costs.values.tocsr()[rows, chosen.ravel()])
-    return picked.reshape(chosen.shape).sum(axis=1, dtype=np.float64)
+        picked = np.take_along_axis(costs.values, chosen, axis=1)
+    else:
+        rows = np.repeat(np.arange(len(chosen)), chosen.shape[1])
+        picked = np.asarray(costs.values.tocsr()[rows, chosen.ravel()]).reshape(chosen.shape)
+    return (weights * picked.astype(np.float64)).sum(axis=1)
 
 
 def _by_scan(costs: np.ndarray, m: int, allowed: np.ndarray | None) -> np.ndarray:

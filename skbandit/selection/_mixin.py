@@ -19,6 +19,7 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
+from skbandit.selection._positions import read_position_weights
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
@@ -47,8 +48,10 @@ class SetSelectorMixin:
         "available": True,
         "ad_features": True,
         "sample_weight": True,
+        "position_weights": True,
     }
 
+    position_weights: Any = None  # those whose sets have one ad have no such parameter
     _costs_missing = False  # whether costs of available ads were not observed in fit
     _had_availability = False  # whether fit was told which ads were available
 
@@ -142,7 +145,8 @@ class SetSelectorMixin:
         ValueError
             If a row has too few available ads and `fill` is None.
         """
-        check_is_fitted(self)
+        if "ads_" not in vars(self):
+            check_is_fitted(self)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, n_select, allow_short=fill is not None)
         return _labelled(chosen, selector.ads_, fill)
@@ -192,6 +196,7 @@ class SetSelectorMixin:
         available: Any = None,
         ad_features: Any = None,
         sample_weight: ArrayLike | None = None,
+        position_weights: ArrayLike | None = None,
     ) -> float:
         """Compute the negative mean cost of the sets that `predict` chooses.
 
@@ -212,6 +217,10 @@ class SetSelectorMixin:
             replace `ads_`, both for the other parameters and in the result.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
+        position_weights : array-like of shape (n_positions,), default=None
+            What a cost counts for in the first position, the second, ..., such as the probability
+            that the position is looked at: finite, not negative, not rising. None means the
+            parameter `position_weights`, if there is one, or ones.
 
         Returns
         -------
@@ -237,6 +246,10 @@ class SetSelectorMixin:
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
+        given = self.position_weights if position_weights is None else position_weights
+        per_position = read_position_weights(given, chosen.shape[1])
+        counts = per_position > 0  # the first positions; what else is chosen need not be observed
+        chosen, per_position = chosen[:, counts], per_position[counts]
         costs = read_costs(y)
         if column_labels(y) is not None:
             costs = costs.in_order_of(selector.ads_)
@@ -246,10 +259,10 @@ class SetSelectorMixin:
                 f"{len(selector.ads_)} ads."
             )
         weight = check_row_weights(sample_weight, len(chosen), "sample_weight")
-        total = set_costs(costs, chosen)
+        total = set_costs(costs, chosen, per_position)
         if np.isnan(total).any() and self._costs_missing:
             estimates = selector._estimates(costs, weight, available)
-            total = np.take_along_axis(estimates, chosen, axis=1).sum(axis=1)
+            total = np.take_along_axis(estimates, chosen, axis=1) @ per_position
         unobserved = np.isnan(total)
         if unobserved.any():
             row = np.flatnonzero(unobserved)[0]
@@ -282,9 +295,14 @@ class SetSelectorMixin:
         """Check the input and choose: positions in `ads_`."""
         m = self.n_select if n_select is None else n_select
         check_n_select(m, len(self.ads_), self._largest_set)
-        allowed = read_mask(available, self.ads_, count_rows(X), self.unknown_ads)
-        if not allow_short:
-            check_enough_available(allowed, m)
+        allowed = None
+        if available is not None:
+            n_rows = count_rows(X)
+            allowed = available
+            if not _is_mask(available, (n_rows, len(self.ads_))):
+                allowed = read_mask(available, self.ads_, n_rows, self.unknown_ads)
+            if not allow_short:
+                check_enough_available(allowed, m)
         chosen = self._choose(X, allowed, m)
         if not allow_short and (chosen < 0).any():
             row = np.flatnonzero((chosen < 0).any(axis=1))[0]
@@ -312,7 +330,7 @@ class CostModelMixin(SetSelectorMixin):
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
         X = self._read_X(X, reset=False)
-        shape = count_rows(X), len(self.ads_)
+        shape = X.shape[0] if hasattr(X, "shape") else count_rows(X), len(self.ads_)
         return choose_in_blocks(
             self._model.by_rows(X), shape, n_select, available, self._model.block_bytes
         )
@@ -352,6 +370,11 @@ class CostModelMixin(SetSelectorMixin):
             Columns in the order of `ads_`, or of `ad_features`.
         """
         return -self.predict_costs(X, ad_features=ad_features)
+
+
+def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
+    """Whether `available` is a mask already, for which no table need be read."""
+    return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
 
 
 def _labelled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:

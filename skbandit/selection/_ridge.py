@@ -93,8 +93,8 @@ class RidgeFactor:
     Each ad minimises sum_i s_i (f_i - x_i'w - b)^2 + alpha ||w||^2 over the rows i in which its
     cost was observed. With A = [X - shift, 1], S = diag(s) and D = diag(alpha, ..., alpha, 0) the
     solution is (A'SA + D)^-1 A'Sf, so all ads observed in every row share one Cholesky factor. Any
-    other ad has its own Gram matrix: the shared one minus that of its unobserved rows, or that of
-    its observed rows, whichever are fewer.
+    other ad has its own Gram matrix, or shares one with those observed in the same rows: that of
+    all rows minus that of its unobserved rows, or that of its observed rows, whichever are fewer.
 
     Wide X (more features than rows) is first rotated: with L L' = (X - shift)(X - shift)', ridge
     regression on the columns of L has the same predictions.
@@ -193,13 +193,12 @@ class RidgeFactor:
             An ad that was never observed has an intercept of inf.
         """
         n_observed = costs.n_observed()
-        n_rows = costs.shape[0]
         right = self.right_hand_sides(costs)
         solution = self.solve_gram(right)
-        for j in np.flatnonzero((n_observed < n_rows) & (n_observed > 0)):
-            seen, _ = costs.of_ad(int(j))
-            gram = _penalised(self._gram_of(seen), self.alpha, self.fit_intercept)
-            solution[:, j] = _inverse(gram)(right[:, j])
+        for ads in costs.observed_together():
+            seen, _ = costs.of_ad(int(ads[0]))
+            gram = _penalised(self.gram_of(seen), self.alpha, self.fit_intercept)
+            solution[:, ads] = _inverse(gram)(right[:, ads])
         found = replace(self.for_X(solution), alpha=float(self.alpha))
         found.weights[:, n_observed == 0] = 0.0
         found.intercept[n_observed == 0] = np.inf
@@ -212,11 +211,11 @@ class RidgeFactor:
             return _toarray(values.T @ self.weighted).T
         return self.weighted.T @ values
 
-    def _gram_of(self, rows: np.ndarray) -> np.ndarray:
+    def gram_of(self, rows: np.ndarray) -> np.ndarray:
         """A'SA of selected rows, computed from these or from the others, whichever are fewer."""
         n = self.design.shape[0]
         few = 2 * len(rows) <= n
-        used = rows if few else np.setdiff1d(np.arange(n), rows, assume_unique=True)
+        used = rows if few else np.delete(np.arange(n), rows)
         part = self.design[used]  # without weights, X'X of one array takes half the time
         gram = _toarray(part.T @ (part if self.weighted is self.design else self.weighted[used]))
         return gram if few else self.gram - gram

@@ -1,13 +1,14 @@
 """The penalty of ridge regression, by exact leave-one-out or generalised cross-validation.
 
-Rows x_i of weight s_i minimise sum_i s_i (f_i - x_i'w - b)^2 + alpha ||w||^2. With the rows centred
-at their weighted mean, X'SX = V diag(d) V' and U = XV, the fit at row i and its leverage are
+Rows x_i of weight s_i minimise sum_i s_i (f_i - x_i'w - b)^2 + alpha ||w||^2. With the rows
+centred at their weighted mean, X'SX = Q M Q' and B = XQ, M diagonal or tridiagonal, the fit at row
+i and its leverage are
 
-    m + sum_j U_ij r_j / (d_j + alpha),    h_i = s_i (1 / sum(s) + sum_j U_ij^2 / (d_j + alpha)),
+    m + b_i'(M + alpha)^-1 r,    h_i = s_i (1 / sum(s) + b_i'(M + alpha)^-1 b_i),
 
-where m is the weighted mean of f and r = U'S(f - m). The residual of a row left out of the fit is
+where m is the weighted mean of f and r = B'S(f - m). The residual of a row left out of the fit is
 its residual over 1 - h_i (Allen 1974, "PRESS"). Generalised cross-validation replaces h_i by its
-mean (Golub, Heath & Wahba 1979) and needs d and the sums of squares of r and f only.
+mean (Golub, Heath & Wahba 1979) and needs M, r and the sum of squares of f only.
 
 Weights that are whole numbers count copies of a row: one copy is left out, of the greatest common
 weight u, and u replaces s_i in h_i. Other weights may be any measure of importance, and rows are
@@ -20,7 +21,8 @@ penalty serves ads observed in different numbers of rows, and may be chosen on a
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
+
+from skbandit.selection._tridiagonal import Middle
 
 LEAST_PENALTY, LARGEST_PENALTY = 1e-7, 1e3
 """Range of penalties, relative to the largest eigenvalue of X'SX: from a fit without a penalty,
@@ -50,94 +52,85 @@ def left_out_weight(s: np.ndarray) -> np.ndarray:
     return np.full(len(s), float(np.gcd.reduce(s.astype(np.int64))))
 
 
-def spectrum(X: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """U and d of rows X (n, p) with weights s, from X'SX or its counterpart of n rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-        Rows, centred or not.
-    s : ndarray of shape (n,)
-        Positive weights.
-
-    Returns
-    -------
-    U : ndarray of shape (n, min(n, p))
-    d : ndarray of shape (min(n, p),)
-    """
-    centred = X - s @ X / s.sum()
-    n, p = X.shape
-    if n >= p:
-        d, V = eigh(centred.T @ (centred * s[:, None]))
-        return centred @ V, np.maximum(d, 0.0)
-    root = np.sqrt(s)[:, None]
-    centred = centred * root
-    d, P = eigh(centred @ centred.T)
-    d = np.maximum(d, 0.0)
-    return P * np.sqrt(d) / root, d
-
-
-def leave_one_out(
-    U: np.ndarray, d: np.ndarray, s: np.ndarray, F: np.ndarray, alphas: np.ndarray
+def squared_residuals(
+    M: Middle, B: np.ndarray, r: np.ndarray, F: np.ndarray, alphas: np.ndarray
 ) -> np.ndarray:
-    """Weighted sums of squared errors of rows left out, one for each penalty.
+    """Squared residuals of rows within the fit, summed over ads, (n, L).
 
     Parameters
     ----------
-    U, d : ndarray of shape (n, p) and (p,)
-        As returned by `spectrum`.
-    s : ndarray of shape (n,)
-        Weights.
+    M : Middle
+        Of all rows.
+    B : ndarray of shape (n, p)
+        All rows or some, centred and turned.
+    r : ndarray of shape (p, K)
+        B'SF of all rows.
     F : ndarray of shape (n, K)
-        Costs, all observed.
+        Costs of the rows in B, centred.
     alphas : ndarray of shape (L,)
         Positive penalties.
-
-    Returns
-    -------
-    ndarray of shape (L,)
-        Summed over rows and ads.
     """
-    total = s.sum()
-    F = F - s @ F / total
-    r = U.T @ (F * s[:, None])
-    shrunk = 1.0 / (d[:, None] + alphas)
-    left = 1.0 - left_out_weight(s)[:, None] * (1.0 / total + U**2 @ shrunk)
-    factor = np.divide(s[:, None], left**2, out=np.zeros_like(left), where=left > SINGULAR)
-    if F.shape[1] == 1:
-        residual = F - U @ (r * shrunk)
-        return np.einsum("ij,ij,ij->j", factor, residual, residual)
-    errors = np.empty(len(alphas))
-    for k in range(len(alphas)):
-        residual = U @ (r * shrunk[:, k : k + 1])
+    found = np.empty((len(B), len(alphas)))
+    for k, alpha in enumerate(alphas):
+        residual = B @ M.solve(alpha, r)
         np.subtract(F, residual, out=residual)
-        errors[k] = factor[:, k] @ np.einsum("ij,ij->i", residual, residual)
-    return errors
+        np.einsum("ij,ij->i", residual, residual, out=found[:, k])
+    return found
 
 
-def generalised(
-    d: np.ndarray, power: np.ndarray, total: float, n: float, alphas: np.ndarray
+def left_out_factors(
+    M: Middle, B: np.ndarray, u: np.ndarray, total: float, alphas: np.ndarray
 ) -> np.ndarray:
-    """Approximate `leave_one_out` by leverages equal to their mean.
+    """What `squared_residuals` are multiplied by if the row is left out, (1 - h)^-2, (n, L).
 
     Parameters
     ----------
-    d : ndarray of shape (p,)
-        Eigenvalues of X'SX.
-    power : ndarray of shape (p,)
-        Squares of r, summed over ads.
+    M, B, alphas
+        As in `squared_residuals`.
+    u : ndarray of shape (n,)
+        What is left out of each row in B.
+    total : float
+        Sum of the weights of all rows.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+        0 where the other rows say nothing.
+    """
+    left = 1.0 - u[:, None] * (1.0 / total + M.forms_of_rows(B, alphas))
+    return np.divide(1.0, left**2, out=np.zeros_like(left), where=left > SINGULAR)
+
+
+def mean_factors(M: Middle, n: float, alphas: np.ndarray) -> np.ndarray:
+    """The same for the mean leverage, (L,).
+
+    Parameters
+    ----------
+    M, alphas
+        As in `squared_residuals`.
+    n : float
+        Number of rows, or of copies of rows, that are left out in turn: sum(s / u).
+    """
+    mean_leverage = (1.0 + (M.d / (M.d + alphas[:, None])).sum(axis=1)) / n
+    return 1.0 / np.maximum(1.0 - mean_leverage, SINGULAR) ** 2
+
+
+def generalised(M: Middle, r: np.ndarray, total: float, n: float, alphas: np.ndarray) -> np.ndarray:
+    """Weighted sums of squared errors of rows left out, if all had the mean leverage.
+
+    Parameters
+    ----------
+    M, r, alphas
+        As in `squared_residuals`.
     total : float
         Weighted sum of squares of the centred costs, summed over ads.
     n : float
-        Number of rows, or of copies of rows, that are left out in turn: sum(s / u).
-    alphas : ndarray of shape (L,)
-        Positive penalties.
+        As in `mean_factors`.
 
     Returns
     -------
     ndarray of shape (L,)
     """
-    sizes = d + alphas[:, None]
-    residual = np.maximum(total - ((2.0 - d / sizes) / sizes) @ power, 0.0)
-    mean_leverage = (1.0 + (d / sizes).sum(axis=1)) / n
-    return residual / np.maximum(1.0 - mean_leverage, SINGULAR) ** 2
+    first, second = M.forms(r, alphas)
+    residual = np.maximum(total - first - alphas * second, 0.0)
+    return residual * mean_factors(M, n, alphas)

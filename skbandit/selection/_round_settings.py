@@ -60,6 +60,7 @@ def settle_rounds(
     n_select: int,
     *,
     all_available: bool,
+    positions_differ: bool = False,
     reduction: str,
     method: str,
     include_chosen: bool | str,
@@ -79,6 +80,8 @@ def settle_rounds(
         m.
     all_available : bool
         Whether every ad is available in every training row.
+    positions_differ : bool
+        Whether the order of the chosen ads matters, which rounds that leave ads out do not learn.
     reduction, method, include_chosen, cross_fit, dedup, holes, n_rounds, shift
         As in `SetSelectClassifier`.
 
@@ -106,7 +109,8 @@ def settle_rounds(
     if trained_once:
         leaves_out = False
     elif holes == "auto":
-        leaves_out = masked and all_available and 2 * n_select > n_ads and n_rounds is None
+        unordered = all_available and not positions_differ
+        leaves_out = masked and unordered and 2 * n_select > n_ads and n_rounds is None
     else:
         leaves_out = bool(holes)
     return RoundSettings(

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._m_lowest import lowest
+from skbandit.selection._positions import read_position_weights
 from skbandit.selection._round_settings import RoundSettings, settle_rounds
 from skbandit.selection._rounds import (
     last_to_first,
@@ -64,6 +65,10 @@ class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
         to regression, `Ridge` with the penalty of least leave-one-out error.
     n_select : int, default=1
         Number of ads to choose, m.
+    position_weights : array-like of shape (n_positions,), default=None
+        What a cost counts for in the first position, the second, ..., in `score`: see there. At
+        least `n_select`; None means ones. With unequal weights,
+        ``holes="auto"`` is False.
     reduction : {"auto", "filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
 default="auto"
         Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`. "auto"
@@ -88,7 +93,7 @@ default="auto"
         sign of those observed.
     holes : bool or "auto", default="auto"
         Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
-        m > n_ads / 2 and all ads were available in `fit`.
+        m > n_ads / 2, all ads were available in `fit` and all positions weigh the same.
     n_rounds : int, default=None
         Number of rounds to train, and the largest `n_select` of `predict`, unless one fit serves
         all rounds (see Notes) and ranks all ads; None means `n_select`.
@@ -137,6 +142,11 @@ default="auto"
     costs, so they shift the costs of each row by the highest, if that is positive and `shift`.
     With `holes` the bound is (n_ads - m) q. The learners that choose the ads of earlier rounds must
     not have seen the row's own costs: hence `cross_fit`.
+
+    If positions have weights w_1 >= w_2 >= ..., the bound is the sum of w_k q_k, q_k the mean
+    regret of round k: rounds fill the best positions first, and training is the same for all
+    weights, as a factor common to the costs of a round changes nothing in it. The bound with
+    `holes` is for sets without order.
 
     What all pairs, one versus rest and regression learn about an ad or a pair does not depend on
     the round, unless learners see the chosen ads. So in masked rounds without `include_chosen`
@@ -189,6 +199,7 @@ default="auto"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
+        "position_weights": ["array-like", None],
         "reduction": [StrOptions({"auto", *REDUCTIONS})],
         "method": [StrOptions({"masked", "published"})],
         "include_chosen": ["boolean", StrOptions({"auto"})],
@@ -214,6 +225,7 @@ default="auto"
         estimator: Any = None,
         n_select: int = 1,
         *,
+        position_weights: ArrayLike | None = None,
         reduction: str = "auto",
         method: str = "masked",
         include_chosen: bool | str = "auto",
@@ -229,6 +241,7 @@ default="auto"
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
+        self.position_weights = position_weights
         self.reduction = reduction
         self.method = method
         self.include_chosen = include_chosen
@@ -307,10 +320,12 @@ default="auto"
             self.reduction_ = choose_reduction(
                 self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
             )
+        position_weights = read_position_weights(self.position_weights, self.n_select)
         self._settings = settle_rounds(
             len(self.ads_),
             self.n_select,
             all_available=available is None,
+            positions_differ=bool((position_weights != position_weights[0]).any()),
             reduction=self.reduction_,
             method=self.method,
             include_chosen=self.include_chosen,

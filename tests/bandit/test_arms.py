@@ -73,6 +73,14 @@ def test_different_labels_have_different_keys():
     assert len(set(new_keys(labels, ()))) == len(labels)
 
 
+def test_keys_do_not_depend_on_the_seed_of_hashes():
+    """Each process draws its own seed, and has these keys."""
+    assert [arm_key(label) for label in ("a", frozenset("abcdef"), 7)] == [
+        -8793498590732925012, -870127829303426667, -5458701589803479809
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_keys_are_the_same_in_every_process():
     code = (
         "from skbandit.bandit._arm_keys import arm_key\n"

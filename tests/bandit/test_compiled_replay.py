@@ -40,6 +40,11 @@ SETTINGS = {
     "waiting": {"update_every": 500.0},
     "raw features": {"standardize": False},
     "raw waiting": {"standardize": False, "update_every": 500.0, "exploration": "thompson"},
+    "three scales": {"prior_scale": (1, 3, 10)},
+    "scaled": {"standardize": "scale"},
+    "scaled waiting": {"standardize": "scale", "update_every": 500.0, "fit_intercept": False},
+    "scaled forgetting": {"standardize": "scale", "forgetting": 0.98, "covariance": "full"},
+    "scaled full": {"standardize": "scale", "covariance": "full", "link": "linear"},
     "paper": PAPER,
     "no constant": {"fit_intercept": False, "forgetting": 0.98, "covariance": "full"},
 }  # fmt: skip
@@ -55,7 +60,7 @@ def log():
 @pytest.mark.parametrize(
     "options",
     first(
-        2,
+        1,
         [
             {},
             {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
@@ -90,6 +95,7 @@ def test_identical_from_a_fitted_policy(settings, log):
     assert histories[0].equals(histories[1])
 
 
+@pytest.mark.thorough
 def test_without_a_directory_for_compiled_code(tmp_path):
     """A process that may not write anywhere compiles in memory."""
     import os

@@ -2,6 +2,7 @@
 
 import pickle
 import time
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import _compiled_replay, make_policy_pipeline
+from skbandit.bandit import _passes, make_policy_pipeline
 from skbandit.evaluation import replay, replay_blocks
 from tests.bandit.test_compiled_replay import SETTINGS
 from tests.tiers import first
@@ -48,8 +49,9 @@ def assert_same(one, other):
     "name",
     first(
         7,
-        ["default", "full", "thompson", "squarecb", "adaptive", "forgetting", "waiting", "linear",
-         "probit greedy", "U1", "U2", "epsilon", "arms known", "growing"],
+        ["default", "scaled", "scaled waiting", "full", "thompson", "squarecb", "adaptive",
+         "forgetting", "waiting", "linear", "scaled full", "scaled forgetting", "probit greedy",
+         "U1", "U2", "epsilon", "arms known", "growing"],
     ),
 )  # fmt: skip
 def test_the_same_bits(name):
@@ -76,13 +78,25 @@ def test_the_same_bits(name):
 
 @pytest.mark.parametrize(
     "name",
-    first(3, ["default", "full", "waiting", "thompson", "adaptive", "forgetting", "arms known"]),
+    first(
+        2,
+        [
+            "default",
+            "scaled waiting",
+            "scaled",
+            "full",
+            "waiting",
+            "thompson",
+            "adaptive",
+            "forgetting",
+            "arms known",
+        ],
+    ),
 )
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_replay(name, in_memory, monkeypatch):
-    """In compiled code, or event by event where dense rows would not fit into memory."""
-    if not in_memory:
-        monkeypatch.setattr(_compiled_replay, "MOST_ENTRIES", 100)
+@pytest.mark.parametrize("entries", [_passes.ENTRIES, 1000])
+def test_replay(name, entries, monkeypatch):
+    """Of rows that become dense together, or a few at a time."""
+    monkeypatch.setattr(_passes, "ENTRIES", entries)
     settings = settings_of(name)
     cold = [
         replay(GLMUCBPolicy(**settings), x, Y, random_state=0, deployment_share=0.2)
@@ -98,7 +112,7 @@ def test_replay(name, in_memory, monkeypatch):
     assert warm[0].equals(warm[1])
 
 
-@pytest.mark.parametrize("name", ["default", "waiting", "full"])
+@pytest.mark.parametrize("name", ["default", "scaled", "waiting", "full"])
 def test_the_state_after_a_replay_goes_on(name):
     """Blocks of a log carry the state of the policy from one to the next."""
     y = Y.assign(propensity=1 / ARMS)
@@ -169,7 +183,8 @@ def test_behind_a_one_hot_encoder():
     assert both[0].equals(both[1])
 
 
-def test_the_cost_follows_the_nonzero_entries():
+@pytest.mark.parametrize("standardize", [False, "scale"])
+def test_the_cost_follows_the_nonzero_entries(standardize):
     """Of 40 times as many features as many are present per row; dense rows take 40 times longer.
 
     Centred features are not sparse: their cost follows the number of features.
@@ -180,7 +195,7 @@ def test_the_cost_follows_the_nonzero_entries():
         wide = sparse.csr_matrix(
             (np.ones(4000), rng.integers(d, size=4000), np.arange(0, 4001, 10)), shape=(400, d)
         )
-        policy = GLMUCBPolicy(random_state=0, standardize=False).fit(wide, untimed)
+        policy = GLMUCBPolicy(random_state=0, standardize=standardize).fit(wide, untimed)
         times = []
         for _ in range(5):
             start = time.process_time()
@@ -189,3 +204,21 @@ def test_the_cost_follows_the_nonzero_entries():
             times.append(time.process_time() - start)
         taken[d] = min(times)
     assert taken[20_000] < 10 * taken[500]
+
+
+@pytest.mark.parametrize("standardize", [True, "scale"])
+def test_memory_of_wide_contexts(standardize):
+    """2,000 rows x 20,000 features, 1 % of them present: 320 MB if dense at once."""
+    n, d, n_arms = 2000, 20_000, 3
+    rng = np.random.default_rng(0)
+    wide = sparse.random_array((n, d), density=0.01, format="csr", rng=rng)
+    y = pd.DataFrame({"action": rng.integers(n_arms, size=n), "reward": rng.random(n) < 0.3})
+    policy = GLMUCBPolicy(standardize=standardize, arms=range(n_arms), random_state=0)
+    policy.fit(wide[:300], y[:300])  # compiled before memory is measured
+    replay(policy, wide[:300], y[:300], random_state=0)
+    tracemalloc.start()
+    policy.fit(wide, y).select(wide)
+    replay(policy, wide, y, random_state=0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60e6

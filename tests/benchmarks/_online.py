@@ -50,4 +50,4 @@ def _play(
         choose_rows(X[t : t + 1], sets, t, alpha, beliefs, rule, proposing, space, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
-        learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, space[0], workspace)
+        learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, space[0], workspace, True)

@@ -21,7 +21,7 @@ from scipy.special import expit
 from sklearn.datasets import load_digits
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.datasets import fetch_adult
+from skbandit.datasets import load_adult
 from tests.benchmarks._online import play
 from tests.benchmarks._table import Column, print_table
 from tests.policies import PAPER
@@ -33,7 +33,8 @@ ALPHAS = (0.0, 0.1, 0.2, 0.5, 1.0)
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ucb": {},
     "thompson": {"exploration": "thompson"},
-    "thompson .1": {"exploration": "thompson", "alpha": 0.1},
+    "thompson .2": {"exploration": "thompson", "alpha": 0.2},
+    "three scales": {"prior_scale": (1, 3, 10)},
     "squarecb": {"exploration": "squarecb"},
     "epsilon .05": {"exploration": "epsilon_greedy", "epsilon": 0.05},
     "full": {"covariance": "full"},
@@ -68,7 +69,7 @@ def digits() -> Problem:
 
 def job() -> Problem:
     """People of Adult; the arm that names their occupation earns 1."""
-    people = fetch_adult(subset="train", as_frame=True).data
+    people = load_adult(subset="train").data
     people = people[people["occupation"].notna()]
     names, number = np.unique(people["occupation"].astype(str), return_inverse=True)
     X = pd.get_dummies(people.drop(columns=["occupation", "native_country"]))

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.exceptions import InfeasibleConstraintsError
 from tests.benchmarks._goal_data import SETS, Part, absent
+from tests.benchmarks._goal_rivals import INSTALLED_BY, RIVALS, Answers, linear, package_of
 from tests.benchmarks._goals import GOALS, Goal
 from tests.benchmarks._measure import in_fresh_process
 from tests.benchmarks._table import Column, print_table
@@ -36,14 +36,6 @@ COLUMNS = (
     Column("missed by", 9, "+.4f"),
     Column("cpu s", 6, ".2f"),
 )
-
-Answers = Callable[[Part], np.ndarray]
-"""The probability of a positive answer to each row."""
-
-
-def linear() -> LogisticRegression:
-    """The linear base."""
-    return LogisticRegression(max_iter=2000)
 
 
 def trees() -> HistGradientBoostingClassifier:
@@ -67,44 +59,6 @@ def ours(make: Callable[..., Any]) -> Callable[[Part, Goal], tuple[Answers, bool
     return fit
 
 
-def reduced(name: str, **settings: Any) -> Callable[[Part, Goal], tuple[Answers, bool]]:
-    """One of fairlearn's reductions; expected answers where they are drawn at random."""
-
-    def fit(part: Part, goal: Goal) -> tuple[Answers, bool]:
-        from fairlearn import reductions
-
-        groups = part.attributes[goal.column]
-        clf = getattr(reductions, name)(linear(), goal.of_fairlearn(groups), **settings)
-        clf.fit(part.X, part.y, sensitive_features=groups)
-        if hasattr(clf, "_pmf_predict"):
-            return lambda new: clf._pmf_predict(new.X)[:, 1], False
-        return lambda new: clf.predict(new.X), False
-
-    return fit
-
-
-def equal_by_group(part: Part, goal: Goal) -> tuple[Answers, bool]:
-    """fairlearn's thresholds per group, for equal rates; expected answers."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    names = {
-        "DemographicParity": "demographic_parity",
-        "TruePositiveRateParity": "true_positive_rate_parity",
-        "EqualizedOdds": "equalized_odds",
-    }
-    clf = ThresholdOptimizer(
-        estimator=linear(),
-        constraints=names[str(goal.fairlearn)],
-        predict_method="predict_proba",
-    ).fit(part.X, part.y, sensitive_features=part.attributes[goal.column])
-
-    def answers(new: Part) -> np.ndarray:
-        groups = new.attributes[goal.column]
-        return clf._pmf_predict(new.X, sensitive_features=groups)[:, 1]
-
-    return answers, False
-
-
 def _ramp(**settings: Any) -> Any:
     return ours(lambda **goal: ConstrainedRampClassifier(**goal, **settings))
 
@@ -122,11 +76,10 @@ METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "threshold per group": _threshold(linear, by="group"),
     "threshold, trees": _threshold(trees),
     "reduction, trees": ours(lambda **goal: ConstrainedReduction(trees(), **goal)),
-    "fairlearn ExponentiatedGradient": reduced("ExponentiatedGradient", eps=0.005),
-    "fairlearn GridSearch": reduced("GridSearch", grid_size=30),
-    "fairlearn ThresholdOptimizer": equal_by_group,
+    "threshold per group, level .8": _threshold(linear, by="group", confidence_level=0.8),
+    **RIVALS,
 }
-"""Ours with the class's short name; "threshold per group" and the last one ask the group."""
+"""Ours with the class's short name; "threshold per group" and some rivals ask the group."""
 
 LINEAR = tuple(name for name in METHODS if not name.endswith("trees"))
 """Those compared by default: trees take minutes."""
@@ -134,7 +87,7 @@ LINEAR = tuple(name for name in METHODS if not name.endswith("trees"))
 
 def applies(method: str, goal: Goal) -> bool:
     """Whether a method can be asked for a goal."""
-    return goal.fairlearn is not None or not method.startswith("fairlearn")
+    return goal.fairlearn is not None or method not in RIVALS
 
 
 def run(method: str, goal: Goal, split: Any) -> dict[str, float]:
@@ -182,8 +135,8 @@ def rows(
     sets: Sequence[str], goals: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """A row for each goal and method, then one or two for each method over the goals."""
-    rival = find_spec("fairlearn") is not None
-    asked = [one for one in methods if rival or not one.startswith("fairlearn")]
+    absent_packages = {one for one in map(package_of, methods) if one and find_spec(one) is None}
+    asked = [one for one in methods if package_of(one) not in absent_packages]
     for name in sets:
         if absent(name):
             yield {"set": name, "note": absent(name)}
@@ -202,11 +155,11 @@ def rows(
             parts["fairness"] = [g for g in parts["all"] if GOALS[g].fairlearn]
             for part, kept in parts.items():
                 together = [one for goal, r in of_method if goal in kept for one in r]
-                if together and (part == "fairness" or not method.startswith("fairlearn")):
+                if together and (part == "fairness" or method not in RIVALS):
                     line = {"set": name, "goal": f"mean of {part} goals", "method": method}
                     yield line | summary(together)
-    if not rival and len(asked) < len(methods):
-        yield {"method": "fairlearn", "note": "not installed: pip install fairlearn"}
+    for package in sorted(absent_packages):
+        yield {"method": package, "note": f"not installed: {INSTALLED_BY[package]}"}
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Adult over boosted trees: goals on held-out rows, by threshold, by reduction, by fairlearn.
 
-python -m tests.benchmarks.reduction [--quick] [--only GOAL ...]
+python -m tests.benchmarks.reduction [--quick] [--only GOAL ...] [--methods METHOD ...]
+    [--seeds ...] [--trained ROWS] [--trees NUMBER]
 """
 
 from __future__ import annotations
@@ -32,22 +33,24 @@ from tests.benchmarks._data import Sample, adult
 from tests.benchmarks._measure import in_fresh_process
 from tests.benchmarks._table import Column, print_table
 
-TRAINED, SPLITS = 10_000, 8
-"""Rows to train on, of 48,842; the others are held out. Splits overlap in the former."""
+TRAINED, TREES, SEEDS = 10_000, 100, tuple(range(8))
+"""Rows to train on, of 48,842, the others held out; trees of a model; seeds of the splits."""
 
-QUICK_TRAINED, QUICK_SPLITS = 2_000, 2
+QUICK_TRAINED, QUICK_SEEDS = 2_000, (0, 1)
 
 RIVAL = "fairlearn ExponentiatedGradient"
+STRICTER = f"{RIVAL}, stricter"
 
 COLUMNS = (
     Column("goal", 22),
-    Column("method", 34),
+    Column("method", 49),
     Column("error", 7, ".4f"),
     Column("missed by", 9, "+.4f"),
     Column("met", 4, ".2f"),
     Column("cpu s", 6, ".1f"),
     Column("error - fairlearn's", 19),
     Column("missed - fairlearn's", 20),
+    Column("cpu s - fairlearn's", 19),
 )
 
 
@@ -60,13 +63,18 @@ class Goal:
     constraints : list of Constraint
         Over attribute column `men`.
     rival : callable
-        From labels and who is a man to fairlearn's constraint: the same set of rules, but for
-        equalised odds, where the group shares of positives and negatives differ and the stricter
-        of the two translations is taken.
+        From labels, who is a man and a bound to fairlearn's constraint: the same set of rules, but
+        for equalised odds, where the group shares of positives and negatives differ and the
+        stricter of the two translations is taken.
+    bound : float
+    stricter : float
+        A bound at which fairlearn keeps some distance from `bound`, as ours do unasked.
     """
 
     constraints: Sequence[Constraint]
-    rival: Callable[[np.ndarray, np.ndarray], Any]
+    rival: Callable[[np.ndarray, np.ndarray, float], Any]
+    bound: float = 0.05
+    stricter: float = 0.035
 
 
 def against_all(bound: float, men: np.ndarray) -> float:
@@ -83,28 +91,28 @@ def ratio_against_all(bound: float, men: np.ndarray) -> float:
     return bound / (share + (1 - share) * bound)
 
 
-def _parity_difference(y: np.ndarray, men: np.ndarray) -> Any:
+def _parity_difference(y: np.ndarray, men: np.ndarray, bound: float) -> Any:
     from fairlearn.reductions import DemographicParity
 
-    return DemographicParity(difference_bound=against_all(0.05, men))
+    return DemographicParity(difference_bound=against_all(bound, men))
 
 
-def _parity_ratio(y: np.ndarray, men: np.ndarray) -> Any:
+def _parity_ratio(y: np.ndarray, men: np.ndarray, bound: float) -> Any:
     from fairlearn.reductions import DemographicParity
 
-    return DemographicParity(ratio_bound=ratio_against_all(0.8, men))
+    return DemographicParity(ratio_bound=ratio_against_all(bound, men))
 
 
-def _opportunity(y: np.ndarray, men: np.ndarray) -> Any:
+def _opportunity(y: np.ndarray, men: np.ndarray, bound: float) -> Any:
     from fairlearn.reductions import TruePositiveRateParity
 
-    return TruePositiveRateParity(difference_bound=against_all(0.05, men[y == 1]))
+    return TruePositiveRateParity(difference_bound=against_all(bound, men[y == 1]))
 
 
-def _odds(y: np.ndarray, men: np.ndarray) -> Any:
+def _odds(y: np.ndarray, men: np.ndarray, bound: float) -> Any:
     from fairlearn.reductions import EqualizedOdds
 
-    bounds = [against_all(0.05, men[y == label]) for label in (0, 1)]
+    bounds = [against_all(bound, men[y == label]) for label in (0, 1)]
     return EqualizedOdds(difference_bound=min(bounds))
 
 
@@ -112,7 +120,7 @@ GOALS = {
     "parity, difference .05": Goal(
         [difference(positive_rate, by="men") <= 0.05], _parity_difference
     ),
-    "parity, ratio .8": Goal([ratio(positive_rate, by="men") >= 0.8], _parity_ratio),
+    "parity, ratio .8": Goal([ratio(positive_rate, by="men") >= 0.8], _parity_ratio, 0.8, 0.86),
     "equal opportunity .05": Goal([difference(recall, by="men") <= 0.05], _opportunity),
     "equalised odds .05": Goal(
         [
@@ -124,44 +132,75 @@ GOALS = {
 }
 
 
-def trees() -> HistGradientBoostingClassifier:
-    """The base of all methods but one."""
-    return HistGradientBoostingClassifier(random_state=0)
-
-
 Answers = Callable[[np.ndarray], np.ndarray]
+"""From rows to answers 0 and 1."""
 
 
-def unconstrained(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+@dataclass(frozen=True)
+class Training:
+    """Rows to train on, a goal, and how many trees a model has."""
+
+    X: np.ndarray
+    y: np.ndarray
+    men: np.ndarray
+    goal: Goal
+    n_trees: int
+
+    def trees(self) -> HistGradientBoostingClassifier:
+        """The base of all methods but one."""
+        return HistGradientBoostingClassifier(max_iter=self.n_trees, random_state=0)
+
+    def fit(self, clf: Any) -> Any:
+        """Fit one of ours."""
+        return clf.fit(self.X, self.y, attributes=pd.DataFrame({"men": self.men}))
+
+
+def unconstrained(given: Training) -> Answers:
     """The boosted trees alone."""
-    return trees().fit(X, y).predict
+    return given.trees().fit(given.X, given.y).predict
 
 
-def threshold(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def threshold(given: Training) -> Answers:
     """Ours: the threshold alone."""
-    clf = ConstrainedThreshold(trees(), constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    constraints = given.goal.constraints
+    return given.fit(ConstrainedThreshold(given.trees(), constraints=constraints)).predict
 
 
-def reduction(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def reduction(given: Training) -> Answers:
     """Ours, with default settings."""
-    clf = ConstrainedReduction(trees(), constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    constraints = given.goal.constraints
+    return given.fit(ConstrainedReduction(given.trees(), constraints=constraints)).predict
 
 
-def linear_reduction(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def reduction_at_face_value(given: Training) -> Answers:
+    """Ours, bounds on the rates out of fold themselves, as fairlearn's are on those fitted."""
+    clf = ConstrainedReduction(
+        given.trees(), constraints=given.goal.constraints, confidence_level=0.5
+    )
+    return given.fit(clf).predict
+
+
+def linear_reduction(given: Training) -> Answers:
     """Ours over a linear model: the step from linear to boosted."""
-    base = LogisticRegression(max_iter=2000)
-    clf = ConstrainedReduction(base, constraints=goal.constraints)
-    return clf.fit(X, y, attributes=pd.DataFrame({"men": men})).predict
+    base, constraints = LogisticRegression(max_iter=2000), given.goal.constraints
+    return given.fit(ConstrainedReduction(base, constraints=constraints)).predict
 
 
-def exponentiated_gradient(X: np.ndarray, y: np.ndarray, men: np.ndarray, goal: Goal) -> Answers:
+def exponentiated_gradient(given: Training) -> Answers:
     """fairlearn's reduction (Agarwal et al. 2018); its answers are drawn at random."""
+    return _at_bound(given, given.goal.bound)
+
+
+def stricter_gradient(given: Training) -> Answers:
+    """The same, asked for more."""
+    return _at_bound(given, given.goal.stricter)
+
+
+def _at_bound(given: Training, bound: float) -> Answers:
     from fairlearn.reductions import ExponentiatedGradient
 
-    clf = ExponentiatedGradient(trees(), goal.rival(y, men))
-    clf.fit(X, y, sensitive_features=men)
+    clf = ExponentiatedGradient(given.trees(), given.goal.rival(given.y, given.men, bound))
+    clf.fit(given.X, given.y, sensitive_features=given.men)
     return lambda X: clf.predict(X, random_state=0)
 
 
@@ -170,21 +209,26 @@ METHODS = {
     "ConstrainedThreshold, trees": threshold,
     "ConstrainedReduction, logistic": linear_reduction,
     RIVAL: exponentiated_gradient,
+    STRICTER: stricter_gradient,
     "ConstrainedReduction, trees": reduction,
+    "ConstrainedReduction, trees, level .5": reduction_at_face_value,
 }
 
 
-def runs(method: str, name: str, trained: int, splits: int) -> dict[str, Any]:
+def runs(
+    method: str, name: str, trained: int, n_trees: int, seeds: Sequence[int]
+) -> dict[str, Any]:
     """Error, largest miss and seconds of one method on each split, for one goal."""
     goal, sample = GOALS[name], _dense(adult("all"))
     found = []
-    for seed in range(splits):
+    for seed in seeds:
         train, test = train_test_split(
             np.arange(len(sample.y)), train_size=trained, random_state=seed, stratify=sample.y
         )
         men = sample.group == 1
+        given = Training(sample.X[train], sample.y[train], men[train], goal, n_trees)
         before = time.process_time()
-        answers = METHODS[method](sample.X[train], sample.y[train], men[train], goal)
+        answers = METHODS[method](given)
         spent = time.process_time() - before
         positive = np.asarray(answers(sample.X[test])).astype(int)
         table = pd.DataFrame({"men": men[test]})
@@ -197,24 +241,34 @@ def runs(method: str, name: str, trained: int, splits: int) -> dict[str, Any]:
     return {"errors": errors, "misses": misses, "seconds": seconds}
 
 
+RESULTS = {"error": "errors", "missed": "misses", "cpu s": "seconds"}
+"""Name of the results of `runs` for each column that is compared."""
+
+
 def _dense(sample: Sample) -> Sample:
     return Sample(sample.X.toarray(), sample.y, sample.group)
 
 
-def rows(names: Sequence[str], trained: int, splits: int) -> Iterator[dict[str, Any]]:
-    """One row a goal and method."""
+def rows(
+    names: Sequence[str],
+    methods: Sequence[str],
+    trained: int,
+    n_trees: int,
+    seeds: Sequence[int],
+) -> Iterator[dict[str, Any]]:
+    """One row a goal and method; ours once more, beside the stricter rival."""
     for name in names:
-        fairlearn: dict[str, Any] = {}
-        for method in METHODS:
+        known: dict[str, Any] = {}
+        for method in methods:
             line = {"goal": name, "method": method}
-            if method == RIVAL and not find_spec("fairlearn"):
+            if method in (RIVAL, STRICTER) and not find_spec("fairlearn"):
                 yield line | {"note": "not installed: pip install fairlearn"}
                 continue
-            found = in_fresh_process(runs, method, name, trained, splits)
+            found = in_fresh_process(runs, method, name, trained, n_trees, seeds)
             if "note" in found:
                 yield line | found
                 continue
-            fairlearn = found if method == RIVAL else fairlearn
+            known[method] = found
             misses = np.array(found["misses"])
             line |= {
                 "error": np.mean(found["errors"]),
@@ -222,10 +276,20 @@ def rows(names: Sequence[str], trained: int, splits: int) -> Iterator[dict[str, 
                 "met": np.mean(misses <= 1e-9),
                 "cpu s": np.mean(found["seconds"]),
             }
-            if fairlearn and fairlearn is not found:
-                for column, key in (("error", "errors"), ("missed", "misses")):
-                    line[f"{column} - fairlearn's"] = paired(found[key], fairlearn[key])
-            yield line
+            if method == RIVAL or RIVAL not in known:
+                yield line
+                continue
+            yield line | compared(found, known[RIVAL])
+            if STRICTER in known and method != STRICTER:
+                line = {"goal": name, "method": f"{method}, beside the stricter"}
+                yield line | compared(found, known[STRICTER])
+
+
+def compared(found: dict[str, Any], rival: dict[str, Any]) -> dict[str, str]:
+    """Paired differences from a rival."""
+    return {
+        f"{column} - fairlearn's": paired(found[key], rival[key]) for column, key in RESULTS.items()
+    }
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> str:
@@ -243,15 +307,24 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rows and splits")
     parser.add_argument("--only", nargs="+", choices=GOALS, metavar="GOAL", default=list(GOALS))
     parser.add_argument(
-        "--splits", type=int, default=SPLITS, help="splits into trained and held out"
+        "--methods", nargs="+", choices=METHODS, metavar="METHOD", default=list(METHODS)
     )
+    parser.add_argument("--trained", type=int, default=TRAINED, metavar="ROWS")
+    parser.add_argument("--trees", type=int, default=TREES, metavar="NUMBER")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="of the splits")
     options = parser.parse_args()
-    trained, splits = TRAINED, options.splits
     if options.quick:
-        trained, splits = QUICK_TRAINED, QUICK_SPLITS
+        options.trained, options.seeds = QUICK_TRAINED, QUICK_SEEDS
     adult("all")  # downloaded once, before other processes ask for it
-    title = f"Adult, {trained:,} rows trained, held-out rows, mean of {splits} splits"
-    print_table(title, COLUMNS, rows(options.only, trained, splits))
+    title = (
+        f"Adult, {options.trained:,} rows trained, {options.trees} trees, held-out rows, "
+        f"mean of {len(options.seeds)} splits"
+    )
+    print_table(
+        title,
+        COLUMNS,
+        rows(options.only, options.methods, options.trained, options.trees, options.seeds),
+    )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from tests.benchmarks import _selection_rivals as choices
+from tests.benchmarks import _set_values as sets
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._selection_rivals import ALL, DATA, GONE, RIVALS, UNIT
 from tests.benchmarks._table import COSTS, Column, costs, print_table
@@ -59,6 +60,31 @@ def predict(n_ads: int, d: int, n_rows: int, dtype: type, kind: str) -> Task:
 
 
 PREDICTIONS = ("predict", "30 % gone", "product + argpartition")
+
+
+REQUESTS = 100
+"""Single rows for which ads are chosen, one after the other, in one run of a task."""
+
+
+def requests(d: int, gone: float) -> Task:
+    """Choices for single rows; the unit is what one would write with numpy."""
+    X, selector = _linear(10_000, d, REQUESTS, np.float64)
+    weights, intercept = np.ascontiguousarray(selector.coef_.T), selector.intercept_
+    masks = np.random.default_rng(1).random((REQUESTS, 10_000)) >= gone
+
+    def ours() -> None:
+        for i in range(REQUESTS):
+            selector.predict(X[[i]], available=masks[[i]] if gone else None)
+
+    def plain() -> None:
+        for i in range(REQUESTS):
+            costs = X[i] @ weights + intercept
+            if gone:
+                costs[~masks[i]] = np.inf
+            found = np.argpartition(costs, M)[:M]
+            found[costs[found].argsort()]
+
+    return ours, plain
 
 
 def _rows(n_rows: float, d: float, density: float = 1.0) -> Any:
@@ -149,6 +175,13 @@ PREDICT_COLUMNS = (
     *_SHOWN,
     Column("aim", 4, ".1f"),
 )
+REQUEST_COLUMNS = (
+    Column("features", 8, "d"),
+    Column("gone", 4, ".0%"),
+    Column("us/row", 7, ".1f"),
+    *_SHOWN,
+    Column("aim", 4, ".1f"),
+)
 FIT_COLUMNS = (Column("costs of", 31), *_SHOWN)
 ROUND_COLUMNS = (Column("ten rounds", 34), *_SHOWN, Column("aim", 4, ".1f"))
 CHOICE_COLUMNS = (
@@ -172,6 +205,14 @@ def predict_row(kind: str, d: int, dtype: str, quick: bool) -> dict[str, Any]:
     task()  # compiles
     cost, _ = measure(task, unit, rounds=2 if quick else 9)
     return costs(cost) | {"x unit": cost.least, "us/row": 1e6 * cost.cpu / n_rows}
+
+
+def request_row(d: int, gone: float, quick: bool) -> dict[str, Any]:
+    """Choices for single rows, beside numpy's."""
+    task, unit = requests(d, gone)
+    task()  # compiles
+    cost, _ = measure(task, unit, rounds=3 if quick else 20)
+    return costs(cost) | {"x unit": cost.least, "us/row": 1e6 * cost.cpu / REQUESTS}
 
 
 def fit_row(name: str, quick: bool) -> dict[str, Any]:
@@ -198,6 +239,14 @@ def predict_rows(quick: bool) -> Iterator[dict[str, Any]]:
                 key = {"task": kind, "features": d, "dtype": dtype}
                 aim = {"aim": 1.3} if kind == "predict" else {}
                 yield key | aim | in_fresh_process(predict_row, kind, d, dtype, quick)
+
+
+def request_rows(quick: bool) -> Iterator[dict[str, Any]]:
+    """Rows of some lengths, all ads there or 30 % gone."""
+    for d in (50, 300):
+        for gone in (0.0, 0.3):
+            key = {"features": d, "gone": gone, "aim": 1.3}
+            yield key | in_fresh_process(request_row, d, gone, quick)
 
 
 def fit_rows(quick: bool) -> Iterator[dict[str, Any]]:
@@ -250,6 +299,52 @@ def choice_rows(data: str, quick: bool) -> Iterator[dict[str, Any]]:
                 yield key | in_fresh_process(choice_row, name, data, gone, quick)
 
 
+SEEDS = (200, 201, 202, 203)
+"""Splits for `value_rows`."""
+
+REFERENCE = 'RegressionSetSelector("stack")'
+
+VALUE_COLUMNS = (
+    Column("method", 31),
+    *(Column(f"m={m}", 5, ".3f") for m in sets.SIZES),
+    *(Column(f"m={m}, 30 %", 9, ".3f") for m in sets.SIZES),
+    Column("- stack", 7, "+.3f"),
+    Column("se", 5, ".3f"),
+)
+
+
+def value_row(method: str, data: str, quick: bool) -> dict[str, Any]:
+    """Shares of one method on every split."""
+    seeds = SEEDS[:1] if quick else SEEDS
+    few = [m <= sets.read(data)[1].shape[1] // 2 for m in sets.SIZES]
+    return {"shares": np.array([sets.values(data, method, seed) for seed in seeds]), "few": few}
+
+
+def value_rows(data: str, quick: bool) -> Iterator[dict[str, Any]]:
+    """Every method; the standard error is over splits, which overlap.
+
+    Differences to the stack are means over sets of at most half of the ads: with most of them, and
+    some gone, the best sets of oes97 are worth next to nothing, and shares of it vary wildly.
+    """
+    found = {
+        method: {"note": sets.cure(method)}
+        if sets.cure(method)
+        else in_fresh_process(value_row, method, data, quick)
+        for method in (REFERENCE, *(name for name in sets.METHODS if name != REFERENCE))
+    }
+    for method in sets.METHODS:
+        row: dict[str, Any] = {"method": method} | found[method]
+        if "shares" in row and "shares" in found[REFERENCE]:
+            every, gone = row["shares"].mean(axis=0)
+            for m, all_there, some_gone in zip(sets.SIZES, every, gone, strict=True):
+                row |= {f"m={m}": all_there, f"m={m}, 30 %": some_gone}
+            behind = (row["shares"] - found[REFERENCE]["shares"])[:, :, row["few"]]
+            behind = behind.mean(axis=(1, 2))
+            row["- stack"] = behind.mean()
+            row["se"] = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 else np.nan
+        yield row
+
+
 @dataclass(frozen=True)
 class Table:
     """A title, the columns, and the rows, many or few."""
@@ -260,10 +355,16 @@ class Table:
 
 
 _CHOICES = f"Choosing {choices.M} ads, beside MultiOutputRegressor(Ridge())"
+_VALUES = "Value of sets of m, all ads there or 30 % gone, beside that of the best ones"
 
 TABLES = {
     "predict": Table(
         f"Choosing {M} of 10,000 ads in units of the matrix product", PREDICT_COLUMNS, predict_rows
+    ),
+    "request": Table(
+        f"Choosing {M} of 10,000 ads for single rows, in units of numpy's product and argpartition",
+        REQUEST_COLUMNS,
+        request_rows,
     ),
     "fit": Table(
         "Learning costs, in units of Ridge().fit on the same rows and as many complete costs",
@@ -273,6 +374,8 @@ TABLES = {
     "rounds": Table(f"Training {M} rounds, in units of one round", ROUND_COLUMNS, round_rows),
     "yeast": Table(f"{_CHOICES}: yeast", CHOICE_COLUMNS, partial(choice_rows, "yeast")),
     "made": Table(f"{_CHOICES}: made data", CHOICE_COLUMNS, partial(choice_rows, "made")),
+    "oes97": Table(f"{_VALUES}: oes97", VALUE_COLUMNS, partial(value_rows, "oes97")),
+    "cal500": Table(f"{_VALUES}: cal500", VALUE_COLUMNS, partial(value_rows, "cal500")),
 }
 
 

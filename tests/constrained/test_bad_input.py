@@ -1,6 +1,7 @@
 """Bad input and impossible demands: a clear error, and nothing that was fitted is lost."""
 
 import copy
+import functools
 import pickle
 import re
 import warnings
@@ -58,9 +59,14 @@ def assert_untouched(estimator, before):
     assert pickle.dumps(copy.deepcopy(now)) == content
 
 
+@functools.cache
+def fitted():
+    return ConstrainedRampClassifier(constraints=positive_rate() <= 0.8).fit(X, Y)
+
+
 def refused(error, message, *, given=None, **parameters):
-    """Fit something good, then fail on something bad, and compare before with after."""
-    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.8).fit(X, Y)
+    """Take something fitted, then fail on something bad, and compare before with after."""
+    clf = copy.deepcopy(fitted())
     answers = clf.predict(X)
     clf.set_params(**parameters)
     before = state(clf)
@@ -316,10 +322,23 @@ def test_interrupt_in_the_middle(monkeypatch, error, warm_start):
 # --- demands that cannot be met ------------------------------------------------------------
 
 IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"), recall() >= 0]
+QUICK = {
+    "threshold": "train",
+    "solver": "newton",
+    "alpha": 0.05,
+    "start": "zeros",
+    "n_perturbations": 0,
+}
+
+
+def test_impossible_demands_leave_what_was_fitted():
+    refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE, **QUICK)
 
 
 def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
-    error = refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE)
+    with pytest.raises(InfeasibleConstraintsError, match="No rule was found") as caught:
+        ConstrainedRampClassifier(constraints=IMPOSSIBLE).fit(X, Y)
+    error = caught.value
     assert isinstance(error, ValueError)
     closest = error.closest_
     report = closest.constraint_report_
@@ -351,7 +370,7 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
 
 
 def test_infeasible_error_pickles():
-    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE)
+    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE, **QUICK)
     with pytest.raises(InfeasibleConstraintsError) as caught:
         clf.fit(X, Y)
     again = pickle.loads(pickle.dumps(caught.value))
@@ -375,7 +394,8 @@ def test_precision_of_no_answers_is_not_met(threshold):
 
 def test_search_goes_on_past_impossible_demands():
     grid = {"constraints": [[recall() >= 0.5], IMPOSSIBLE]}
-    search = GridSearchCV(ConstrainedRampClassifier(), grid, cv=2, error_score=np.nan)
+    clf = ConstrainedRampClassifier(**QUICK)
+    search = GridSearchCV(clf, grid, cv=2, error_score=np.nan)
     with pytest.warns() as caught:  # FitFailedWarning, and UserWarning for nan among the scores
         search.fit(X, Y)
     assert any("InfeasibleConstraintsError" in str(warning.message) for warning in caught)
@@ -385,7 +405,8 @@ def test_search_goes_on_past_impossible_demands():
 
 def test_search_can_be_told_to_stop():
     grid = {"constraints": [IMPOSSIBLE]}
-    search = GridSearchCV(ConstrainedRampClassifier(), grid, cv=2, error_score="raise")
+    clf = ConstrainedRampClassifier(**QUICK)
+    search = GridSearchCV(clf, grid, cv=2, error_score="raise")
     with pytest.raises(InfeasibleConstraintsError):
         search.fit(X, Y)
 

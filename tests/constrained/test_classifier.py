@@ -23,6 +23,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
+from tests.tiers import first
 
 X, Y = make_classification(
     120, 4, n_informative=3, n_redundant=1, weights=[0.6], flip_y=0.15, random_state=0
@@ -49,11 +50,13 @@ def missed_by(constraint, y, answers, attributes):
 # --- the deterministic rule ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first_is_positive", [False, True])
+@pytest.mark.parametrize("first_is_positive", first(1, [True, False]))
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_predict_decision_function_and_predict_proba_agree(labels, first_is_positive):
     pos_label = labels.tolist()[0] if first_is_positive else None
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.8, pos_label=pos_label)
+    clf = ConstrainedRampClassifier(
+        constraints=recall() >= 0.8, pos_label=pos_label, threshold="train"
+    )
     clf.fit(X, labels[Y])
     scores, proba, answers = clf.decision_function(X), clf.predict_proba(X), clf.predict(X)
     np.testing.assert_array_equal(clf.classes_, labels)
@@ -71,8 +74,8 @@ def test_predict_decision_function_and_predict_proba_agree(labels, first_is_posi
 
 def test_positive_class_first_is_the_relabelled_problem():
     goals = [recall() >= 0.8, positive_rate() <= 0.8]
-    turned = ConstrainedRampClassifier(precision(), goals, pos_label=0).fit(X, Y)
-    plain = ConstrainedRampClassifier(precision(), goals).fit(X, 1 - Y)
+    turned = ConstrainedRampClassifier(precision(), goals, pos_label=0, solver="newton").fit(X, Y)
+    plain = ConstrainedRampClassifier(precision(), goals, solver="newton").fit(X, 1 - Y)
     np.testing.assert_array_equal(turned.predict(X), 1 - plain.predict(X))
     np.testing.assert_allclose(turned.coef_, -plain.coef_)
     np.testing.assert_allclose(turned.intercept_, -plain.intercept_)
@@ -83,9 +86,9 @@ def test_positive_class_first_is_the_relabelled_problem():
 
 def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
-    text = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2)
+    text = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
     text.fit(X, LABELS["strings"][Y], attributes=stored)
-    number = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2)
+    number = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
     number.fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)
     np.testing.assert_allclose(text.coef_, number.coef_)
     changed = np.mean(text.predict(X) != stored["deployed"])
@@ -99,7 +102,9 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
 def test_drawn_rates_are_the_expected_ones(pos_label):
     """Each of 6 comparisons (3 rates, 2 labels) is at 5 standard errors: 6e-7 false alarms."""
     goals = [recall() >= 0.7, positive_rate() <= 0.6, error_rate() <= 0.45]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.3, pos_label=pos_label)
+    clf = ConstrainedRampClassifier(
+        constraints=goals, alpha=0.3, pos_label=pos_label, threshold="train"
+    )
     clf.fit(X, Y)
     draws, rng = 500, np.random.default_rng(0)
     sampled = np.array([clf.sample_predict(X, rng.integers(2**31)) for _ in range(draws)])
@@ -138,19 +143,19 @@ DEMANDS = {
 }
 
 
+@pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.parametrize("demand", DEMANDS)
-def test_shifted_threshold_meets_hard_training_constraints(demand):
-    for seed in range(8):
-        data, y = make_classification(90, 5, n_informative=2, flip_y=0.2, random_state=seed)
-        rng = np.random.default_rng(seed)
-        wrong = rng.uniform(size=90) < 0.2
-        stored = {"deployed": np.where(wrong, 1 - y, y), "group": rng.integers(0, 3, 90)}
-        clf = ConstrainedRampClassifier(constraints=DEMANDS[demand])
-        report = clf.fit(data, y, attributes=stored).constraint_report_
-        assert clf.feasible_ and report["satisfied"].all()
-        answers = clf.predict(data)
-        for side in (side for goal in DEMANDS[demand] for side in goal.one_sided()):
-            assert missed_by(side, y, answers, stored) <= 1e-9, (seed, side)
+def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
+    data, y = make_classification(90, 5, n_informative=2, flip_y=0.2, random_state=seed)
+    rng = np.random.default_rng(seed)
+    wrong = rng.uniform(size=90) < 0.2
+    stored = {"deployed": np.where(wrong, 1 - y, y), "group": rng.integers(0, 3, 90)}
+    clf = ConstrainedRampClassifier(constraints=DEMANDS[demand])
+    report = clf.fit(data, y, attributes=stored).constraint_report_
+    assert clf.feasible_ and report["satisfied"].all()
+    answers = clf.predict(data)
+    for side in (side for goal in DEMANDS[demand] for side in goal.one_sided()):
+        assert missed_by(side, y, answers, stored) <= 1e-9, side
 
 
 def test_threshold_none_leaves_the_intercept_of_the_ramp():
@@ -172,7 +177,7 @@ def test_no_intercept():
 
 def test_larger_alpha_means_smaller_weights():
     """Of the machine itself; the scale of a perturbed direction is that of its randomised rule."""
-    clf = ConstrainedRampClassifier(threshold="train", n_perturbations=0)
+    clf = ConstrainedRampClassifier(threshold="train", n_perturbations=0, solver="newton")
     norms = [
         np.linalg.norm(clf.set_params(alpha=alpha).fit(X, Y).coef_)
         for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -228,7 +233,7 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     ]
     sign = 1 if goal.greater_is_better else -1
     best = max(sign * goal.value(ONE_Y, rule, ONE_DEPLOYED) for rule in allowed)
-    clf = ConstrainedRampClassifier(objective, constraints, threshold="train")
+    clf = ConstrainedRampClassifier(objective, constraints, threshold="train", solver="newton")
     clf.fit(ONE, ONE_Y, attributes=ONE_DEPLOYED)
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
@@ -292,7 +297,7 @@ def test_warm_start_goes_on_from_the_last_fit(pos_label):
     assert clf.constraint_report_["expected"].iloc[0] >= 0.95 - 1e-6
 
 
-@pytest.mark.parametrize("change", ["features", "classes", "not fitted"])
+@pytest.mark.parametrize("change", first(1, ["features", "classes", "not fitted"]))
 def test_warm_start_restarts_where_the_last_fit_is_of_no_use(change):
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, warm_start=True)
     data, y = (X[:, :3], Y + (change == "classes")) if change == "features" else (X, Y + 1)
@@ -306,8 +311,8 @@ def test_warm_start_restarts_where_the_last_fit_is_of_no_use(change):
 
 def test_without_warm_start_nothing_is_remembered():
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.9)
-    first = clf.fit(X, Y).coef_
-    np.testing.assert_array_equal(clf.fit(X, Y).coef_, first)
+    once = clf.fit(X, Y).coef_
+    np.testing.assert_array_equal(clf.fit(X, Y).coef_, once)
 
 
 def test_verbose_prints_a_line_a_step(capsys):
@@ -381,13 +386,16 @@ def test_solver_names(solver, threshold, used):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"solver": "CLARABEL"},
-        {"solver": "clarabel", "max_iter": 100},
-        {"solver": "OSQP"},
-        {"solver": "SCS", "eps": 1e-7},
-        {"verbose": False},
-    ],
+    first(
+        2,
+        [
+            {"solver": "clarabel", "max_iter": 100},
+            {"verbose": False},
+            {"solver": "CLARABEL"},
+            {"solver": "OSQP"},
+            {"solver": "SCS", "eps": 1e-7},
+        ],
+    ),
     ids=str,
 )
 def test_solver_options_go_through(options):
@@ -402,7 +410,7 @@ def test_solver_options_go_through(options):
 
 def test_verbose_solver_talks(capfd):
     options = {"solver": "CLARABEL", "verbose": True}
-    ConstrainedRampClassifier(solver_options=options, max_iter=50).fit(X, Y)
+    ConstrainedRampClassifier(solver_options=options, max_iter=50, threshold="train").fit(X, Y)
     assert "Clarabel" in capfd.readouterr().out
 
 
@@ -419,8 +427,12 @@ def test_the_machine_of_the_paper_draws_no_random_numbers_and_leaves_its_input_a
     pd.testing.assert_frame_equal(frame, ATTRIBUTES)
 
 
+@pytest.mark.filterwarnings("ignore:feasible_ is False. out of fold the constraints hold")
 def test_what_is_infeasible_out_of_fold_comes_with_advice():
-    """Refitted at any bound that is said to suffice, and a little more, it is feasible."""
+    """Refitted at any bound that is said to suffice, and a little more, it is feasible out of fold.
+
+    On few rows the final rule, the mean of the folds' ones, may be a little worse than they are.
+    """
     goals = {"positive_rate() <= 0.3": positive_rate, "recall() >= 0.95": recall}
     share, floor = positive_rate() <= 0.3, recall() >= 0.95
     with pytest.raises(InfeasibleConstraintsError, match="Out of fold it suffices") as caught:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skbandit.constrained._group_thresholds import best_group_thresholds
@@ -26,8 +26,9 @@ from skbandit.rates import (
     recall,
 )
 from tests.problems import bound_to_rows
+from tests.tiers import examples, first
 
-theorem = settings(derandomize=True, deadline=None, max_examples=15)
+theorem = examples(15)
 seeds = st.integers(0, 2**32 - 1)
 NAMES = np.array(["a", "b", "c", "d"])
 
@@ -88,7 +89,7 @@ def brute_force(scores, group, objective, goals):
     return [value for value, slack in judged if slack >= -MET]
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("n_groups", first(1, [3, 2]))
 @pytest.mark.parametrize("name", DECLARED)
 @theorem
 @given(seed=seeds, ties=st.booleans())

@@ -356,6 +356,15 @@ def test_a_level_asks_for_room():
     assert 0.8 <= found[0] < found[1]
 
 
+def test_the_default_level_falls_where_only_rules_that_tell_nothing_apart_attain_it():
+    close = difference(positive_rate, by="sex") <= 0.05
+    default, asked = (fit(close, cv=3, max_iter=3, confidence_level=one) for one in (None, 0.8))
+    errors = [np.mean(clf.predict(X) != Y) for clf in (default, asked)]
+    assert default.confidence_level_ < asked.confidence_level_ == pytest.approx(0.8)
+    assert errors[0] < 0.1 < 0.4 < errors[1]
+    assert default.feasible_
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

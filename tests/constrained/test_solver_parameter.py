@@ -19,7 +19,8 @@ GOAL = recall() >= 0.8
 
 
 def classifier(solver, **options):
-    return ConstrainedRampClassifier(constraints=GOAL, solver=solver, alpha=0.05, **options)
+    options = {"alpha": 0.05, "threshold": "train"} | options
+    return ConstrainedRampClassifier(constraints=GOAL, solver=solver, **options)
 
 
 class Borrowed:

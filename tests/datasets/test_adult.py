@@ -135,3 +135,13 @@ def test_a9a_is_a_code_of_every_person():
     np.testing.assert_array_equal(np.asarray(a9a.data.sum(axis=1)).ravel(), known)
     np.testing.assert_array_equal(a9a.female, adult.data["sex"] == "Female")
     np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
+
+
+def test_about_six_men_for_each_woman_have_a_high_income():
+    """Goh et al. (2016), section 4.1."""
+    for subset, ratio in (("train", 5.65), ("test", 5.52)):
+        people = load_a9a(subset=subset)
+        rich = people.target == 1
+        assert rich[people.male].sum() / rich[people.female].sum() == pytest.approx(
+            ratio, abs=0.005
+        )

@@ -224,7 +224,7 @@ def test_empty_and_missing_files(tmp_path):
 def test_the_log_is_evaluated(tmp_path):
     rng = np.random.default_rng(0)
     events, probabilities = [], [0.6, 0.3, 0.1]
-    for _ in range(3000):
+    for _ in range(1500):
         ranking = rng.permutation(3)
         k = rng.choice(3, p=probabilities)
         shown, x = int(ranking[k]), rng.normal()
@@ -241,7 +241,7 @@ def test_the_log_is_evaluated(tmp_path):
             }
         )
     path = written(tmp_path, *events)
-    blocks = list(read_vw_dsjson(path, block_size=1000))
+    blocks = list(read_vw_dsjson(path, block_size=500))
     policy = GLMUCBPolicy(random_state=0).fit(blocks[0].X, blocks[0].y)
     found = off_policy_blocks(policy, blocks[1:], rule="predict")["snips"]
     y = pd.concat([block.y for block in blocks[1:]])
@@ -249,4 +249,4 @@ def test_the_log_is_evaluated(tmp_path):
     assert abs(found.mean_reward - 0.8) < 5 * found.standard_error
     assert found.mean_reward > y["reward"].mean() + 0.2
     result = replay_blocks(GLMUCBPolicy(random_state=0), blocks, acceptance=0.1)
-    assert result.n_events == 3000
+    assert result.n_events == 1500

@@ -6,7 +6,14 @@ import pytest
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import doubly_robust, ips, replay, snips
+from skbandit.evaluation import (
+    doubly_robust,
+    ips,
+    off_policy_blocks,
+    replay,
+    replay_blocks,
+    snips,
+)
 from tests.evaluation.logs import Softmax, logged
 
 LOG = make_bandit_log(3000, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
@@ -53,6 +60,67 @@ def test_replay_learns_from_the_first_and_counts_both():
         GLMUCBPolicy("linear", random_state=0), LOG.X, TWO, reward=["minutes", "click"], **options
     )
     assert swapped["click"].mean_reward != both.mean_reward
+
+
+def in_blocks(y):
+    y = y.assign(propensity=1 / 3)
+    return [(LOG.X[k : k + 700], y[k : k + 700]) for k in range(0, len(y), 700)]
+
+
+def test_replay_of_blocks_counts_both():
+    """As the replay of the whole log, for each reward."""
+    two = ["click", "minutes"]
+    options = {"deployment_share": 0.3, "random_state": 0}
+    policy = GLMUCBPolicy(random_state=0)
+    whole = replay(policy, LOG.X, TWO, reward=two, **options)
+    parts = replay_blocks(
+        policy, in_blocks(TWO), acceptance=1 / 3, arms=range(3), reward=two, **options
+    )
+    assert parts.history.equals(whole.history)
+    for name in two:
+        assert parts[name].history.equals(whole[name].history)
+        assert parts[name].logged_mean == pytest.approx(whole[name].logged_mean)
+        assert parts[name].standard_error == pytest.approx(whole[name].standard_error)
+        with pytest.warns(UserWarning, match="single run"):
+            both = [found[name].interval(kind="sequence") for found in (parts, whole)]
+        assert both[0] == both[1]
+    assert parts.at(50)["minutes"].mean_reward == whole.at(50)["minutes"].mean_reward
+    alone = replay_blocks(
+        policy, in_blocks(TWO), acceptance=1 / 3, arms=range(3), reward="click", **options
+    )
+    assert alone.history.equals(whole.history)
+
+
+def test_estimates_of_blocks():
+    """As those of each reward alone; the reward model is that of the first."""
+    policy = GLMUCBPolicy(random_state=0).fit(LOG.X, TWO, columns={"reward": "click"})
+    options = {"arms": range(3), "rule": "predict"}
+    found = off_policy_blocks(
+        policy, in_blocks(TWO), reward=["click", "minutes"], reward_model=policy, **options
+    )
+    for name in ("click", "minutes"):
+        alone = off_policy_blocks(policy, in_blocks(TWO), columns={"reward": name}, **options)
+        for estimator in ("ips", "snips"):
+            assert found[estimator][name] == alone[estimator]
+    assert found["ips"] == found["ips"]["click"]
+    assert found["doubly_robust"]["click"] == found["doubly_robust"]
+    with pytest.raises(KeyError, match="no reward 'minutes'"):
+        found["doubly_robust"]["minutes"]
+    by_name = off_policy_blocks(policy, in_blocks(TWO), reward="minutes", **options)
+    assert by_name["snips"] == found["snips"]["minutes"]
+
+
+def test_names_refused_in_blocks():
+    policy = GLMUCBPolicy(arms=[0, 1, 2])
+    judges = {off_policy_blocks: {}, replay_blocks: {"acceptance": 1 / 3}}
+    for judge, options in judges.items():
+        with pytest.raises(
+            ValueError, match="reward names 'hours', which is not a column"
+        ) as found:
+            judge(policy, in_blocks(TWO), arms=range(3), reward="hours", **options)
+        assert "In block 0" in found.value.__notes__[0]
+        with pytest.raises(TypeError, match="reward must name columns"):
+            judge(policy, in_blocks(TWO), arms=range(3), reward=[1.0, 0.0], **options)
 
 
 def test_one_reward_by_name_beside_a_column_reward():

@@ -16,6 +16,10 @@ BOUNDS = [0.9, 0.5, 0.7]
 BY_BOUND = [1, 2, 0]
 
 
+def classifier(constraints=()):
+    return ConstrainedRampClassifier(constraints=constraints, threshold="train", solver="newton")
+
+
 @pytest.fixture(scope="module")
 def path():
     clf = ConstrainedRampClassifier(constraints=RATIO >= 0.5)
@@ -30,7 +34,7 @@ def test_rows(path):
 @pytest.fixture(scope="module")
 def capped():
     """At most 30 % answers, so that a recall of .9 and more cannot be."""
-    clf = ConstrainedRampClassifier(constraints=[positive_rate() <= 0.3, recall() >= 0.1])
+    clf = classifier([positive_rate() <= 0.3, recall() >= 0.1])
     return constraint_path(clf, X, Y, bounds=[0.95, 0.3, 0.9, 0.5], constraint=1)
 
 
@@ -92,7 +96,7 @@ def test_bounds_that_were_missed_are_crosses(capped):
 
 def test_where_values_do_not_compare_the_bound_is_drawn():
     path = constraint_path(
-        ConstrainedRampClassifier(), X, Y, bounds=[0.7, 0.9], attributes=ATTRIBUTES,
+        classifier(), X, Y, bounds=[0.7, 0.9], attributes=ATTRIBUTES,
         constraint=lambda kappa: positive_rate({"sex": "F"}) >= kappa * positive_rate({"sex": "M"}),
     )  # fmt: skip
     display = TradeoffDisplay.from_path(path)
@@ -117,7 +121,7 @@ def test_it_draws_where_and_as_told(path, test_rows):
 
 
 def test_upper_bounds_tighten_to_the_left():
-    clf = ConstrainedRampClassifier(constraints=(positive_rate() <= 0.5).named("budget"))
+    clf = classifier((positive_rate() <= 0.5).named("budget"))
     display = TradeoffDisplay.from_estimator(clf, X, Y, bounds=[0.2, 0.4])
     assert display.ax_.get_xlabel() == "budget\n(bound, ← tighter)"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
@@ -34,10 +34,10 @@ from skbandit.rates._binding._proportions import (
     ratio_interval,
 )
 from skbandit.rates._kinds import Member
-from tests.tiers import first
+from tests.tiers import examples, first
 
 A, B = {"g": "a"}, {"g": "b"}
-theorem = settings(derandomize=True, deadline=None, max_examples=100)
+theorem = examples(100)
 
 
 def data_of(label, group, weight=None, deployed=None):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
@@ -17,7 +17,7 @@ from skbandit.selection import PopularitySetSelector, logged_costs
 from tests.reliability import public_calls, wider_calls
 from tests.reliability.forms import COLUMNS, SPARSE, TABLES
 from tests.reliability.public_calls import GROUP, LABEL, OWN_X
-from tests.tiers import first
+from tests.tiers import examples, first
 
 # Of models asked with an array that were fitted with names, and of estimates from few events.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -61,7 +61,7 @@ def assert_same(one, other, form):
 
 
 @pytest.mark.parametrize("name", first(1, quick_first(OF_X)))
-@settings(derandomize=True, max_examples=8, deadline=None)
+@examples(8)
 @given(seed=random_seeds, form=st.sampled_from(list(TABLES)))
 def test_tables_of_any_form(name, seed, form):
     X, call = table(seed), CALLS[name]
@@ -71,7 +71,7 @@ def test_tables_of_any_form(name, seed, form):
 
 
 @pytest.mark.parametrize("name", first(1, quick_first(TAKES_SPARSE)))
-@settings(derandomize=True, max_examples=6, deadline=None)
+@examples(6)
 @given(seed=random_seeds, form=st.sampled_from(list(SPARSE)))
 def test_sparse_tables(name, seed, form):
     X = table(seed).to_numpy(dtype=float, copy=True)
@@ -80,7 +80,7 @@ def test_sparse_tables(name, seed, form):
 
 
 @pytest.mark.parametrize("name", first(1, quick_first(LABELLED)))
-@settings(derandomize=True, max_examples=10, deadline=None)
+@examples(10)
 @given(seed=random_seeds, form=st.sampled_from(list(COLUMNS)))
 def test_labels_of_any_form(name, seed, form):
     y = np.where(np.random.default_rng(seed).random(60) < 0.1, 1 - LABEL, LABEL)
@@ -121,7 +121,7 @@ def test_names_of_the_classes_do_not_matter(name, form):
 
 
 @pytest.mark.parametrize("name", first(1, ["popularity", "threshold", "rate_scorer", "regression"]))
-@settings(derandomize=True, max_examples=5, deadline=None)
+@examples(5)
 @given(seed=random_seeds)
 def test_order_of_rows_does_not_matter(name, seed):
     call = CALLS[name]
@@ -148,7 +148,7 @@ def prefit_threshold(inputs):
     return clf.fit(**inputs).decision_function(inputs["X"])
 
 
-@settings(derandomize=True, max_examples=20, deadline=None)
+@examples(20)
 @given(seed=random_seeds, labels=st.permutations(["a", 3, ("t", 1), 2.5, None]))
 def test_arms_may_have_any_name(seed, labels):
     """Names of three kinds at least: the greedy policy learns and chooses the same."""
@@ -198,7 +198,7 @@ def test_logs_of_any_form(name, form):
     assert_same(call(y=LOG_FORMS[form](call.inputs["y"])), call(), form)
 
 
-@settings(derandomize=True, max_examples=20, deadline=None)
+@examples(20)
 @given(seed=random_seeds)
 def test_estimates_of_fixed_policies_do_not_depend_on_the_order(seed):
     rng = np.random.default_rng(seed)
@@ -217,7 +217,7 @@ def test_estimates_of_fixed_policies_do_not_depend_on_the_order(seed):
     assert other.mean_reward == pytest.approx(ips(chances, None, log).mean_reward)
 
 
-@settings(derandomize=True, max_examples=15, deadline=None)
+@examples(15)
 @given(seed=random_seeds, method=st.sampled_from(["ips", "snips", "offset"]))
 def test_logged_costs_do_not_depend_on_order_or_names(seed, method):
     rng = np.random.default_rng(seed)
@@ -234,7 +234,7 @@ def test_logged_costs_do_not_depend_on_order_or_names(seed, method):
     assert named.columns.tolist() == ["u", "v", "w"] and named.index.tolist() == order.tolist()
 
 
-@settings(derandomize=True, max_examples=10, deadline=None)
+@examples(10)
 @given(seed=random_seeds, model=st.sampled_from([RegressionSetSelector, PopularitySetSelector]))
 def test_order_of_the_ads_does_not_matter(seed, model):
     rng = np.random.default_rng(seed)

@@ -484,3 +484,40 @@ def test_float32_stays():
     assert selector.predict_costs(X.astype(np.float32)).dtype == np.float32
     double = RegressionSetSelector(n_select=2).fit(X, Y)
     np.testing.assert_allclose(selector.coef_, double.coef_, atol=1e-5)
+
+
+# --- single rows ---------------------------------------------------------------------------
+
+
+def test_rows_of_numbers_are_taken_as_they_are():
+    """And all others are checked as ever."""
+    selector = RegressionSetSelector(n_select=3).fit(X, Y)
+    expected = selector.predict(X[:4].tolist())
+    for rows in (X[:4], np.asfortranarray(X[:4]), X[:8:2][:4] * 0 + X[:4], sp.csr_array(X[:4])):
+        np.testing.assert_array_equal(selector.predict(rows), expected)
+    np.testing.assert_array_equal(selector.predict(X[[0]]), expected[:1])
+    for wrong, message in [
+        (np.full((1, 5), np.nan), "NaN"),
+        (np.full((1, 5), np.inf), "infinity"),
+        (X[:1, :4], "4 features, but RegressionSetSelector is expecting 5"),
+        (X[0], "Expected 2D array"),
+        (X[:0], "0 sample"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            selector.predict(wrong)
+    named = RegressionSetSelector(n_select=3).fit(pd.DataFrame(X, columns=list("abcde")), Y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(X[:4])
+
+
+def test_masks_are_taken_as_they_are():
+    selector = RegressionSetSelector(n_select=2).fit(X, NAMED)
+    expected = selector.predict(X, available=pd.DataFrame(AVAILABLE, columns=NAMES))
+    np.testing.assert_array_equal(selector.predict(X, available=AVAILABLE), expected)
+    before = AVAILABLE.copy()
+    selector.predict(X, available=AVAILABLE, n_select=8, fill="none")
+    np.testing.assert_array_equal(AVAILABLE, before)
+    with pytest.raises(ValueError, match="available"):
+        selector.predict(X, available=AVAILABLE[:, :7])
+    with pytest.raises(ValueError, match="Row 0 has 0"):
+        selector.predict(X, available=np.zeros_like(AVAILABLE))

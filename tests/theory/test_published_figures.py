@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
-from tests.benchmarks.published import covariance_bound, everybody, fair, split
+from tests.benchmarks._published_goals import covariance_bound, everybody, fair, split
 
 pytestmark = pytest.mark.thorough
 NOISE = 0.003

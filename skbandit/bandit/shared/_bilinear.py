@@ -166,6 +166,66 @@ def absorb(
 
 
 @called_exactly
+def forget(
+    k: int,
+    gamma: float,
+    mean: np.ndarray,
+    cov_factor: np.ndarray,
+    variance: float,
+    constant_variance: float,
+    offset_mean: np.ndarray,
+    offset_variance: np.ndarray,
+    prior_offset_variance: float,
+) -> None:
+    """Discount the evidence about B, and about the offset of arm k, by the factor gamma.
+
+    Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.
+    Of a full Σ that is Σ ← Σ/γ, followed by an observation of each entry's prior mean with
+    precision (1 - γ)/variance: p³ operations.
+    """
+    dx, dz = mean.shape
+    if prior_offset_variance > 0.0:
+        kept = gamma / offset_variance[k]
+        total = kept + (1.0 - gamma) / prior_offset_variance
+        offset_mean[k] *= kept / total
+        offset_variance[k] = 1.0 / total
+    if cov_factor.ndim == 3:
+        for i in range(dx):
+            for j in range(dz):
+                for l in range(dx * dz):  # noqa: E741
+                    cov_factor[i, j, l] /= math.sqrt(gamma)
+    for i in range(dx):
+        for j in range(dz):
+            own = constant_variance if i == dx - 1 and j == dz - 1 else variance
+            if cov_factor.ndim == 2:
+                kept = gamma / cov_factor[i, j]
+                total = kept + (1.0 - gamma) / own
+                mean[i, j] *= kept / total
+                cov_factor[i, j] = 1.0 / total
+            else:
+                _observe_zero(i, j, own / (1.0 - gamma), mean, cov_factor)
+
+
+@called_exactly
+def _observe_zero(
+    i: int, j: int, noise_variance: float, mean: np.ndarray, cov_factor: np.ndarray
+) -> None:
+    """Update B, of full Σ, by an observation 0 of its entry (i, j)."""
+    dx, dz = mean.shape
+    a = cov_factor[i, j].copy()
+    v = _dot(a, a)
+    h = 1.0 / (v + noise_variance)
+    g, c = -mean[i, j] * h, h / (1.0 + math.sqrt(max(0.0, 1.0 - h * v)))
+    for row in range(dx):
+        for column in range(dz):
+            its = cov_factor[row, column]
+            s = _dot(its, a)
+            mean[row, column] += g * s
+            for l in range(dx * dz):  # noqa: E741
+                its[l] -= c * s * a[l]
+
+
+@called_exactly
 def add_residual(m: float, v: float, r: float, weight: float, noise: np.ndarray) -> None:
     """Add the residual of a linear reward, θ ~ N(m, v σ²) before it, to an estimate of σ².
 

@@ -28,6 +28,7 @@ from skbandit.bandit.shared._bilinear import (
     arm_moments,
     change_units,
     contract,
+    forget,
     noise_scale,
 )
 from skbandit.bandit.shared._standardize import count_row, renew, show
@@ -149,6 +150,8 @@ def replay_rows(
     first: int,
     stop: int,
     accepted: np.ndarray,
+    window: np.ndarray,
+    waiting: np.ndarray,
     counts: np.ndarray,
     learning: bool,
     max_accepted: int,
@@ -161,9 +164,12 @@ def replay_rows(
 ) -> int:
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
-    Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. `counts` holds the events learned
-    before the replay, those accepted, and those accepted outside the deployment bucket; `alphas`
-    has one entry, or one per number of events learned since the replay began.
+    Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. Accepted events outside the
+    deployment bucket are learned at once, or, if they have a `window`, when it has passed;
+    `waiting` are rows that await it, in order, and those that did. `counts` holds the events
+    learned before the replay, those accepted, those accepted outside the deployment bucket, the
+    waiting rows that were learned, and their number; `alphas` has one entry, or one per number of
+    events learned since the replay began.
 
     Returns
     -------
@@ -178,6 +184,13 @@ def replay_rows(
         if not keep[position]:
             continue
         row = rows[position]
+        if counts[3] < counts[4] and window[row] > window[waiting[counts[3]]]:
+            for place in range(counts[3], counts[4]):
+                late = waiting[place]
+                arm: Any = np.int64(action[late])
+                _look(X[late], beliefs, work)
+                _learn(X[late], arm, reward[late], 1.0, beliefs, prior, rule, work)
+            counts[3] = counts[4]
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
@@ -192,7 +205,10 @@ def replay_rows(
         counts[1] += 1
         if not deployment[position]:
             counts[2] += 1
-            if learning:
+            if learning and len(window):
+                waiting[counts[4]] = row
+                counts[4] += 1
+            elif learning:
                 k: Any = np.int64(action[row])
                 _learn(X[row], k, reward[row], 1.0, beliefs, prior, rule, work)
     return stop
@@ -305,6 +321,7 @@ def _learn(
         counters[N_RANKED] += 1
     beliefs.n_updates[k] += 1
     counters[N_EVENTS] += 1
+    _forget(k, prior.forgetting, beliefs, prior, work)
     work.arm[0] = k
     _moments(work.arm, beliefs, work)
     m, v = work.m[0], work.v[0]
@@ -319,3 +336,18 @@ def _learn(
     if count_row(row, beliefs.units):
         renew(beliefs.units, work.factor, work.shift)
         change_units(work.factor, work.shift, beliefs.mean, beliefs.cov_factor, prior.variance)
+
+
+@called_exactly
+def _forget(
+    k: int, gamma: float | None, beliefs: SharedBeliefs, prior: SharedPrior, work: Workspace
+) -> None:
+    """Discount earlier evidence, and look at the context again."""
+    if gamma is not None:  # else the compiler leaves the rest out
+        forget(
+            k, gamma, beliefs.mean, beliefs.cov_factor, prior.variance, prior.constant_variance,
+            beliefs.offset_mean, beliefs.offset_variance, prior.offset_variance,
+        )  # fmt: skip
+        beliefs.noise[0] *= gamma
+        beliefs.noise[1] *= gamma
+        contract(work.x, beliefs.mean, beliefs.cov_factor, work.u, work.half, work.C)

@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._arms_to_drop import arms_to_drop
-from skbandit.bandit._parameters import read_alphas, read_rule
+from skbandit.bandit._delayed import Events
+from skbandit.bandit._parameters import alpha_of, read_alphas, read_interval, read_rule
 from skbandit.bandit._sequential import SequentialPolicy
+from skbandit.bandit._windows import WindowedPolicy
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
 from skbandit.logs import Codes, code_labels
 from skbandit.utils._atomic_fit import atomic_fit
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior
 
 
-class SharedLearner(SequentialPolicy):
+class SharedLearner(SequentialPolicy, WindowedPolicy):
     """Learns one model of all arms from ordered events; how it is used is up to the policy."""
 
     link: str
@@ -39,6 +41,7 @@ class SharedLearner(SequentialPolicy):
     offset_variance: float
     noise_variance: Any  # a number or "auto"
     standardize: bool
+    forgetting: float
 
     # what the links of `GLMUCBPolicy` leave to the user
     ucb: ClassVar[str] = "U0"
@@ -224,12 +227,13 @@ class SharedLearner(SequentialPolicy):
 
         check_is_fitted(self)
         with self._guard.learning, atomic_fit(self) as draft:
-            dropped = arms_to_drop(labels, draft._codes)
+            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *draft._waiting_arms()]))
             kept = [label for label in draft._codes if label not in dropped]
             numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
             draft._beliefs = only_arms(draft._beliefs, numbers)
             draft._known = None if draft._known is None else draft._known.take(numbers)
             draft._know({label: k for k, label in enumerate(kept)})
+            draft._drop_waiting(dropped)
         return self
 
     def _knows_arms(self) -> bool:
@@ -239,6 +243,7 @@ class SharedLearner(SequentialPolicy):
         """Start from the prior."""
         super()._begin(X)
         self._known = self._arm_units = None
+        self._waiting = []
         self._start_beliefs(0)
         if self.arm_features is not None:
             self._describe(self.arm_features)
@@ -317,12 +322,18 @@ class SharedLearner(SequentialPolicy):
         if len(codes) == len(self._codes):
             return self._beliefs
         new = list(codes)[len(self._codes) :]
-        if self._known is not None:
-            raise ValueError(
-                f"arm {new[0]!r} has no features: describe it by a row of arm_features, as the "
-                f"{len(self._codes)} arms known are."
-            )
+        self._check_described(new)
         return self._with_arms(new, np.empty((len(new), 0)))
+
+    def _check_described(self, labels: list[Any]) -> None:
+        """Require features of arms, if any arm has them."""
+        if self._known is not None:
+            new = [label for label in labels if label not in self._codes]
+            if new:
+                raise ValueError(
+                    f"arm {new[0]!r} has no features: describe it by a row of arm_features, as "
+                    f"the {len(self._codes)} arms known are."
+                )
 
     def _learn(
         self,
@@ -334,15 +345,24 @@ class SharedLearner(SequentialPolicy):
         columns: Any,
         sample_weight: Any,
     ) -> None:
-        """Check events, and learn them."""
+        """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
-        from skbandit.bandit.shared._passes import learn_rows
-        from skbandit.bandit.shared._state import own_copy
 
         if arm_features is not None:
             self._describe(arm_features)
-        events = self._read_events(X, y, reward, available, columns, sample_weight)
+        events = self._read_events(
+            X, y, reward, available, columns, sample_weight,
+            every=read_interval(self.update_every), forgetting=self.forgetting,
+        )  # fmt: skip
         check_rewards(self.link, events.reward)
+        self._check_described(events.arms.tolist())
+        self._take(events)
+
+    def _absorb(self, events: Events) -> None:
+        """Learn events now."""
+        from skbandit.bandit.shared._passes import learn_rows
+        from skbandit.bandit.shared._state import own_copy
+
         n_known, codes = len(self._codes), self._codes
         played = set(events.arms.tolist())
         if not played <= codes.keys():
@@ -368,10 +388,11 @@ class SharedLearner(SequentialPolicy):
             offset_variance=float(self.offset_variance),
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
+            forgetting=float(self.forgetting) if self.forgetting < 1 else None,
         )
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
         from skbandit.bandit.shared._state import N_EVENTS
 
-        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
+        return read_alphas(alpha_of(self), int(self._beliefs.counters[N_EVENTS]), n_events)

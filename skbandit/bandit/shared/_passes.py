@@ -82,8 +82,14 @@ def replay_rows(
     beliefs: SharedBeliefs,
     prior: SharedPrior,
     rule: Rule,
+    window: np.ndarray,
+    delayed: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
 ) -> tuple[np.ndarray, int]:
     """Replay a log, changing the beliefs in place; `number` are those of the log's arms.
+
+    `window` numbers the update windows of the log's events; it is empty without delay. `delayed`
+    are contexts, numbers of arms and rewards of events that await learning; their windows are last
+    in `window`.
 
     Returns
     -------
@@ -96,16 +102,25 @@ def replay_rows(
     else:
         sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
     work, accepted = workspace_for(beliefs), np.empty(n_events, dtype=np.int64)
-    counts = np.array([beliefs.counters[N_EVENTS], 0, 0], dtype=np.int64)
+    action, reward = number[log.action], log.reward
+    n_delayed = 0
+    if delayed is not None:
+        n_delayed = len(delayed[0])
+        X, action, reward = (
+            np.concatenate(both) for both in zip((X, action, reward), delayed, strict=True)
+        )
+    waiting = np.empty(n_delayed + (n_events if len(window) else 0), dtype=np.int64)
+    waiting[:n_delayed] = np.arange(len(X) - n_delayed, len(X))
+    counts = np.array([beliefs.counters[N_EVENTS], 0, 0, 0, n_delayed], dtype=np.int64)
     most = n_events if request.max_accepted is None else request.max_accepted
     proposing, _ = parts_of(rule)
     greedy = request.deployment | (request.rule == "predict")
-    action, n_seen = number[log.action], n_events
+    n_seen = n_events
     for part in slices(n_events):
         n_seen = kernels.replay_rows(
-            X, action, log.reward, sets, rows, request.keep, greedy, request.deployment,
-            part.start, part.stop, accepted, counts, request.learn, most, alphas, beliefs, prior,
-            rule, proposing, work,
+            X, action, reward, sets, rows, request.keep, greedy, request.deployment, part.start,
+            part.stop, accepted, window, waiting, counts, request.learn, most, alphas, beliefs,
+            prior, rule, proposing, work,
         )  # fmt: skip
         if n_seen < part.stop:
             break

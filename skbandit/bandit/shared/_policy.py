@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._parameters import read_rule
+from skbandit.bandit._delayed import Events, join, still_waiting, windows_of
+from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS
 from skbandit.bandit.shared._learner import SharedLearner
 from skbandit.logs import ReplayRequest, code_labels, label_array
@@ -40,7 +42,7 @@ class SharedGLMPolicy(SharedLearner):
         and none described later, arms differ by their offsets only.
     link : {"linear", "logistic", "probit"}, default="logistic"
         Reward model, as in `GLMUCBPolicy`.
-    alpha : float or callable, default=0.2
+    alpha : float, callable or "auto", default="auto"
         Amount of exploration, as in `GLMUCBPolicy`. A function is called with an array of numbers
         of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
@@ -62,6 +64,12 @@ class SharedGLMPolicy(SharedLearner):
         Whether features are standardised as they go: x = (X - mean) / (sd √n_features), with
         means and standard deviations renewed at learned events 8, 16, 32, ...; what was learned
         is carried over to the new units. Features of arms likewise, as arms are described.
+    forgetting : float, default=1.0
+        Factor, from .001 to 1, by which earlier evidence is discounted at every learned event, for
+        rewards that drift: what was learned of features by all events, an arm's offset by its own.
+        Below 1, learning takes p³ operations an event under a full covariance.
+    update_every : float, str or timedelta, default=None
+        Length of update windows, as in `GLMUCBPolicy`: events are learned when their window ends.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices, as in `GLMUCBPolicy`.
 
@@ -131,7 +139,7 @@ class SharedGLMPolicy(SharedLearner):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "arm_features": [pd.DataFrame, None],
         "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
         "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "covariance": [StrOptions({"diagonal", "full"})],
@@ -139,6 +147,8 @@ class SharedGLMPolicy(SharedLearner):
         "offset_variance": [Interval(Real, 0, None, closed="left")],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
+        "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
+        "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
         "random_state": ["random_state"],
     }
 
@@ -146,7 +156,7 @@ class SharedGLMPolicy(SharedLearner):
         self,
         arm_features: pd.DataFrame | None = None,
         link: str = "logistic",
-        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
+        alpha: float | str | Callable[[np.ndarray], ArrayLike] = "auto",
         *,
         exploration: str = "ucb",
         epsilon: float = 0.0,
@@ -155,6 +165,8 @@ class SharedGLMPolicy(SharedLearner):
         offset_variance: float = 0.3,
         noise_variance: float | str = "auto",
         standardize: bool = True,
+        forgetting: float = 1.0,
+        update_every: float | str | timedelta | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.arm_features = arm_features
@@ -167,6 +179,8 @@ class SharedGLMPolicy(SharedLearner):
         self.offset_variance = offset_variance
         self.noise_variance = noise_variance
         self.standardize = standardize
+        self.forgetting = forgetting
+        self.update_every = update_every
         self.random_state = random_state
 
     def predict(
@@ -340,8 +354,8 @@ class SharedGLMPolicy(SharedLearner):
 
         Subclasses that choose or learn differently are replayed event by event.
         """
-        own = ("select", "predict", "partial_fit")
-        if any(getattr(type(self), name) is not getattr(SharedGLMPolicy, name) for name in own):
+        names = ("select", "predict", "partial_fit", "advance")
+        if any(getattr(type(self), name) is not getattr(SharedGLMPolicy, name) for name in names):
             return None
         from skbandit.bandit.links import check_rewards
         from skbandit.bandit.shared._passes import replay_rows
@@ -350,8 +364,26 @@ class SharedGLMPolicy(SharedLearner):
         log = request.log
         _, X = self._prepared(request.X, log.arms, None)
         check_rewards(self.link, log.reward)
+        every = read_interval(self.update_every)
+        ordered = every is not None or self.forgetting < 1
+        if ordered and log.timestamp is not None and self._latest is not None:
+            if len(request.rows) and log.timestamp[request.rows[0]] < self._latest:
+                return None  # `partial_fit` raises the error
+        if self._waiting and every is None:
+            self._learn_waiting()
+        before = join(self._waiting) if self._waiting else None
+        if before is not None and (log.timestamp is None or (before.weight != 1).any()):
+            return None
+        window, delayed = np.empty(0, dtype=np.int64), None
+        if every is not None and (request.learn or before is not None):
+            times = None if log.timestamp is None else log.timestamp[request.rows]
+            window = np.empty(len(log), dtype=np.int64)
+            window[request.rows] = windows_of(times, every)
         codes, n_known = dict(self._codes), len(self._codes)
         number = code_labels(log.arms, codes).astype(np.int64)
+        if before is not None:
+            delayed = before.X, code_labels(before.arms, codes).astype(np.int64), before.reward
+            window = np.concatenate([window, before.window])
         beliefs = own_copy(self._beliefs_about(codes))
         # new arms rank last until they are learned: arms learned in the meantime precede them
         beliefs.tie_order[n_known:] += len(codes)
@@ -360,8 +392,15 @@ class SharedGLMPolicy(SharedLearner):
         beliefs.counters[N_CHOICES] = n_choices
         accepted, n_seen = replay_rows(
             request, X, number, self._alphas(len(request.rows)), beliefs, self._prior(),
-            read_rule(self, seed),
+            read_rule(self, seed), window, delayed,
         )  # fmt: skip
+        if len(window):
+            own = Events(X, log.arms[log.action], log.reward, np.ones(len(log)), window[: len(log)])
+            n_before = 0 if before is None else len(before)
+            late = still_waiting(request, window, n_before, accepted, n_seen)
+            self._waiting = []
+            if len(late):
+                self._waiting = [(own if before is None else join([own, before])).take(late)]
         self._stream.take(int(beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
         # new arms in the order in which they were learned
         rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known

@@ -46,6 +46,7 @@ class SharedPrior(NamedTuple):
     offset_variance: float
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
+    forgetting: float | None = None  # None for 1 leaves what is not needed out of compiled code
 
 
 class Workspace(NamedTuple):

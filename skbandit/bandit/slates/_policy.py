@@ -67,8 +67,11 @@ class SlatePolicy(SlateLearner):
       weighting of single arms. The slate is a systematic sample with these probabilities.
     - "epsilon_greedy": a uniform slate with probability ε, else the m largest mean rewards.
 
-    An arm is never shown twice in a slate, and its place is taken not to matter: slates are in the
-    order of the scores.
+    An arm is never shown twice in a slate. Slates are best first, in the order of what the rule
+    compares: draws, upper bounds or mean rewards; the uniform slates of "epsilon_greedy" are in
+    uniform order. So if places differ in weight, such as the probability to be looked at, fill them
+    in the order of their weights: that is best for all weights. In learning, a place is taken not
+    to matter, except in cascades.
 
     With one reward per slate, each arm learns from the reward less what is expected of the others,
     with their uncertainty added to the noise: the exact posterior of the sum, up to the
@@ -165,7 +168,7 @@ class SlatePolicy(SlateLearner):
         Returns
         -------
         ndarray of shape (n_samples, n_select)
-            Labels, best first, no label twice in a row.
+            Labels, best first by what the rule compares, no label twice in a row.
 
         Raises
         ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -20,6 +20,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
     check_block_arms,
+    check_names,
     column_names,
     expected_reward,
     in_block,
@@ -38,6 +39,7 @@ def off_policy_blocks(
     arms: Sequence[Any] | None = None,
     reward_model: Any = None,
     rule: str = "select",
+    reward: str | Sequence[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
@@ -71,6 +73,10 @@ def off_policy_blocks(
         pass. `doubly_robust` is unbiased whatever the model predicts. None omits them.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
+    reward : str or list of str, default=None
+        Column of the rewards, if not "reward", or several: all figures are those of the first, and
+        ``found["snips"]["minutes"]`` is the estimate for the reward minutes. The reward model is
+        that of the first.
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
     reward_range : (float, float), default=None
@@ -129,18 +135,51 @@ def off_policy_blocks(
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    task = _Task(policy, features, arms, reward_model, rule, columns, read_range(reward_range))
+    check_names(reward)
+    bounds = read_range(reward_range)
+    task = _Task(policy, features, arms, reward_model, rule, reward, columns, bounds)
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
     parts = (part for part in run(task, blocks) if part is not None)
     first = next(parts, None)
     if first is None:
         raise ValueError("blocks contains no event.")
     total = reduce(add, parts, first)
-    if total.shortcoming:
+    first_reward = total.first
+    if first_reward.shortcoming:
         warnings.warn(
-            f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning, stacklevel=2
+            f"off_policy_blocks: {first_reward.shortcoming}", ReplayCoverageWarning, stacklevel=2
         )
     return total.estimates()
+
+
+@dataclass(frozen=True, eq=False)
+class _RewardSums:
+    """Sums for each reward by name; by None if it has no name."""
+
+    of_rewards: Mapping[str | None, LogSums]
+
+    def __add__(self, other: _RewardSums) -> _RewardSums:
+        return _RewardSums(
+            {name: sums + other.of_rewards[name] for name, sums in self.of_rewards.items()}
+        )
+
+    @property
+    def first(self) -> LogSums:
+        """Sums for the first reward."""
+        return next(iter(self.of_rewards.values()))
+
+    def estimates(self) -> dict[str, OffPolicyEstimate]:
+        """The estimates of the first reward by estimator, which hold those of the others."""
+        by_reward = {name: sums.estimates() for name, sums in self.of_rewards.items()}
+        found = {}
+        for estimator, estimate in next(iter(by_reward.values())).items():
+            others = {
+                name: its[estimator]
+                for name, its in by_reward.items()
+                if name is not None and estimator in its
+            }
+            found[estimator] = replace(estimate, others=others or None)
+        return found
 
 
 @dataclass(frozen=True)
@@ -152,16 +191,17 @@ class _Task:
     arms: list[Any] | None
     reward_model: Any
     rule: str
+    reward: str | Sequence[str] | None
     columns: Mapping[str, Any] | None
     reward_range: Range | None
 
-    def __call__(self, number: int, block: Any) -> LogSums | None:
+    def __call__(self, number: int, block: Any) -> _RewardSums | None:
         """Sums over the events of a block; None if it has none."""
         with in_block(number):
             X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else None
 
-    def _sums(self, X: Any, y: Any) -> LogSums:
+    def _sums(self, X: Any, y: Any) -> _RewardSums:
         given, named = self.policy, isinstance(self.policy, str)
         if named:
             names = column_names(y) or []
@@ -177,7 +217,7 @@ class _Task:
             X,
             y,
             None,
-            None,
+            self.reward,
             None,
             self.rule,
             arms=self.arms or (),
@@ -186,11 +226,15 @@ class _Task:
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
-        if self.reward_range is not None:
-            check_range(evaluated.log.reward, self.reward_range)
         model = self.reward_model
-        events = evaluated.events(None if model is None else _predictions(model, X, evaluated))
-        return LogSums.of(events, self.reward_range or (0.0, 1.0))
+        q = None if model is None else _predictions(model, X, evaluated)
+        of_rewards: dict[str | None, LogSums] = {}
+        for name, part in evaluated.by_reward().items():
+            if self.reward_range is not None:
+                check_range(part.log.reward, self.reward_range)
+            events = part.events(None if of_rewards else q)  # the model is that of the first
+            of_rewards[name] = LogSums.of(events, self.reward_range or (0.0, 1.0))
+        return _RewardSums(of_rewards)
 
 
 def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
@@ -218,12 +262,12 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
 
 
-def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[LogSums | None]:
+def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[_RewardSums | None]:
     """Sums of blocks, one after the other."""
     return (task(number, block) for number, block in enumerate(as_blocks(blocks)))
 
 
-def _on_dask(task: _Task, frame: Any) -> Iterable[LogSums | None]:
+def _on_dask(task: _Task, frame: Any) -> Iterable[_RewardSums | None]:
     """Sums of the partitions of a Dask DataFrame, computed by Dask's scheduler."""
     dask = import_optional("dask", "off_policy_blocks of a Dask DataFrame")
     shared = dask.delayed(task, traverse=False, pure=False)  # sent once, not per partition

@@ -19,6 +19,7 @@ from skbandit.evaluation._replay._engine import (
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import (
     FEW,
+    LoggedReward,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
@@ -33,10 +34,13 @@ from skbandit.logs import (
     Log,
     as_blocks,
     check_block_arms,
+    check_names,
     code_labels,
     in_block,
     label_array,
+    named_rewards,
     read_block,
+    read_rewards,
 )
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import as_labels
@@ -53,6 +57,7 @@ def replay_blocks(
     rule: Literal["select", "predict"] = "select",
     deployment_share: float = 0.0,
     max_accepted: int | None = None,
+    reward: str | Sequence[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> ReplayResult:
@@ -86,6 +91,9 @@ def replay_blocks(
     max_accepted : int, default=None
         Stop when this many events have been kept in the learning bucket; no further block is
         read.
+    reward : str or list of str, default=None
+        Column of the rewards, if not "reward", or several: the policy learns from the first, and
+        ``result["minutes"]`` is the result for the reward minutes, as in `replay`.
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
     random_state : int, RandomState instance or None, default=None
@@ -94,9 +102,9 @@ def replay_blocks(
     Returns
     -------
     ReplayResult
-        The result of one run. It takes 29 bytes per kept event; `event` in its history counts
-        from the start of the first block. If `max_accepted` ends the replay, `logged_mean` is
-        the mean over the blocks read.
+        The result of one run. It takes 29 bytes per kept event, and 8 for each of several rewards;
+        `event` in its history counts from the start of the first block. If `max_accepted` ends the
+        replay, `logged_mean` is the mean over the blocks read.
 
     Raises
     ------
@@ -144,6 +152,7 @@ def replay_blocks(
     )
     if acceptance is None:
         raise ValueError("acceptance must be a number: a block does not show the smallest p.")
+    check_names(reward)
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
     (seed,) = seeds_of_runs(random_state, 1)
@@ -159,7 +168,9 @@ def replay_blocks(
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
-            X, log = _read(replayed, X, y, arms, columns)
+            _, renamed, names = named_rewards(y, reward, columns)
+            X, log = _read(replayed, X, y, arms, renamed)
+            rewards = read_rewards(y, names, len(log))
             latest = _check_later(log, latest)
             if not kept.parts and options.learns(last):
                 check_past(last, log)
@@ -167,7 +178,8 @@ def replay_blocks(
                 log.probability, acceptance, streams, deployment_share=deployment_share
             )
             left = None if max_accepted is None else max_accepted - kept.n_learning
-            kept.add(replay_block(replayed, X, log, schedule, options, left), log, acceptance)
+            trajectory = replay_block(replayed, X, log, schedule, options, left, rewards)
+            kept.add(trajectory, log, rewards, acceptance)
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
     if replayed is None:
@@ -203,6 +215,26 @@ def _check_later(log: Log, latest: float) -> float:
 
 
 @dataclass
+class _RewardSoFar:
+    """Running totals of a reward over all events."""
+
+    sums: EventSums = field(default_factory=lambda: _moments(np.empty(0)))
+    least: float = np.inf
+    greatest: float = -np.inf
+
+    def add(self, values: np.ndarray) -> None:
+        """Include further events."""
+        self.sums += _moments(values)
+        self.least = min(self.least, float(values.min()))
+        self.greatest = max(self.greatest, float(values.max()))
+
+    def logged(self) -> LoggedReward:
+        """Summary of the events so far."""
+        bounds = natural_range(np.array([self.least, self.greatest]))
+        return LoggedReward(self.sums.value, self.sums.ee / self.sums.n, bounds)
+
+
+@dataclass
 class _KeptSoFar:
     """The kept events of all blocks so far, and running totals of the log."""
 
@@ -212,16 +244,21 @@ class _KeptSoFar:
     n_learning: int = 0  # kept in the learning bucket
     n_clipped: int = 0
     smallest: float = 1.0  # propensity
-    rewards: EventSums = field(default_factory=lambda: _moments(np.empty(0)))
-    least: float = np.inf  # reward
-    greatest: float = -np.inf
+    reward: _RewardSoFar = field(default_factory=_RewardSoFar)  # the first
+    rewards: dict[str, _RewardSoFar] = field(default_factory=dict)  # by name
 
     @property
     def n_events(self) -> int:
         """Number of events in the blocks."""
-        return self.rewards.n
+        return self.reward.sums.n
 
-    def add(self, trajectory: Trajectory, log: Log, acceptance: float) -> None:
+    def add(
+        self,
+        trajectory: Trajectory,
+        log: Log,
+        rewards: Mapping[str, np.ndarray],
+        acceptance: float,
+    ) -> None:
         """Append the trajectory of the next block."""
         action = code_labels(log.arms, self.codes)[trajectory.action]
         before = self.n_events
@@ -237,9 +274,9 @@ class _KeptSoFar:
         self.n_learning += len(trajectory.take("learning"))
         self.n_clipped += int((log.probability < acceptance).sum())
         self.smallest = min(self.smallest, float(log.probability.min()))
-        self.rewards += _moments(log.reward)
-        self.least = min(self.least, float(log.reward.min()))
-        self.greatest = max(self.greatest, float(log.reward.max()))
+        self.reward.add(log.reward)
+        for name, values in rewards.items():
+            self.rewards.setdefault(name, _RewardSoFar()).add(values)
 
     def joined(self) -> Trajectory:
         """The parts as one trajectory."""
@@ -254,6 +291,10 @@ class _KeptSoFar:
             joined("deployment"),
             joined("n_seen"),
             self.n_replayed,
+            {
+                name: np.concatenate([part.rewards[name] for part in self.parts])
+                for name in self.rewards
+            },
         )
 
 
@@ -265,19 +306,20 @@ def _moments(reward: np.ndarray) -> EventSums:
 
 def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -> ReplayResult:
     """The result, after warnings of a biased or unreliable estimate."""
-    clipped = kept.n_clipped / kept.n_events
+    clipped, logged = kept.n_clipped / kept.n_events, kept.reward.logged()
     metadata = ReplayMetadata(
         arms=label_array(kept.codes),
         n_events=kept.n_events,
-        logged_mean=kept.rewards.value,
-        logged_variance=kept.rewards.ee / kept.n_events,
+        logged_mean=logged.mean,
+        logged_variance=logged.variance,
         c=c,
         clipped=clipped,
         learns=learns,
         deployment_share=options.deployment_share,
         shuffle=False,
         subsample=None,
-        reward_range=natural_range(np.array([kept.least, kept.greatest])),
+        reward_range=logged.range,
+        rewards={name: reward.logged() for name, reward in kept.rewards.items()},
     )
     result = ReplayResult((kept.joined(),), metadata)
     check_clipped(c, clipped, kept.smallest)

@@ -19,6 +19,7 @@ from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._pass import replay_pass
 from skbandit.evaluation._replay._result import (
     FEW,
+    LoggedReward,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
@@ -306,7 +307,7 @@ def replay_runs(
     check_clipped(c, clipped, float(probability.min()))
     seeds = seeds_of_runs(random_state, options.n_repeats)
     trajectories = Parallel()(
-        delayed(_run)(policy, X, log, probability, c, options, number, seed)
+        delayed(_run)(policy, X, log, probability, c, options, number, seed, rewards)
         for number, seed in enumerate(seeds)
     )
     metadata = ReplayMetadata(
@@ -322,7 +323,7 @@ def replay_runs(
         subsample=options.subsample,
         reward_range=natural_range(log.reward) if bounds is None else bounds,
         given_range=bounds is not None,
-        rewards=rewards or {},
+        rewards={name: LoggedReward.of(values) for name, values in (rewards or {}).items()},
     )
     result = ReplayResult(tuple(trajectories), metadata)
     check_kept(result, options.max_accepted)
@@ -344,6 +345,7 @@ def _run(
     options: ReplayOptions,
     number: int,
     seed: np.random.SeedSequence,
+    rewards: Mapping[str, np.ndarray] | None,
 ) -> Trajectory:
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
@@ -370,7 +372,8 @@ def _run(
     def report_share(share: float) -> None:
         report(f"{share:.0%} of the log")
 
-    trajectory = replay_block(policy, X, log, schedule, options, options.max_accepted, report_share)
+    most = options.max_accepted
+    trajectory = replay_block(policy, X, log, schedule, options, most, rewards, report_share)
     report(f"kept {len(trajectory.event):,} of {trajectory.n_events:,} events")
     return trajectory
 
@@ -397,9 +400,13 @@ def replay_block(
     schedule: ReplaySchedule,
     options: ReplayOptions,
     max_accepted: int | None,
+    rewards: Mapping[str, np.ndarray] | None = None,
     report: Callable[[float], None] = lambda share: None,
 ) -> Trajectory:
-    """Replay a log, or the next block of one; `policy` is modified as it learns."""
+    """Replay a log, or the next block of one; `policy` is modified as it learns.
+
+    `rewards` are those of the log by name, if they are named.
+    """
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
     request = ReplayRequest(
@@ -422,4 +429,5 @@ def replay_block(
         deployment=schedule.deployment[accepted],
         n_seen=accepted + 1,
         n_events=n_seen,
+        rewards={name: values[event] for name, values in (rewards or {}).items()},
     )

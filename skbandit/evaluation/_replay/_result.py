@@ -38,6 +38,7 @@ class Trajectory:
     deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
     n_events: int  # replayed in total
+    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name, (n_accepted,)
 
     def take(self, bucket: str) -> np.ndarray:
         """Positions of a bucket's events among the kept events."""
@@ -54,7 +55,22 @@ class Trajectory:
             self.deployment[kept],
             self.n_seen[kept],
             n_seen,
+            {name: values[kept] for name, values in self.rewards.items()},
         )
+
+
+@dataclass(frozen=True)
+class LoggedReward:
+    """A reward over all events of the log."""
+
+    mean: float
+    variance: float
+    range: Range  # of all possible rewards
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> LoggedReward:
+        """Summary of a log's rewards."""
+        return cls(float(values.mean()), float(values.var()), natural_range(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +90,16 @@ class ReplayMetadata:
     # of all possible rewards, if known, else of the log
     reward_range: Range = (-math.inf, math.inf)
     given_range: bool = False
-    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name, (n_events,)
+    rewards: Mapping[str, LoggedReward] = field(default_factory=dict)  # by name
 
     def of_reward(self, name: str) -> ReplayMetadata:
         """The log with another one of its rewards."""
-        values = self.rewards[name]
+        logged = self.rewards[name]
         return replace(
             self,
-            logged_mean=float(values.mean()),
-            logged_variance=float(values.var()),
-            reward_range=self.reward_range if self.given_range else natural_range(values),
+            logged_mean=logged.mean,
+            logged_variance=logged.variance,
+            reward_range=self.reward_range if self.given_range else logged.range,
         )
 
 
@@ -159,7 +175,7 @@ class ReplayResult:
         return replace(
             self,
             trajectories=tuple(
-                replace(run, reward=rewards[reward][run.event]) for run in self.trajectories
+                replace(run, reward=run.rewards[reward]) for run in self.trajectories
             ),
             metadata=self.metadata.of_reward(reward),
         )

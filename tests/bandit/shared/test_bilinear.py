@@ -174,3 +174,29 @@ def test_the_estimate_of_noise_is_unbiased():
         bilinear.add_residual(7.0, v, r, weight, noise)
     error = sigma**2 * np.sqrt(2 / n)
     assert abs(bilinear.noise_scale(noise) ** 2 - sigma**2) < 5 * error
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_forgetting_discounts_precisions(full):
+    """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' offsets only that of arm k."""
+    gamma, k, rng = 0.7, 5, np.random.default_rng(0)
+    old = random_beliefs(rng, full)
+    new = own_copy(old)
+    bilinear.forget(
+        k, gamma, new.mean, new.cov_factor, PRIOR.variance, PRIOR.constant_variance,
+        new.offset_mean, new.offset_variance, PRIOR.offset_variance,
+    )  # fmt: skip
+    own = np.full(DX * DZ, PRIOR.variance)
+    own[-1] = PRIOR.constant_variance
+    before, after = np.linalg.inv(covariance(old)), np.linalg.inv(covariance(new))
+    np.testing.assert_allclose(after, gamma * before + (1 - gamma) * np.diag(1 / own), rtol=1e-6)
+    np.testing.assert_allclose(
+        after @ new.mean.ravel(), gamma * before @ old.mean.ravel(), rtol=1e-6, atol=1e-8
+    )
+    others = np.arange(N_ARMS) != k
+    np.testing.assert_array_equal(new.offset_mean[others], old.offset_mean[others])
+    np.testing.assert_array_equal(new.offset_variance[others], old.offset_variance[others])
+    precision = gamma / old.offset_variance[k] + (1 - gamma) / PRIOR.offset_variance
+    assert 1 / new.offset_variance[k] == pytest.approx(precision)
+    natural = gamma * old.offset_mean[k] / old.offset_variance[k]
+    assert new.offset_mean[k] * precision == pytest.approx(natural)

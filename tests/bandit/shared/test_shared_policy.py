@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.bandit import SharedGLMPolicy, make_policy_pipeline, select
-from skbandit.evaluation import ReplaySplit, ips, replay
+from skbandit.evaluation import ReplaySplit, ips, replay, replay_blocks
 from tests.tiers import first
 
 
@@ -34,7 +34,7 @@ def problem():
         available.append(tuple(Z.index[live]))
         action.append(int(rng.choice(live)))
     reward = (rng.random(n) < 1 / (1 + np.exp(-theta[np.arange(n), action]))).astype(float)
-    y = pd.DataFrame({"action": Z.index[action], "reward": reward})
+    y = pd.DataFrame({"action": Z.index[action], "reward": reward, "timestamp": np.arange(n) * 7.0})
     y["available"] = available
     return X, y, Z
 
@@ -60,6 +60,67 @@ def test_the_posterior_is_that_of_bayesian_regression():
     v = np.einsum("ni,aj,ijkl,nk,al->na", X1, Z1, S.reshape(nx + 1, nz + 1, nx + 1, nz + 1), X1, Z1)
     upper = X1 @ mean @ Z1.T + 0.2 * np.sqrt(v)
     np.testing.assert_allclose(policy.select_scores(X), upper, rtol=1e-7)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.97])
+def test_forgetting_is_discounted_bayesian_regression(gamma):
+    """Linear rewards, no offsets: evidence n events old counts gamma^n, beside the whole prior."""
+    rng = np.random.default_rng(0)
+    n, nx, nz, n_arms = 60, 3, 2, 5
+    X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
+    action, reward = rng.integers(n_arms, size=n), rng.normal(size=n)
+    policy = SharedGLMPolicy(
+        Z, link="linear", offset_variance=0.0, noise_variance=0.5, prior_variance=2.0,
+        standardize=False, forgetting=gamma,
+    ).fit(X, pd.DataFrame({"action": action, "reward": reward}))  # fmt: skip
+    X1, Z1 = np.column_stack([X, np.ones(n)]), np.column_stack([Z, np.ones(n_arms)])
+    phi = np.einsum("ni,nj->nij", X1, Z1[action]).reshape(n, -1)
+    prior = np.full((nx + 1) * (nz + 1), 2.0)
+    prior[-1] = 1.0
+    weight = gamma ** np.arange(n)[::-1] / 0.5
+    S = np.linalg.inv(np.diag(1 / prior) + (phi.T * weight) @ phi)
+    mean = S @ (phi.T * weight) @ reward
+    np.testing.assert_allclose(policy.coef_.ravel(), mean, rtol=1e-7, atol=1e-10)
+    L = policy._beliefs.cov_factor.reshape(len(S), len(S))
+    np.testing.assert_allclose(L @ L.T, S, rtol=1e-7, atol=1e-10)
+
+
+def test_windows_wait(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z, update_every=700.0, random_state=0)
+    policy.fit(X[:150], y[:150])  # events 0 to 99 are in the first window
+    assert policy.n_updates_.sum() == 100
+    early = SharedGLMPolicy(Z, random_state=0).fit(X[:100], y[:100])
+    np.testing.assert_array_equal(policy.decision_function(X), early.decision_function(X))
+    assert policy.advance(1399.0).n_updates_.sum() == 100
+    again = pickle.loads(pickle.dumps(policy))
+    kept = [arm for arm in Z.index if arm != "arm01"]
+    again.drop_arms(["arm01"]).advance()
+    assert again.arms_.tolist() == kept
+    assert again.n_updates_.sum() < policy.advance(1400.0).n_updates_.sum() == 150
+    early.partial_fit(X[100:150], y[100:150])
+    np.testing.assert_array_equal(policy.decision_function(X), early.decision_function(X))
+    with pytest.raises(ValueError, match="no features"):
+        policy.partial_fit(X[150:151], y[150:151].drop(columns="available").assign(action="arm99"))
+    with pytest.raises(ValueError, match="no column 'timestamp'"):
+        policy.partial_fit(X[:1], {"action": ["arm01"], "reward": [1]})
+    with pytest.raises(ValueError, match="earlier than"):
+        policy.partial_fit(X[:1], y[:1])
+
+
+def test_a_replay_hands_on_what_waits(problem):
+    """Blocks of a log carry the state of the policy from one to the next, windows included."""
+    X, y, Z = problem
+    histories = [
+        replay_blocks(
+            kind(Z, update_every=800.0, random_state=0),
+            ((X[k : k + 90], y[k : k + 90].assign(propensity=0.2)) for k in range(0, len(X), 90)),
+            acceptance=0.2, random_state=0,
+        ).history
+        for kind in (SharedGLMPolicy, OneByOne)
+    ]  # fmt: skip
+    assert len(histories[0]) > 30
+    assert histories[0].equals(histories[1])
 
 
 def test_coefficients_are_for_features_as_given(problem):
@@ -143,6 +204,10 @@ SETTINGS = {
     "growing": {"alpha": np.log1p, "standardize": False},
     "no features": {"arm_features": None},
     "no features, greedy": {"arm_features": None, "exploration": "greedy"},
+    "forgetting": {"forgetting": 0.97},
+    "forgetting diagonal linear": {"forgetting": 0.9, "covariance": "diagonal", "link": "linear"},
+    "waiting": {"update_every": 500.0},
+    "waiting, no features": {"update_every": "8min", "arm_features": None, "forgetting": 0.99},
 }
 
 
@@ -169,11 +234,12 @@ def test_the_compiled_replay_decides_as_one_by_one(settings, options, problem):
     assert fast.history.equals(slow.history)
 
 
-def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(problem):
+@pytest.mark.parametrize("settings", [{}, {"update_every": 500.0}])
+def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(settings, problem):
     X, y, Z = problem
     histories = []
     for kind in (SharedGLMPolicy, OneByOne):
-        policy = kind(Z[:8], random_state=3).fit(X[:200], y[:200], arm_features=Z)
+        policy = kind(Z[:8], random_state=3, **settings).fit(X[:200], y[:200], arm_features=Z)
         before = policy.coef_.copy()
         histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
         np.testing.assert_array_equal(policy.coef_, before)

@@ -63,6 +63,29 @@ def test_no_arm_is_shown_twice_and_only_available_ones(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_slates_are_in_the_order_of_the_scores(rule):
+    policy, X = fitted(rule), np.random.default_rng(1).normal(size=(40, N_FEATURES))
+    number = {arm: k for k, arm in enumerate(policy.arms_)}
+
+    def in_order(slates, scores):
+        places = np.array([[number[arm] for arm in slate] for slate in slates])
+        return (np.diff(np.take_along_axis(scores, places, axis=1), axis=1) <= 0).all(axis=1)
+
+    rewards = policy.predict_reward(X)
+    assert in_order(policy.predict(X), rewards).all()
+    slates = policy.select(X)
+    if rule == "epsilon_greedy":  # a uniform slate has a uniform order
+        explored = (np.sort(slates, axis=1) != np.sort(policy.predict(X), axis=1)).any(axis=1)
+        assert in_order(slates[~explored], rewards[~explored]).mean() > 0.8
+    elif rule in ("greedy", "squarecb"):
+        assert in_order(slates, rewards).all()
+    else:  # "ucb" and draws: upper bounds of single arms, in the same order one by one
+        first = clone(policy).set_params(n_select=1)
+        first = first.fit(*logged())
+        np.testing.assert_array_equal(first.select(X).ravel(), slates[:, 0])
+
+
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("shared", [False, True])
 def test_frequencies_are_the_inclusion_probabilities(rule, shared):
     """Within 4.9 standard errors (a false alarm per arm in a million) and the stated .002."""

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from skbandit.constrained.solvers._box_quadratic import box_quadratic, clamped_newton
+from tests.tiers import examples
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(100)
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 10.0, 1e4]))
 def test_agrees_with_bounded_least_squares(seed, upper):
     rng = np.random.default_rng(seed)

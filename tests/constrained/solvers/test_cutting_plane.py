@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -27,9 +27,9 @@ from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, precision, recall
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import compiled, tightened
-from tests.tiers import first
+from tests.tiers import examples, first
 
-theorem = settings(derandomize=True, deadline=None, max_examples=40)
+theorem = examples(40)
 
 ROUGH = 1e-6
 """A gap that cutting planes reach by themselves: polishing starts beyond the floor."""
@@ -272,8 +272,8 @@ def test_one_feasible_point_is_found():
 # Warm starts and budgets
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
-@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("tol", first(1, [1e-6, 1e-3]))
+@pytest.mark.parametrize("m", first(1, [3, 1]))
 def test_warm_starts_save_work_and_change_nothing(record, m, tol):
     effort = np.zeros(2)
     for seed in range(6):

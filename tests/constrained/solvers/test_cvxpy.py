@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
@@ -21,10 +21,10 @@ from skbandit.constrained.solvers import (
 from skbandit.constrained.solvers._problem import hinge
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import tightened
-from tests.tiers import first
+from tests.tiers import examples, first
 
 SOLVERS = ["PIQP", "CLARABEL"]
-theorem = settings(derandomize=True, deadline=None, max_examples=40)
+theorem = examples(40)
 
 
 def solve(problem, penalty=np.inf, tol=1e-10, solver="CLARABEL"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -26,7 +26,7 @@ from tests.constrained.solvers.convex_problems import (
     random_problem,
 )
 from tests.problems import tightened
-from tests.tiers import first
+from tests.tiers import examples, first
 
 KINDS = [SmoothedNewtonSolver, AugmentedLagrangianSolver]
 REFERENCE = CvxpySolver({"solver": "CLARABEL"})
@@ -73,7 +73,7 @@ def test_agrees_with_cvxpy(solve, alpha, penalty, fit_intercept):
     np.testing.assert_allclose(found.multipliers, expected.multipliers, rtol=1e-3, atol=1e-4)
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(0, 10**6), st.sampled_from([np.inf, 2.0]))
 def test_awkward_problems(solve, seed, penalty):
     """What is certified holds, and the optimum is reached within 1e-4 of the objective's size."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
@@ -12,9 +12,9 @@ from sklearn.svm import SVC, LinearSVC
 from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
 from skbandit.constrained.solvers.cutting_plane._dual_ascent import ascend
 from skbandit.constrained.solvers.cutting_plane._weighted_svm import Design, WeightedSVM, solve_svm
-from tests.tiers import first
+from tests.tiers import examples, first
 
-theorem = settings(derandomize=True, deadline=None, max_examples=40)
+theorem = examples(40)
 
 
 def random_svm(seed, n=60, d=4, alpha=0.05, fit_intercept=True, both=0.3):

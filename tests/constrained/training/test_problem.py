@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -24,11 +24,11 @@ from skbandit.rates import (
 )
 from skbandit.rates._binding import nonnegative_rows
 from tests.problems import compiled, sample
-from tests.tiers import first
+from tests.tiers import examples, first
 
 A, B = {"g": "a"}, {"g": "b"}
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
-theorem = settings(derandomize=True, deadline=None, max_examples=20)
+theorem = examples(20)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
 from skbandit.constrained.solvers._problem import hinge
 from skbandit.constrained.training._ramp import KINK, majorise, ramp
+from tests.tiers import examples
 
 ROUNDING = 1e-12
 seeds = st.integers(0, 2**32 - 1)
-theorem = settings(derandomize=True, deadline=None, max_examples=60)
+theorem = examples(60)
 
 
 def random_problem(seed):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skbandit.constrained._tolerances import FEASIBLE, START_PENALTY
@@ -23,10 +23,10 @@ from skbandit.rates import (
     recall,
 )
 from tests.problems import compiled
-from tests.tiers import first
+from tests.tiers import examples, first
 
 SOLVER = CvxpySolver({"solver": "CLARABEL"})
-theorem = settings(derandomize=True, deadline=None, max_examples=30)
+theorem = examples(30)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -28,6 +28,7 @@ from skbandit.evaluation import (
     switch_dr,
 )
 from skbandit.exceptions import ReplayCoverageWarning
+from tests.tiers import examples
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -75,7 +76,7 @@ def in_memory(policy=POLICY, X=X, y=Y, rule="select", model=MODEL):
 
 
 @given(places=st.lists(st.integers(1, 2999), max_size=12))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_cut(places):  # equal places are blocks without events
     found = off_policy_blocks(
         POLICY,

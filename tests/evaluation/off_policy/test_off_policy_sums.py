@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skbandit.evaluation._off_policy._sums import (
@@ -16,11 +16,12 @@ from skbandit.evaluation._off_policy._sums import (
     switch_weights,
 )
 from skbandit.logs import shrunk_weights
+from tests.tiers import examples
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_parts_add_up(name, data):
     n = data.draw(st.integers(2, 20))
     number = st.floats(-1e3, 1e3)

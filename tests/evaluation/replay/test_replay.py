@@ -15,6 +15,7 @@ from skbandit.evaluation._replay._engine import prepared_copy, seeds_of_runs
 from skbandit.evaluation._replay._schedule import Streams
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
+from tests.tiers import first
 
 few = pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
 
@@ -287,13 +288,13 @@ def test_shuffled_runs_keep_time_running_forward():
     assert times == y["timestamp"].tolist()
     assert result.history["event"].tolist() != sorted(result.history["event"])
     names = [name for name, *_ in diary]
-    before_choices = [first for first, then in pairwise(names) if then == "select"]
+    before_choices = [one for one, then in pairwise(names) if then == "select"]
     assert set(before_choices) == {"advance"}
 
 
 @pytest.mark.parametrize(
     ("policy", "backend"),
-    [(EpsilonGreedy(), "threading"), (GLMUCBPolicy(random_state=0), "loky")],
+    first(1, [(EpsilonGreedy(), "threading"), (GLMUCBPolicy(random_state=0), "loky")]),
     ids=repr,
 )
 def test_repeats_in_parallel_are_those_in_series(policy, backend):
@@ -303,8 +304,8 @@ def test_repeats_in_parallel_are_those_in_series(policy, backend):
     with joblib.parallel_config(backend, n_jobs=2):
         parallel = replay(policy, X, y, **options)
     pd.testing.assert_frame_equal(serial.history, parallel.history)
-    first = replay(policy, X, y, **(options | {"n_repeats": 1}))
-    pd.testing.assert_frame_equal(first.runs, serial.runs[:1])
+    once = replay(policy, X, y, **(options | {"n_repeats": 1}))
+    pd.testing.assert_frame_equal(once.runs, serial.runs[:1])
 
 
 def test_random_state_of_the_policy():
@@ -349,7 +350,7 @@ def mostly_the_first(X, available):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("n_available", [None, 3])
+@pytest.mark.parametrize("n_available", first(1, [3, None]))
 def test_compiled_pass_decides_identically(settings, options, n_available):
     log = make_bandit_log(
         600, 5, 3, n_available=n_available, base_rate=0.3, logging=mostly_the_first, random_state=0

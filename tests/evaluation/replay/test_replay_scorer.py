@@ -18,6 +18,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy
+from tests.tiers import first
 
 FOLDS = TimeSeriesSplit(2)
 
@@ -231,11 +232,12 @@ def test_weights_in_a_search(routing, alone, log):
         assert search.best_score_ == pytest.approx(np.mean(scores))
 
 
-def test_in_parallel_it_scores_the_same(log):
+@pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
+def test_in_parallel_it_scores_the_same(backend, log):
     scorer = ReplayScorer(n_repeats=4, random_state=0)
     model = GLMUCBPolicy(random_state=0)
     serial = scorer(model, log.X, log.y)
-    with joblib.parallel_config(n_jobs=2):
+    with joblib.parallel_config(backend, n_jobs=2):
         assert scorer(model, log.X, log.y) == serial
 
 

@@ -1,5 +1,6 @@
 """What the four reductions have in common as estimators."""
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from skbandit.selection.reductions import (
     RegressionCostClassifier,
     WeightedAllPairsClassifier,
 )
+from tests.tiers import first
 
 ALL = [
     FilterTreeClassifier(),
@@ -97,11 +99,13 @@ def test_nothing_to_learn(model):
     assert fitted.predict(X[:1], available=[[False] * 3], fill=-1) == -1
 
 
+@pytest.mark.parametrize("backend", first(1, ["threading", "loky"]))
 @each
-def test_n_jobs_changes_nothing(model, data):
+def test_n_jobs_changes_nothing(model, backend, data):
     X, costs = data
     alone = sklearn.clone(model).fit(X, costs).predict(X)
-    together = sklearn.clone(model).set_params(n_jobs=2).fit(X, costs).predict(X)
+    with joblib.parallel_config(backend):
+        together = sklearn.clone(model).set_params(n_jobs=2).fit(X, costs).predict(X)
     assert (alone == together).all()
 
 

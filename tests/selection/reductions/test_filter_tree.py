@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -10,6 +10,7 @@ from skbandit.selection.reductions import FilterTreeClassifier
 from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
 from skbandit.selection.reductions._rule import NO_AD
 from tests.selection.tabular import LEARNER, lowest, masks, population
+from tests.tiers import examples
 
 
 def tournament(field, matches):
@@ -125,7 +126,7 @@ def test_absent_and_unobserved_ads_teach_nothing():
     assert Spy.seen[0][2] is None  # equal stakes need no weights
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.floats(0.01, 100))
 def test_the_unit_of_costs_does_not_matter(seed, unit):
     rng = np.random.default_rng(seed)

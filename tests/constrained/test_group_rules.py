@@ -1,0 +1,88 @@
+"""One threshold per group as columns: against all combinations, enumerated."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skbandit.constrained._group_rules import GroupCuts, with_group_cuts
+from skbandit.constrained._prices import (
+    LinearProblem,
+    Prices,
+    Rules,
+    best_prices,
+    rules_of_cuts,
+    rules_of_sums,
+    summed_rows,
+)
+from skbandit.rates import difference, error_rate, f1, positive_rate, precision, recall
+from tests.constrained.cross_fitting.test_choose import bound, made
+from tests.tiers import first
+
+GOALS = {
+    "parity": (error_rate(), [difference(positive_rate, by="sex") <= 0.02]),
+    "parity and recall": (
+        error_rate(),
+        [difference(positive_rate, by="sex") <= 0.02, recall() >= 0.8],
+    ),
+    "ratio": (f1(), [difference(recall, by="sex") <= 0.01]),
+    "precision": (recall(), [precision() >= 0.7]),
+}
+HIGH = 1e4
+
+
+def problem_of(name, seed, n=40):
+    score, other, data = made(n, seed)
+    goals, limits = bound(*GOALS[name], data)
+    problem = LinearProblem.of(goals.objective, goals.constraints)
+    sex = data.train.columns.several(("sex",), "")["sex"].to_numpy()
+    return score, score + 0.5 * other, (sex == "M").astype(int), problem, limits
+
+
+def every_combination(score, group, problem, limits, z=0.0):
+    """All rules that one threshold per group makes."""
+    sides = []
+    for g in (0, 1):
+        own = np.sort(score[group == g])[::-1]
+        sides.append([np.inf, *own])
+    answers = [score >= np.where(group == 0, *cuts) for cuts in product(*sides)]
+    sums = summed_rows(problem, limits) @ np.array(answers, dtype=float).T
+    return rules_of_sums(sums, problem, limits, z)
+
+
+@pytest.mark.parametrize("seed", first(1, range(4)))
+@pytest.mark.parametrize("name", GOALS)
+def test_prices_are_those_of_the_best_mixture_of_all_combinations(name, seed):
+    score, other, group, problem, _ = problem_of(name, seed)
+    most = np.full(len(problem.rhs), HIGH)
+    every = Rules.joined([every_combination(one, group, problem, None) for one in (score, other)])
+    optimum = best_prices(every, most)
+    few = Rules.joined([rules_of_cuts(one, problem, most=5) for one in (score, other)])
+    both = [GroupCuts.of(one, group, problem) for one in (score, other)]
+    found = with_group_cuts(few, both, most)
+    assert found.lagrangian(optimum.constraints) >= optimum.value - 1e-9
+    assert best_prices(found, most).value == pytest.approx(optimum.value, abs=2e-4)
+    assert best_prices(few, most).value > optimum.value + 1e-3 or name == "precision"
+
+
+@pytest.mark.parametrize("z", [0.0, norm.isf(0.2)])
+def test_the_cheapest_combination_costs_what_enumeration_finds(z):
+    score, _, group, problem, limits = problem_of("parity and recall", 0)
+    prices = Prices(0.3, np.array([0.4, 0.0, 0.7]))
+    cuts = GroupCuts.of(score, group, problem, limits)
+    found = cuts.cheapest(prices, z)
+    every = every_combination(score, group, problem, limits, 0.0)
+    costs = every.reduced(prices)
+    assert cuts.cheapest(prices).reduced(prices)[0] == pytest.approx(costs.min())
+    with_limits = every_combination(score, group, problem, limits, z)
+    k = np.argmin(costs)
+    np.testing.assert_allclose(found.missed[:, 0], with_limits.missed[:, k], atol=1e-12)
+
+
+def test_few_thresholds_still_answer_each_group_alike():
+    score, _, group, problem, _ = problem_of("parity", 0)
+    cuts = GroupCuts.of(score, group, problem, most=3)
+    assert [part.shape[1] for part in cuts.sums] == [5, 5]
+    everybody = cuts.cheapest(Prices(0.0, np.array([0.0, 0.0]))).above
+    assert everybody[0] < 0.5

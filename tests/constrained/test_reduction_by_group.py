@@ -1,0 +1,194 @@
+"""ConstrainedReduction(by=...): trained by costs, one threshold per group."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained._best_round import SEARCHED, best_round
+from skbandit.constrained._declared import Declared
+from skbandit.constrained._reduction_rounds import Judge, Round
+from skbandit.constrained._rules import best_rule
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import (
+    difference,
+    error_rate,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    recall,
+)
+from skbandit.rates._binding import score_limits
+from tests.constrained.cross_fitting.test_choose import made
+from tests.constrained.test_reduction import unfair
+from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
+from tests.tiers import first
+
+RATE = LogisticRegression()
+PARITY = difference(positive_rate, by="sex") <= 0.1
+
+
+def fit(constraints=PARITY, by="sex", attributes=ATTRIBUTES, estimator=RATE, **parameters):
+    metadata = parameters.pop("metadata", {})
+    objective = parameters.pop("objective", None)
+    clf = ConstrainedReduction(estimator, objective, constraints, by=by, cv=3, **parameters)
+    return clf.fit(X, Y, attributes=attributes, **metadata)
+
+
+# --- the best thresholds on the best scores --------------------------------------------------
+
+
+def test_one_round_is_a_threshold_per_group():
+    found = fit(max_iter=1, confidence_level=0.5)
+    moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
+    moved.fit(X, Y, attributes=ATTRIBUTES)
+    assert found.rounds_ == (0,) and not hasattr(found, "threshold_")
+    pd.testing.assert_series_equal(found.thresholds_, moved.thresholds_)
+
+
+@pytest.mark.parametrize("seed", first(1, range(5)))
+@pytest.mark.parametrize("level", first(1, [0.8, 0.5]))
+def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
+    score, other, data = made(100, seed)
+    goals = Declared.read(error_rate(), [PARITY, recall() >= 0.7]).bind(data)
+    measured = goals.measured
+    limits = score_limits(goals.constraints, data).columns(measured.rows)
+    _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
+    judge = Judge(measured, limits, level, True, 0.0, group=group[measured.rows], n_groups=2)
+    scores = [(score + weight * other)[measured.rows] for weight in (2.0, 1.0, 0.5, 0.0)]
+    known, zeros = judge.known(), np.zeros(len(goals.constraints.bound))
+    for one in scores:
+        known.add(one)
+    done = [Round(None, zeros, one, np.inf, np.inf) for one in scores]
+    found = best_round(done, judge, known)
+    assert len(found.candidates) == 4 + 6 > 4 + SEARCHED
+    assert found.rule.feasible
+    for one in scores:
+        single = best_rule(one, measured, 0.0, None)
+        per_group = judge.rule(one, found.quantile)
+        assert not single.feasible or judge.rule(one, 0.0).objective <= single.objective + 1e-9
+        # the chosen one gives way to noise, in two comparisons
+        assert found.rule.objective <= per_group.objective + 2 * 0.5 * np.sqrt(0.5 / 100)
+    if found.quantile > 0:
+        assert limits.at(found.rule.positive, found.quantile).min() >= -1e-9
+
+
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_groups_with_thresholds_of_their_own_pay_less_and_goals_hold(seed):
+    """The sex shifts a feature and not the label: knowing it, nothing need be given up."""
+    rows, y, people = unfair(1500, seed)
+    new, answers, others = unfair(20_000, seed + 100)
+    clf = ConstrainedReduction(RATE, constraints=PARITY, by="sex", max_iter=3)
+    clf.fit(rows, y, attributes=people)
+    one = ConstrainedReduction(RATE, constraints=PARITY).fit(rows, y, attributes=people)
+    errors = [
+        np.mean(clf.predict(new, attributes=others) != answers),
+        np.mean(one.predict(new) != answers),
+    ]
+    assert errors[0] < errors[1] - 0.02
+    report = clf.constraint_report(new, answers, attributes=others)
+    assert report["value"].max() < 0.1 + 0.03  # an error of .026 of the rows fitted
+    fitted = clf.constraint_report_
+    assert (fitted["ci_low"] <= report["value"]).all()
+    assert (report["value"] <= fitted["ci_high"]).all()
+
+
+def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
+    """Costs of precision change the order of scores, which thresholds per group do not."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 3))
+    people = pd.DataFrame({"sex": rng.choice(["F", "M"], 1500)})
+    y = (rows[:, 0] + 2 * (rows[:, 1] > 1) - (rows[:, 2] > 1) > 1).astype(int)
+    goals = [precision() >= 0.9, difference(recall, by="sex") <= 0.1]
+    options = {"objective": recall(), "constraints": goals, "by": "sex"}
+    clf = ConstrainedReduction(RATE, max_iter=3, **options).fit(rows, y, attributes=people)
+    moved = ConstrainedThreshold(RATE, confidence_level=0.8, **options)
+    moved.fit(rows, y, attributes=people)
+    found = [recall().value(y, one.predict(rows, attributes=people)) for one in (clf, moved)]
+    assert max(clf.rounds_) > 0
+    assert found[0] > found[1]
+
+
+# --- prediction ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
+    clf = fit(pos_label=pos_label, metadata=EXTRA, max_iter=3)
+    cuts = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
+    scores = np.mean([one.predict_proba(X_EXTRA)[:, pos_label] for one in clf.estimators_], axis=0)
+    answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    np.testing.assert_array_equal(answers == pos_label, scores > cuts)
+    decided = clf.decision_function(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    np.testing.assert_array_equal(decided > 0, answers == 1)
+    right = np.mean(answers == Y_EXTRA)
+    assert clf.score(X_EXTRA, Y_EXTRA, attributes=ATTRIBUTES_EXTRA) == pytest.approx(right)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA), answers)
+    assert not hasattr(clone(clf), "thresholds_")
+    own = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)["value"]
+    np.testing.assert_allclose(clf.constraint_report_["value"], own)
+
+
+def test_rows_need_a_group_that_fit_has_seen():
+    clf = fit(max_iter=1)
+    with pytest.raises(
+        ValueError, match="by='sex': row 1 is of group sex='X', which has no thresh"
+    ):
+        clf.predict(X[:2], attributes={"sex": ["F", "X"]})
+    with pytest.raises(ValueError, match="sex"):
+        clf.predict(X[:2])
+    with pytest.raises(ValueError, match="column 'sex' is missing in 1 rows"):
+        missing = ATTRIBUTES.assign(sex=ATTRIBUTES["sex"].where(np.arange(len(Y)) > 0))
+        fit(recall() >= 0.5, attributes=missing)
+
+
+def test_a_later_fit_without_groups_forgets_them():
+    clf = fit(max_iter=1)
+    clf.set_params(by=None).fit(X, Y, attributes=ATTRIBUTES)
+    assert isinstance(clf.threshold_, float) and not hasattr(clf, "thresholds_")
+    assert clf.predict(X).shape == Y.shape
+
+
+# --- levels and errors -----------------------------------------------------------------------
+
+
+def test_a_level_asks_for_room():
+    attained = [
+        fit(recall() >= 0.8, objective=false_positive_rate(), max_iter=2, confidence_level=level)
+        for level in (0.5, 0.9)
+    ]
+    low, high = (clf.constraint_report_ for clf in attained)
+    assert 0.8 <= low["cross_fitted"][0] < high["cross_fitted"][0]
+    assert high["slack"][0] >= high["margin"][0] > 0
+    assert [clf.confidence_level_ for clf in attained] == pytest.approx([0.5, 0.9])
+
+
+def test_goals_that_no_thresholds_meet_are_named():
+    goals = [recall() >= 0.99, false_positive_rate() <= 0.01]
+    with pytest.raises(
+        InfeasibleConstraintsError, match=r"Found no thresholds by 'sex'.*missed by"
+    ):
+        fit(goals, max_iter=2)
+    goals = [recall() >= 0.9, false_positive_rate() <= 0.22]
+    message = r"at confidence_level=0.999\. These rows support .* relax the bounds"
+    with pytest.raises(InfeasibleConstraintsError, match=message) as caught:
+        fit(goals, max_iter=2, confidence_level=0.999)
+    closest = caught.value.closest_
+    assert closest.predict(X, attributes=ATTRIBUTES).shape == Y.shape
+
+
+@pytest.mark.thorough
+def test_goals_of_boosted_trees_hold_on_new_rows():
+    rows, y, people = unfair(1500, 3)
+    new, answers, others = unfair(20_000, 4)
+    trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    goal = difference(recall, by="sex") <= 0.1
+    clf = ConstrainedReduction(trees, constraints=goal, by="sex").fit(rows, y, attributes=people)
+    report = clf.constraint_report(new, answers, attributes=others)
+    assert report["value"].max() <= 0.1 + 0.03

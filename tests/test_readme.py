@@ -1,0 +1,55 @@
+"""README.md says what is so: its code runs, its tables are those of the documentation."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.M | re.S)
+
+
+def test_measurements_are_those_of_the_documentation():
+    pages = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8").splitlines()
+    measured = [line for line in README.splitlines() if re.match(r"\|.*\| [\d.,]+ \|", line)]
+    assert len(measured) >= 15
+    assert not [line for line in measured if line not in pages]
+
+
+def test_the_first_screen():
+    """A figure, then code, before anything that takes long to read."""
+    figure = README.index("![")
+    assert README.count("\n", 0, figure) < 12
+    first = README.index("```python")
+    assert README.count("\n", 0, first) < 25
+    unfolded = re.sub(r"<details>.*?</details>", "", README, flags=re.S)
+    outputs = re.findall(r"^```text\n(.*?)^```$", unfolded, flags=re.M | re.S)
+    assert outputs and max(len(text.splitlines()) for text in outputs) < 10
+
+
+def run(code):
+    """What a block prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    return printed.getvalue()
+
+
+@pytest.mark.thorough
+def test_the_first_block_prints_what_is_shown():
+    (language, code), (_, shown) = [block for block in BLOCKS if block[0] != "console"][:2]
+    assert language == "python"
+    number = r"\d\.\d+"
+    printed = run(code)
+    assert re.sub(number, "#", printed).split() == re.sub(number, "#", shown).split()
+    for value, said in zip(re.findall(number, printed), re.findall(number, shown), strict=True):
+        assert abs(float(value) - float(said)) <= 0.02
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("code", [code for kind, code in BLOCKS if kind == "python"][1:])
+def test_other_blocks_run(code):
+    run(code)
