@@ -243,7 +243,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     scores of all, and each row is scored by the model that has not seen it. The rates of
     these predictions must be inside their bounds, and with some room: the risk that the
     population misses one, by Wilson's limits, combined by MOVER for differences and ratios, may
-    be 0.2, or 1 minus the `confidence_level`. Where no threshold of any direction allows 0.2, or
+    be 0.2, or 1 minus the `confidence_level`, for which rates of fewer than 10 effective rows have
+    exact limits. Where no threshold of any direction allows 0.2, or
     it is too dear, the room is halved up to three times, in the end to none. The plain logistic
     direction stays unless another one is ahead by more than half a standard error. The final
     direction is the mean of the folds' ones; for a large number of rows each is fitted to a

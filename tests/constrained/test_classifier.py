@@ -427,8 +427,12 @@ def test_the_machine_of_the_paper_draws_no_random_numbers_and_leaves_its_input_a
     pd.testing.assert_frame_equal(frame, ATTRIBUTES)
 
 
+@pytest.mark.filterwarnings("ignore:feasible_ is False. out of fold the constraints hold")
 def test_what_is_infeasible_out_of_fold_comes_with_advice():
-    """Refitted at any bound that is said to suffice, and a little more, it is feasible."""
+    """Refitted at any bound that is said to suffice, and a little more, it is feasible out of fold.
+
+    On few rows the final rule, the mean of the folds' ones, may be a little worse than they are.
+    """
     goals = {"positive_rate() <= 0.3": positive_rate, "recall() >= 0.95": recall}
     share, floor = positive_rate() <= 0.3, recall() >= 0.95
     with pytest.raises(InfeasibleConstraintsError, match="Out of fold it suffices") as caught:

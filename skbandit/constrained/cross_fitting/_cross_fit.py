@@ -240,7 +240,7 @@ class Candidates:
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(mixtures, directions, declared, goals, factors, settings)
             mixtures = {name: mixtures[name] for name in names}
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        limits = _limits(goals, options)
         design, centred = trained.columns.design, options.fit_intercept
         searches, final = {}, {}
         for name, one in mixtures.items():
@@ -276,8 +276,7 @@ def _choose(
     """The best mixture and its threshold, as a rule for new rows."""
     trained, measured = candidates.trained, goals.measured
     rows, directions = candidates.rows, trained.directions
-    limits = score_limits(goals.constraints, goals.data).columns(rows)
-    limits = limits.sharing_rows(candidates.limits)
+    limits = _limits(goals, options).sharing_rows(candidates.limits)
     searches = {name: one.under(measured, limits) for name, one in candidates.searches.items()}
     settings = _choice_settings(options, measured)
     own = {name: standardised[rows] for name, (_, _, standardised) in candidates.final.items()}
@@ -286,9 +285,10 @@ def _choose(
     if options.level is not None:
         margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
     if options.level is not None and not choice.feasible:
-        attained = attainable_quantile(searches, measured, limits, choice.quantile)
+        # widths of exact limits do not shrink with the square root of the rows
+        attained = attainable_quantile(searches, measured, limits.by_score(), choice.quantile)
         ratio = choice.quantile / attained if attained > 0 else math.inf
-        needed = len(rows) * ratio**2
+        needed = len(rows) * max(ratio**2, limits.times_too_few(choice.positive))
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
     alpha, folds = trained.ramps[_ramp_of(chosen, trained, searches, measured, limits)]
@@ -312,6 +312,12 @@ def _choose(
         needed,
         _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,
     )
+
+
+def _limits(goals: Goals, options: CrossFitOptions) -> ScoreLimits:
+    """Limits of the constraints over the rows that count: exact for few rows under a level."""
+    limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
+    return limits if options.level is None else limits.exact_for_few()
 
 
 def _relaxed(searches: list[CutSearch], goals: Goals) -> Relaxations:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
-from skbandit.constrained._tolerances import NEAR, SCALES
+from skbandit.constrained._tolerances import NEAR
 from skbandit.constrained.cross_fitting._directions import Directions, column_scales
 from skbandit.constrained.cross_fitting._lagrangian import lagrangian_direction
 from skbandit.constrained.cross_fitting._logistic import LinearFit, fit_logistic
@@ -20,7 +20,6 @@ from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._row_span import MAX_ROWS, RowSpan, row_span
-from skbandit.constrained.training._starts import best_intercept
 from skbandit.rates._binding import Data
 from skbandit.utils._folds import stratified_folds
 
@@ -396,11 +395,13 @@ def _ramp_path(
     alphas: tuple[float, ...],
     options: CrossFitOptions,
 ) -> tuple[dict[float, MMResult], Point]:
-    """The ramp at each alpha in turn, from the logistic direction on; and where it ended.
+    """The ramp at each alpha in turn, from the logistic classifier on; and where it ended.
 
-    Not from the ramp under another bound, which would keep it near that one's local optimum.
+    Under bounds that this misses, violations cost more and more until it is inside. A start that
+    is inside already is nearly constant, and MM hardly leaves it in the steps that it has. Nor does
+    it start from the ramp under another bound, which would keep it near that one's local optimum.
     """
-    point = best_intercept(problem, plain.coef, SCALES)
+    point = Point(plain.coef, plain.intercept)
     found, expected = {}, math.inf
     for alpha in alphas:
         found[alpha] = majorise_minimise(

@@ -26,7 +26,11 @@ from skbandit.constrained.training._problem import Iterate, Point, RampProblem
 
 @dataclass(frozen=True)
 class Step:
-    """Figures of one MM step, for progress reports."""
+    """Figures of one MM step, for progress reports.
+
+    The duality gap is that of the convex problem, per unit of its penalty if that is above 1: in
+    the penalised objective itself, violations count thousandfold, and so do gaps.
+    """
 
     number: int
     objective: float
@@ -206,7 +210,8 @@ def majorise_minimise(
         left, current = current, _better(current, proposed, rho)
         path.append(current.objective)
         seconds = time.perf_counter() - began
-        report(Step(number, current.objective, current.worst, solution.gap, seconds))
+        gap = solution.gap / (max(1.0, rho) if math.isfinite(rho) else 1.0)
+        report(Step(number, current.objective, current.worst, gap, seconds))
         stalled = decrease < tol
         converged = stalled and accuracy.is_exact and penalty.is_final(left, current)
         if converged:

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skbandit.constrained._declared import Declared
 from skbandit.constrained._tolerances import (
     FEASIBLE,
     FINER,
@@ -12,15 +14,21 @@ from skbandit.constrained._tolerances import (
     LAST_PENALTY,
     RAISE_PENALTY,
 )
-from skbandit.constrained.solvers import CvxpySolver, Solution, SolverError
+from skbandit.constrained.solvers import (
+    CvxpySolver,
+    SmoothedNewtonSolver,
+    Solution,
+    SolverError,
+)
 from skbandit.constrained.training._mm import (
     AccuracySchedule,
     ElasticPenalty,
     majorise_minimise,
 )
-from skbandit.constrained.training._problem import Iterate, Point
+from skbandit.constrained.training._problem import Iterate, Point, compile_problem
 from skbandit.constrained.training._ramp import ramp
 from skbandit.rates import (
+    difference,
     error_rate,
     f1,
     false_positive_rate,
@@ -28,6 +36,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
+from skbandit.rates._binding import Columns, Data, Rows
 from tests.problems import compiled, sample
 from tests.tiers import first
 
@@ -323,3 +332,27 @@ def test_rough_gaps_are_in_units_of_the_penalised_objective():
     assert schedule.gap_under(10.0) == 1e-2
     assert schedule.gap_under(np.inf) == 1e-3
     assert schedule.at_last().gap_under(10.0) == 1e-6
+
+
+def test_twenty_one_sided_bounds_are_met_soon_from_far_outside():
+    """Five groups within .02 of one another, from a rule that is .1 to .2 apart: no stalls."""
+    rng = np.random.default_rng(0)
+    group = rng.choice(5, 2000, p=[0.35, 0.3, 0.2, 0.1, 0.05])
+    features = rng.normal(size=(2000, 4))
+    features[:, 0] += 0.5 * (group == 1) - 0.6 * (group == 3) + 0.9 * (group == 4)
+    odds = features @ [0.8, 0.6, 0.4, 0.2]
+    label = (rng.random(2000) < 1 / (1 + np.exp(-odds))).astype(np.int8)
+    columns = Columns.read(pd.DataFrame({"g": group.astype(str)}), None, 2000, "attributes")
+    data = Data(Rows(columns, label, np.ones(2000)), None, 1, [0, 1])
+    goal = difference(positive_rate, by="g") <= 0.02
+    goals = Declared.read(error_rate(), goal).bind(data).measured
+    problem = compile_problem(features, goals, 1e-3, True)
+    start = Point(np.array([0.8, 0.6, 0.4, 0.2]), 0.0)
+    assert len(problem.rhs) == 20 and problem.evaluate(start).worst > 0.05
+    found, steps = run(problem, start, SmoothedNewtonSolver(), max_iter=60, tol=1e-5)
+    violations = np.array([step.violation for step in steps])
+    assert violations[:15].min() <= FEASIBLE, "feasible within fifteen steps"
+    outside = violations[: np.flatnonzero(violations <= FEASIBLE)[0]]
+    assert (np.diff(outside) < 0).all(), "and nearer with every step"
+    assert max(step.gap for step in steps) < 0.02
+    assert found.converged and found.feasible and found.gap < 1e-4
