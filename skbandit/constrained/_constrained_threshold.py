@@ -171,10 +171,10 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
       opposites, overall or, with `by`, in the groups that have the thresholds. The choice among
       thresholds costs nothing there. Precision, F1 and accuracy may cross their bound several
       times; for these it holds approximately.
-    - Otherwise, Wilson's limits of the rates, joined by MOVER, judge each constraint. The risks
-      that the population misses one may add up to 1 - c: those far from their bounds hardly
-      count. This is near its level, not above it by construction; with cross-validation the
-      folds' models stand in for `estimator_`.
+    - Otherwise, Wilson's limits of the rates (Clopper and Pearson's where a rate has fewer than
+      10 rows), joined by MOVER, judge each constraint. The risks that the population misses one
+      may add up to 1 - c: those far from their bounds hardly count. This is near its level, not
+      above it by construction; with cross-validation the folds' models stand in for `estimator_`.
     - n rows with unequal weights w count as (sum w)^2 / sum w^2 rows, an approximation.
 
     `decision_function` is the response minus the threshold, signed for ``classes_[1]``, and

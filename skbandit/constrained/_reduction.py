@@ -363,9 +363,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         level, relax = self.confidence_level, self.confidence_level is None
         if level is None:
             level = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
         judge = Judge(
             measured,
-            score_limits(goals.constraints, goals.data).columns(measured.rows),
+            limits if relax else limits.exact_for_few(),
             level,
             relax,
             USUAL[method],

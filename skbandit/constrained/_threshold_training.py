@@ -122,5 +122,5 @@ def limits_at(level: float | None, goals: Goals, prefit: bool, n_models: int) ->
         exact = confidence_limits(goals.constraints, goals.data, error / n_models)
         of_rows = tuple(limit.columns(rows) for limit in exact)
         return SeparateLimits(goals.measured.constraints, of_rows)
-    limits = score_limits(goals.constraints, goals.data).columns(rows)
+    limits = score_limits(goals.constraints, goals.data).columns(rows).exact_for_few()
     return SharedRisk(limits, level)
