@@ -30,7 +30,6 @@ from skbandit.constrained._weighted_fits import (
     WeightedTask,
     cross_fitted_scores,
     metadata_for,
-    seeded,
     stacked,
     weight_parameter,
 )
@@ -43,6 +42,7 @@ from skbandit.rates._binding import MET, satisfied, score_limits
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
+from skbandit.utils._seeds import seed_for, seeded
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
         # bind first: report constraints the data cannot support before training anything
         goals = declared.bind(with_weights(data, tested.astype(float)))
-        estimator = seeded(self.estimator, self.random_state)
+        estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
         learner = Learner(estimator, rows.classes, params, weight_name)
         costs = Costs.of(declared, goals, data)
         self._reduce(X_all, y, costs, goals, self._find_groups(goals.data), learner, folds)

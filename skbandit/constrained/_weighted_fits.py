@@ -20,7 +20,6 @@ from sklearn.utils.validation import has_fit_parameter
 from skbandit.constrained._classes import Classes
 from skbandit.constrained._out_of_fold import responses
 from skbandit.utils._folds import Splits
-from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 
 WEIGHT = "sample_weight"
@@ -205,20 +204,6 @@ def weight_parameter(estimator: Any) -> str:
             "needs none."
         )
     return WEIGHT
-
-
-def seeded(estimator: Any, random_state: Any) -> Any:
-    """A copy of an estimator whose parts have a seed where they had none, all the same one."""
-    estimator = clone(estimator)
-    unset = [
-        name
-        for name, value in sorted(estimator.get_params(deep=True).items())
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    ]
-    if not unset:
-        return estimator
-    seed = seed_for("reduction", random_state) % 2**31
-    return estimator.set_params(**dict.fromkeys(unset, seed))
 
 
 def metadata_for(

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 # Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
@@ -41,3 +42,14 @@ def seed_for(purpose: str, random_state: Any) -> int:
         entropy += _forked
     digest = blake2b(entropy, digest_size=8, person=purpose.encode()).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Clone of an estimator in which random states that are None, also those of parts, are set."""
+    own = clone(estimator)
+    unset = [
+        name
+        for name, value in own.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return own.set_params(**dict.fromkeys(sorted(unset), seed)) if unset else own

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
+
+from skbandit.utils._seeds import seeded
 
 GROWTH = 1.25
 """Factor by which the events of an arm grow until its model is refitted: n events then cost as much
@@ -100,7 +102,7 @@ def fit_model(
         if not len(rows) or (r == r[0]).all():
             replicates.append(float(r[0]) if len(rows) else None)
             continue
-        own = seeded(clone(estimator), int(seeds[b]))
+        own = seeded(estimator, int(seeds[b]))
         target = r.astype(np.int64) if is_classifier(own) else r
         with _naming(label, len(X)):
             own.fit(X[rows], target, **_weights(own, weight[rows]))
@@ -130,7 +132,7 @@ def update_model(
         own = copy.deepcopy(old[b])
         classes: dict[str, Any] = {}
         if own is None:
-            own = seeded(clone(estimator), int(seeds[b]))
+            own = seeded(estimator, int(seeds[b]))
             classes = {"classes": np.array([0, 1])} if is_classifier(own) else {}
         target = reward[rows].astype(np.int64) if is_classifier(own) else reward[rows]
         with _naming(label, len(X)):
@@ -165,16 +167,6 @@ def shrunk(
     Without it an arm with a few bad events would be given up, and one with a few good ones trusted.
     """
     return (weight * predicted + prior_events * center) / (weight + prior_events)
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """The estimator with its unset random states, and those of its parts, set."""
-    unset = {
-        name: seed
-        for name, value in sorted(estimator.get_params(deep=True).items())
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    }
-    return estimator.set_params(**unset) if unset else estimator
 
 
 def _weights(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
