@@ -17,7 +17,6 @@ from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._coefficients import mean_weights, weight_covariance
 from skbandit.bandit._delayed import Events, check_time, windows_of
 from skbandit.bandit._parameters import (
-    alpha_of,
     prior_evidence,
     read_alphas,
     read_interval,
@@ -344,7 +343,7 @@ class ArmLearner(WindowedPolicy):
         return prior
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
-        return read_alphas(alpha_of(self), int(self._beliefs.counters[N_EVENTS]), n_events)
+        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
 
     def _rows(self, X: Any) -> Any:
         """Check contexts, an array or CSR.

@@ -18,12 +18,6 @@ CONSTANTS_ODDS = 1e-3
 CONSTANTS_COUNT = 0.5
 """Number of events that the weights under the scale 0 count an event for."""
 
-ALPHA, THOMPSON_ALPHA = 0.2, 0.1
-"""Amounts of exploration by default, in standard deviations of θ: of upper bounds and other rules,
-and of Thompson sampling. On made problems these two earn the same; as the largest of many draws
-lies about two standard deviations above the mean, a draw explores as much as an upper bound with
-half of its width."""
-
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
@@ -115,13 +109,6 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     if not (one > 0).all():
         raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
     return one[None]
-
-
-def alpha_of(policy: Any) -> Any:
-    """The policy's `alpha`, a number or a function; "auto" depends on its rule."""
-    if not isinstance(policy.alpha, str):
-        return policy.alpha
-    return THOMPSON_ALPHA if policy.exploration == "thompson" else ALPHA
 
 
 def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:

@@ -39,12 +39,11 @@ class GLMUCBPolicy(ArmLearner):
         (Laplace approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
         eqs. 10-11). The last two require rewards from 0 to 1; a fraction r counts as r successes
         and 1 - r failures.
-    alpha : float, callable or "auto", default="auto"
+    alpha : float or callable, default=0.2
         Amount of exploration, at least 0: the multiple of the standard deviation of θ in upper
         confidence bounds and in Thompson sampling's draws (1 draws from the posterior itself), or
-        the α of "squarecb" (see Notes). "auto" is 0.1 for Thompson sampling and 0.2 for the other
-        rules, about the same amount. A function, such as ``np.log1p``, is called with an array of
-        numbers of learned events.
+        the α of "squarecb" (see Notes). A function, such as ``np.log1p``, is called with an array
+        of numbers of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
         probability `epsilon`, else the greedy choice; the largest draw from the posterior;
@@ -220,7 +219,7 @@ class GLMUCBPolicy(ArmLearner):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable],
         "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "ucb": [StrOptions(set(UCBS))],
@@ -246,7 +245,7 @@ class GLMUCBPolicy(ArmLearner):
     def __init__(
         self,
         link: str = "logistic",
-        alpha: float | str | Callable[[np.ndarray], ArrayLike] = "auto",
+        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
         *,
         exploration: str = "ucb",
         epsilon: float = 0.0,

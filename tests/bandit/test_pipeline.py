@@ -93,7 +93,7 @@ def test_only_what_the_last_step_can():
 def test_it_is_a_scikit_learn_estimator():
     policy = make_policy_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0), verbose=False)
     assert isinstance(policy, Pipeline)
-    assert policy.get_params()["glmucbpolicy__alpha"] == "auto"
+    assert policy.get_params()["glmucbpolicy__alpha"] == 0.2
     policy.set_params(glmucbpolicy__alpha=0.3).set_output(transform="pandas").fit(X, Y)
     assert policy[-1].feature_names_in_.tolist() == X.columns.tolist()
     copied = clone(policy)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr
 
-from skbandit.bandit import GLMUCBPolicy, SharedGLMPolicy
+from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit.exploration._thompson import probabilities
 from tests.tiers import first
 
@@ -62,16 +62,6 @@ def test_it_depends_on_leads_and_widths_only():
     m, s = np.array([0.3, 0.1, -0.4]), np.array([0.2, 0.5, 1.0])
     np.testing.assert_allclose(computed(m + 1e6, s), computed(m, s), atol=1e-8)
     np.testing.assert_allclose(computed(m * 1e-9, s * 1e-9), computed(m, s), atol=1e-12)
-
-
-def test_by_default_draws_explore_as_much_as_upper_bounds():
-    X, y = np.arange(6.0)[:, None], {"action": [0, 1, 0, 1, 0, 1], "reward": [1, 0, 1, 1, 0, 0]}
-    for kind in (GLMUCBPolicy, SharedGLMPolicy):
-        for exploration, alpha in (("thompson", 0.1), ("ucb", 0.2), ("squarecb", 0.2)):
-            auto = kind(exploration=exploration, random_state=0).fit(X, y)
-            told = kind(exploration=exploration, alpha=alpha, random_state=0).fit(X, y)
-            np.testing.assert_array_equal(auto.select_scores(X), told.select_scores(X))
-            np.testing.assert_array_equal(auto.select_proba(X), told.select_proba(X))
 
 
 def test_alpha_is_the_width_of_draws():

@@ -33,8 +33,7 @@ ALPHAS = (0.0, 0.1, 0.2, 0.5, 1.0)
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ucb": {},
     "thompson": {"exploration": "thompson"},
-    "thompson .2": {"exploration": "thompson", "alpha": 0.2},
-    "three scales": {"prior_scale": (1, 3, 10)},
+    "thompson .1": {"exploration": "thompson", "alpha": 0.1},
     "squarecb": {"exploration": "squarecb"},
     "epsilon .05": {"exploration": "epsilon_greedy", "epsilon": 0.05},
     "full": {"covariance": "full"},

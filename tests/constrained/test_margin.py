@@ -159,7 +159,7 @@ def test_report_tells_the_margin(estimator):
 @pytest.mark.parametrize("seed", first(2, range(1, 8)))
 def test_the_final_rule_itself_is_checked(seed):
     rng = np.random.default_rng(seed)
-    n = 150 + 150 * (seed % 2)
+    n = 300 + 300 * (seed % 2)
     rows, g = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
     y = (rows[:, 0] + rng.normal(size=n) > 0).astype(int)
     clf = ConstrainedRampClassifier(

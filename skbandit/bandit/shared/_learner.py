@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._arms_to_drop import arms_to_drop
 from skbandit.bandit._delayed import Events
-from skbandit.bandit._parameters import alpha_of, read_alphas, read_interval, read_rule
+from skbandit.bandit._parameters import read_alphas, read_interval, read_rule
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._windows import WindowedPolicy
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
@@ -395,4 +395,4 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
         from skbandit.bandit.shared._state import N_EVENTS
 
-        return read_alphas(alpha_of(self), int(self._beliefs.counters[N_EVENTS]), n_events)
+        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)

@@ -42,7 +42,7 @@ class SharedGLMPolicy(SharedLearner):
         and none described later, arms differ by their offsets only.
     link : {"linear", "logistic", "probit"}, default="logistic"
         Reward model, as in `GLMUCBPolicy`.
-    alpha : float, callable or "auto", default="auto"
+    alpha : float or callable, default=0.2
         Amount of exploration, as in `GLMUCBPolicy`. A function is called with an array of numbers
         of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
@@ -139,7 +139,7 @@ class SharedGLMPolicy(SharedLearner):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "arm_features": [pd.DataFrame, None],
         "link": [StrOptions(set(LINKS))],
-        "alpha": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), callable],
         "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "covariance": [StrOptions({"diagonal", "full"})],
@@ -156,7 +156,7 @@ class SharedGLMPolicy(SharedLearner):
         self,
         arm_features: pd.DataFrame | None = None,
         link: str = "logistic",
-        alpha: float | str | Callable[[np.ndarray], ArrayLike] = "auto",
+        alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
         *,
         exploration: str = "ucb",
         epsilon: float = 0.0,
