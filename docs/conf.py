@@ -1,5 +1,6 @@
 """Settings of the documentation: ``sphinx-build -W --keep-going docs docs/_build/html``."""
 
+import os
 import re
 import subprocess
 import sys
@@ -91,6 +92,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/\w+\.py$",  # all are run: they need no network
     "download_all_examples": False,
     "capture_repr": (),
+    "parallel": os.cpu_count(),
     "remove_config_comments": True,
 }
 

@@ -99,7 +99,9 @@ def expected_failures(estimator):
     failures = {}
     if isinstance(estimator, GLMUCBPolicy | SharedGLMPolicy | OraclePolicy | SlatePolicy):
         why = "learns in order, but the check shuffles"
-        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
+        # scikit-learn 1.6 also runs the sparse check, in vain, on estimators that refuse such rows
+        kinds = ("dense", "sparse") if get_tags(estimator).input_tags.sparse else ("dense",)
+        names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds)
         failures |= dict.fromkeys(names, why)
     if isinstance(estimator, ConstrainedRampClassifier) and estimator.threshold == "cross_fit":
         # as scikit-learn declares of its own estimators with cross-validation inside

@@ -6,11 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from skbandit.constrained import ConstrainedThreshold, constraint_report
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -131,6 +133,17 @@ def test_reports_on_any_rows():
     assert found == pytest.approx(there[Y_EXTRA == 1].mean())
 
 
+def test_routed_through_searches(routing):
+    clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
+    search = GridSearchCV(clf, {"estimator__C": [0.01, 1.0]}, cv=2, error_score="raise")
+    best = search.fit(X, Y, attributes=ATTRIBUTES).best_estimator_
+    assert best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA).shape == (len(X_EXTRA),)
+
+
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.7"),
+    reason="a search of scikit-learn 1.6 routes nothing to the score of a Pipeline",
+)
 def test_routed_through_searches_and_pipelines(routing):
     clf = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
     search = GridSearchCV(make_pipeline(StandardScaler(), clf), {

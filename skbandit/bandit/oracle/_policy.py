@@ -125,8 +125,8 @@ class OraclePolicy(OracleLearner):
     >>> policy = policy.fit(X, pd.DataFrame({"action": action, "reward": reward}))
     >>> policy.predict([[0.5, 0.5], [0.5, -0.5]])
     array(['even', 'odd'], dtype=object)
-    >>> policy.select_proba([[0.5, 0.5]]).sum().round(12)
-    np.float64(1.0)
+    >>> round(float(policy.select_proba([[0.5, 0.5]]).sum()), 12)
+    1.0
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

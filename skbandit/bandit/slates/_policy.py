@@ -104,8 +104,8 @@ class SlatePolicy(SlateLearner):
     ...     policy = policy.partial_fit(visitor, slate, clicked)
     >>> policy.predict([[2.0, -1.0, 1.0, -1.0]])
     array([['news', 'music']], dtype=object)
-    >>> policy.select_proba([[2.0, -1.0, 1.0, -1.0]]).sum().round(9)
-    np.float64(2.0)
+    >>> round(float(policy.select_proba([[2.0, -1.0, 1.0, -1.0]]).sum()), 9)
+    2.0
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
