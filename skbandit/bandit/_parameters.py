@@ -9,9 +9,6 @@ import pandas as pd
 
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, UCBS, Prior, Rule
 
-SCALES = 1.0, 3.0, 10.0
-"""Prior scales of models with features, by default."""
-
 CONSTANTS_ODDS = 1e-3
 """Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
 
@@ -69,18 +66,6 @@ def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndar
     return without & ~without.all()
 
 
-def _scales(policy: Any) -> Any:
-    """Prior scales, as given or by default.
-
-    The scale 0 is not meant for linear rewards: if `noise_variance` is larger than their own, their
-    evidence grows too slowly to tell useful features from useless ones.
-    """
-    if not isinstance(policy.prior_scale, str):
-        return policy.prior_scale
-    with_0 = policy.link != "linear" and policy.fit_intercept
-    return (0.0, *SCALES) if with_0 else SCALES
-
-
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
@@ -89,7 +74,7 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     failure would rule it out. A scale of 0 has constants only, of variance 1.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
-        scales = np.atleast_1d(np.asarray(_scales(policy), dtype=np.float64))
+        scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
         wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(

@@ -71,12 +71,11 @@ class GLMUCBPolicy(ArmLearner):
         with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
         optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
         it is not: raise the `prior_mean` of the constant feature instead.
-    prior_scale : float, array-like of floats or "auto", default="auto"
+    prior_scale : float or array-like of floats, default=(1, 3, 10)
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
         predicted all rewards so far (see Notes). One scale takes less time. The scale 0 leaves the
-        features out, for when they tell nothing of the rewards. "auto" is (0, 1, 3, 10); without
-        the 0 for linear rewards, as it is right only if `noise_variance` is, and if there is no
-        constant.
+        features out: with (0, 1, 3, 10) a policy finds out whether they tell anything of the
+        rewards. It needs a constant and, with linear rewards, the right `noise_variance`.
     standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
@@ -230,7 +229,7 @@ class GLMUCBPolicy(ArmLearner):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like", StrOptions({"auto"})],
+        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
@@ -253,7 +252,7 @@ class GLMUCBPolicy(ArmLearner):
         mean: str = "M0",
         prior_mean: float | ArrayLike | str = 0.0,
         prior_variance: float | ArrayLike | str = "scaled",
-        prior_scale: float | ArrayLike | str = "auto",
+        prior_scale: float | ArrayLike = (1, 3, 10),
         standardize: bool | str = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
