@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,9 +68,6 @@ if TYPE_CHECKING:
 
 PAPER_ALPHA = 1e-3
 """The alpha of alpha="auto" where nothing is left out that could judge it."""
-
-INTERVAL_LEVEL = 0.95
-"""Level of the intervals in `constraint_report_`."""
 
 
 @dataclass(frozen=True)
@@ -419,12 +415,12 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         attributes: Any,
         extra: ExtraData | None,
     ) -> None:
-        """Train directions that fits under other bounds may choose, too; this is not fitted."""
+        """Train directions that fits under other bounds may choose, too; fit nothing else."""
         self._validate_params()
-        alpha, tol, reader = self._read_alpha(), finite(self.tol, "tol"), copy.copy(self)
+        alpha, tol = self._read_alpha(), finite(self.tol, "tol")
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit for these bounds will tell
-            read = reader._read_training(X, y, sample_weight, attributes, extra)
+            read = self._read_training(X, y, sample_weight, attributes, extra)
             options = self._cross_fit_options(read.design, alpha, tol, lambda _: None)
             work.train(read.design, read.goals, read.declared, read.factors, options)
 
@@ -504,9 +500,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.multipliers_[goals.is_measured] = found.multipliers
         own = self._report(self._linear(design), goals.data, goals.constraints)
         held_out = report_table(goals.constraints, goals.data, found.predictions)
-        held_out = add_intervals(
-            held_out, goals.constraints, goals.data, found.predictions, INTERVAL_LEVEL
-        )
+        held_out = add_intervals(held_out, goals.constraints, goals.data, found.predictions)
         report = cross_fitted_report(own, held_out, found.margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and found.choice.feasible

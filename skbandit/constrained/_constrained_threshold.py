@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -23,8 +22,6 @@ from skbandit.constrained._limits import Limits, SharedRisk
 from skbandit.constrained._moved_threshold import MovedThresholdMixin
 from skbandit.constrained._out_of_fold import USUAL, out_of_fold_scores, response_of, responses
 from skbandit.constrained._report import (
-    add_intervals,
-    cross_fitted_report,
     missed,
     plain_columns,
     with_margins,
@@ -42,9 +39,6 @@ from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-REPORTED = 0.95
-"""Nominal coverage of the interval of each out-of-fold rate in `constraint_report_`."""
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -496,11 +490,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         report = self._report(decisions, goals.data, goals.constraints)
         margins = None if limits is None else margins_of(goals, limits, positive)
         if trained.own is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the report out of fold has warned
-                own = self._report(trained.own + shifts, trained.data, goals.constraints)
-            held_out = add_intervals(report, goals.constraints, goals.data, positive, REPORTED)
-            report = cross_fitted_report(own, held_out, margins)
+            own = trained.own + shifts
+            report = self._cross_fitted(report, positive, goals, own, trained.data, margins)
         elif margins is not None:
             report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)

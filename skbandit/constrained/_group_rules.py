@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from skbandit.constrained._prices import (
     CUTS,
@@ -24,7 +23,12 @@ from skbandit.constrained._prices import (
     rules_of_sums,
     summed_rows,
 )
-from skbandit.constrained._threshold import cuts_between, head_sums
+from skbandit.constrained._threshold import (
+    cuts_between,
+    descending_in_groups,
+    head_sums_in_groups,
+    spread,
+)
 from skbandit.rates._binding import ScoreLimits
 
 ROUNDS = 40
@@ -74,16 +78,9 @@ class GroupCuts:
         most : int
             Number of thresholds of a group at most, besides the outermost two: evenly spaced.
         """
-        columns = csc_array(summed_rows(problem, limits))
-        sums = []
-        for g in np.unique(group):
-            order = np.flatnonzero(group == g)
-            order = order[np.argsort(-scores[order], kind="stable")]
-            _, heads = cuts_between(scores[order])
-            if len(heads) > most + 2:
-                heads = heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
-            own = csr_array(columns[:, order])
-            sums.append(head_sums(own, np.arange(len(order)), heads))
+        orders = [order for order in descending_in_groups(scores, group) if len(order)]
+        heads = [spread(cuts_between(scores[order])[1], most) for order in orders]
+        sums = head_sums_in_groups(summed_rows(problem, limits), orders, heads)
         return cls(problem, limits, tuple(sums))
 
     def cheapest(self, prices: Prices, z: float = 0.0) -> Rules:

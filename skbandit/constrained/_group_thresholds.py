@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, vstack
+from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._branch_and_bound import minimise
 from skbandit.constrained._limits import Limits
@@ -16,7 +15,14 @@ from skbandit.constrained._multiple_choice import (
     MultipleChoice,
     Options,
 )
-from skbandit.constrained._threshold import best_threshold, cuts_between, head_sums, least_slack
+from skbandit.constrained._threshold import (
+    best_threshold,
+    cuts_between,
+    descending_in_groups,
+    head_sums,
+    head_sums_in_groups,
+    least_slack,
+)
 from skbandit.constrained._tolerances import MET
 from skbandit.rates._binding import (
     BoundConstraints,
@@ -136,24 +142,13 @@ class _Curves:
         objective: LinearFractionalForms,
         goals: BoundConstraints,
     ) -> _Curves:
-        orders, cuts, heads = [], [], []
-        by_group = np.lexsort((-scores, group))
-        starts = np.searchsorted(group[by_group], np.arange(group.max() + 2))
-        for first, last in pairwise(starts):
-            order = by_group[first:last]
-            at, above = cuts_between(scores[order])
-            orders.append(order)
-            cuts.append(at)
-            heads.append(above)
-        return cls(scores, group, objective, goals, tuple(orders), tuple(cuts), tuple(heads))
+        orders = descending_in_groups(scores, group)
+        cuts, heads = zip(*(cuts_between(scores[order]) for order in orders), strict=True)
+        return cls(scores, group, objective, goals, tuple(orders), cuts, heads)
 
     def sums(self, rows: csr_array) -> list[np.ndarray]:
         """Sums of each row's coefficients above each cut of each group."""
-        columns = csc_array(rows)
-        return [
-            head_sums(csr_array(columns[:, order]), np.arange(len(order)), heads)
-            for order, heads in zip(self.orders, self.heads, strict=True)
-        ]
+        return head_sums_in_groups(rows, self.orders, self.heads)
 
     def problem(self, bound: np.ndarray) -> MultipleChoice:
         """The choice of one cut per group, with the goals' bounds at `bound`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,9 +15,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._base_models import named_models
+from skbandit.constrained._declared import Goals
 from skbandit.constrained._extra_rows import ExtraData
 from skbandit.constrained._grouping import Grouping
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
+from skbandit.constrained._report import add_intervals, cross_fitted_report
 from skbandit.constrained._rules import Rule
 from skbandit.rates._binding import Columns, Data
 from skbandit.utils._sklearn_compat import count_rows
@@ -192,6 +195,22 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             self.threshold_ = float(rule.cuts[0])
         else:
             self._cuts = rule.cuts
+
+    def _cross_fitted(
+        self,
+        report: pd.DataFrame,
+        positive: np.ndarray,
+        goals: Goals,
+        own: np.ndarray,
+        data: Data,
+        margins: np.ndarray | None,
+    ) -> pd.DataFrame:
+        """The report out of fold, of positive predictions, beside that of own decisions on data."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the report out of fold has warned
+            table = self._report(own, data, goals.constraints)
+        held_out = add_intervals(report, goals.constraints, goals.data, positive)
+        return cross_fitted_report(table, held_out, margins)
 
     @property
     def _shift(self) -> float:

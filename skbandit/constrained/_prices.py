@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained._threshold import head_sums
+from skbandit.constrained._threshold import head_sums, spread
 from skbandit.rates._binding import (
     MET,
     BoundConstraints,
@@ -211,9 +211,9 @@ def rules_of_cuts(
     """
     order = np.argsort(-scores, kind="stable")
     heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
-    if len(heads) > most + 2:
-        heads = heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
-    return rules_of_sums(head_sums(summed_rows(problem, limits), order, heads), problem, limits, z)
+    limits = limits if z > 0 else None  # else their sums are not needed
+    sums = head_sums(summed_rows(problem, limits), order, spread(heads, most))
+    return rules_of_sums(sums, problem, limits, z)
 
 
 def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:

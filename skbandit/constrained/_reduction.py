@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -22,7 +21,7 @@ from skbandit.constrained._moved_threshold import MovedThresholdMixin
 from skbandit.constrained._out_of_fold import USUAL, response_of, responses
 from skbandit.constrained._prices import Prices, prices_per_bound
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, rounds
-from skbandit.constrained._report import add_intervals, cross_fitted_report, missed, plain_columns
+from skbandit.constrained._report import missed, plain_columns
 from skbandit.constrained._threshold_report import level_reached
 from skbandit.constrained._weighted_fits import (
     Folds,
@@ -34,8 +33,7 @@ from skbandit.constrained._weighted_fits import (
     weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
-from skbandit.constrained.cross_fitting._cross_fit import DEAREST
-from skbandit.constrained.cross_fitting._train_folds import size_of
+from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits
@@ -51,9 +49,6 @@ if TYPE_CHECKING:
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Folds by default, and how many from so many rows on: there, more would not score better."""
-
-INTERVAL_LEVEL = 0.95
-"""Level of `ci_low` and `ci_high` in the report of the fit."""
 
 
 class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
@@ -370,7 +365,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             level,
             relax,
             USUAL[method],
-            DEAREST * size_of(measured),
+            dearest(measured),
             None if group is None else group[measured.rows],
             self._n_groups,
         )
@@ -428,14 +423,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         if own is None:
             return report
         positive, margins = self._predicted_positive(decisions), None
-        held_out = add_intervals(report, goals.constraints, goals.data, positive, INTERVAL_LEVEL)
         if self.confidence_level is not None:
             at = judge.limits.at
             margins = at(found.rule.positive, 0.0) - at(found.rule.positive, found.quantile)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the report out of fold has warned
-            table = self._report(own, goals.data, goals.constraints)
-        return cross_fitted_report(table, held_out, margins)
+        return self._cross_fitted(report, positive, goals, own, goals.data, margins)
 
     def _cv(self, n_rows: int) -> Any:
         if self.cv is not None:

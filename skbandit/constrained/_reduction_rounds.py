@@ -188,6 +188,10 @@ class KnownRules:
 
     def at(self, z: float, most: np.ndarray) -> Rules:
         """All rules, judged by limits at a normal quantile; `most` are the highest prices."""
+        return self.of_cuts(z)
+
+    def of_cuts(self, z: float) -> Rules:
+        """The rules of one threshold for all rows."""
         found = self._rules.setdefault(z, [])
         judge = self._judge
         for scores in self._scores[len(found) :]:
@@ -196,7 +200,7 @@ class KnownRules:
 
     def best_value(self, z: float) -> float:
         """The lowest objective of a rule that meets the constraints; inf if none does."""
-        return self.at(z, np.zeros(0)).best_value()
+        return self.of_cuts(z).best_value()
 
 
 class KnownGroupRules(KnownRules):
@@ -215,7 +219,7 @@ class KnownGroupRules(KnownRules):
         judge = self._judge
         for scores in self._scores[len(self._curves) :]:
             self._curves.append(GroupCuts.of(scores, self.group, judge.problem, judge.limits))
-        return with_group_cuts(super().at(z, most), self._curves, most, z)
+        return with_group_cuts(self.of_cuts(z), self._curves, most, z)
 
     @property
     def n_rounds(self) -> int:

@@ -19,6 +19,9 @@ from skbandit.rates._binding import (
     warn_of_few,
 )
 
+INTERVAL_LEVEL = 0.95
+"""Level of the intervals in `constraint_report_`."""
+
 
 def report_table(
     goals: BoundConstraints,
@@ -79,7 +82,11 @@ def report_table(
 
 
 def add_intervals(
-    table: pd.DataFrame, goals: BoundConstraints, data: Data, positive: np.ndarray, level: float
+    table: pd.DataFrame,
+    goals: BoundConstraints,
+    data: Data,
+    positive: np.ndarray,
+    level: float = INTERVAL_LEVEL,
 ) -> pd.DataFrame:
     """Append columns ci_low and ci_high for the deterministic rule's values."""
     ends = np.full((len(table), 2), np.nan)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from skbandit.constrained._tolerances import MET, SAME_SCORE
 from skbandit.rates._binding import BoundConstraints, ConfidenceLimit, LinearFractionalForms
@@ -148,7 +149,33 @@ def _values_by_cut(
 def head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
     """Sums of each row's coefficients over the first `heads` rows in order."""
     sums = np.zeros((rows.shape[0], len(heads)))
-    for k in range(rows.shape[0]):  # one row at a time: K dense rows may not fit in cache
+    # One row at a time: K dense rows may not fit in cache. Those without coefficients stay 0.
+    for k in np.flatnonzero(np.diff(rows.indptr)):
         running = np.cumsum(rows[[k]].toarray().ravel()[order])
         sums[k] = np.append(0.0, running)[heads]
     return sums
+
+
+def descending_in_groups(scores: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
+    """The rows of each group, 0 to G - 1, by descending score."""
+    by_group = np.lexsort((-scores, group))
+    starts = np.searchsorted(group[by_group], np.arange(group.max() + 2))
+    return [by_group[first:last] for first, last in pairwise(starts)]
+
+
+def head_sums_in_groups(
+    rows: csr_array, orders: Sequence[np.ndarray], heads: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """`head_sums` of each group, with the order of its own rows and its own heads."""
+    columns = csc_array(rows)
+    return [
+        head_sums(csr_array(columns[:, order]), np.arange(len(order)), above)
+        for order, above in zip(orders, heads, strict=True)
+    ]
+
+
+def spread(heads: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of the heads, evenly spaced, besides the outermost two."""
+    if len(heads) <= most + 2:
+        return heads
+    return heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]

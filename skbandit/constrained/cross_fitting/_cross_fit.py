@@ -326,13 +326,18 @@ def _relaxed(searches: list[CutSearch], goals: Goals) -> Relaxations:
     return least_relaxations((one.slacks() for one in searches), declared)
 
 
+def dearest(goals: MeasuredGoals) -> float:
+    """What the default level may cost of the objective at most."""
+    return DEAREST * size_of(goals)
+
+
 def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:
     """Arguments of `choose` that do not depend on the candidates."""
     return {
         "level": DEFAULT_LEVEL if options.level is None else options.level,
         "relax": options.level is None,
         "cuts": None if options.fit_intercept else np.zeros(1),
-        "dearest": DEAREST * size_of(measured),
+        "dearest": dearest(measured),
     }
 
 

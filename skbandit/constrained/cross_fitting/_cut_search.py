@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._declared import MeasuredGoals
-from skbandit.constrained._threshold import Threshold, cuts_between
+from skbandit.constrained._threshold import Threshold, cuts_between, head_sums
 from skbandit.constrained._tolerances import MET
 from skbandit.rates._binding import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
 
@@ -92,14 +92,14 @@ class CutSearch:
     def objective(self) -> np.ndarray:
         """The objective at every threshold, lower is better; inf where undefined."""
         forms = self.goals.objective
-        above = self._heads_of(forms.numerator, self.heads) + forms.numerator_constant[:, None]
-        below = self._heads_of(forms.denominator, self.heads) + forms.denominator_constant[:, None]
+        above = self._sums_of(forms.numerator) + forms.numerator_constant[:, None]
+        below = self._sums_of(forms.denominator) + forms.denominator_constant[:, None]
         values = forms.quotients(above, below)[0]
         return np.where(np.isnan(values), np.inf, values)
 
     @cached_property
     def _sums(self) -> np.ndarray:
-        return self._heads_of(self.limits.rows, self.heads)
+        return self._sums_of(self.limits.rows)
 
     def slacks(self) -> np.ndarray:
         """The slack of every rate at every threshold, shape (K, C)."""
@@ -208,13 +208,8 @@ class CutSearch:
             float(self.cuts[best]), float(self.objective[best]), float(self.slack[best])
         )
 
-    def _heads_of(self, rows: csr_array, heads: np.ndarray) -> np.ndarray:
-        """Sums of each row's coefficients over the first `heads` rows in order."""
-        sums = np.zeros((rows.shape[0], len(heads)))
-        for k in np.flatnonzero(np.diff(rows.indptr)):  # those without coefficients stay 0
-            running = np.cumsum(rows[[k]].toarray().ravel()[self.order])
-            sums[k] = np.append(0.0, running)[heads]
-        return sums
+    def _sums_of(self, rows: csr_array) -> np.ndarray:
+        return head_sums(rows, self.order, self.heads)
 
 
 def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
