@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.logs import read_mask
+from skbandit.logs import align_rows, read_mask
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import (
     check_every_ad_observed,
@@ -19,7 +20,7 @@ from skbandit.selection._costs import (
     read_costs,
 )
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
-from skbandit.selection._mixin import SetSelectorMixin
+from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
 from skbandit.selection.reductions._registry import WITH_COSTS, default_learner
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
@@ -82,7 +83,8 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
 
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
         """Check the training data and set `ads_`."""
-        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
         n_rows = costs.shape[0]
@@ -117,7 +119,7 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
         return chosen
 
     @available_if(_has_costs)
-    def predict_costs(self, X: Any) -> np.ndarray:
+    def predict_costs(self, X: Any) -> np.ndarray | pd.DataFrame:
         """Predict the cost of each ad.
 
         Parameters
@@ -127,11 +129,13 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_ads)
-            Columns in the order of `ads_`.
+        DataFrame or ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`: an array if these are 0, 1, ..., a DataFrame if ads have
+            other labels.
         """
         check_is_fitted(self)
-        return self._rules[0].respond(self._read_X(X, reset=False))
+        costs = self._rules[0].respond(self._read_X(X, reset=False))
+        return labelled_costs(costs, self.ads_, X)
 
     @available_if(_has_costs)
     def decision_function(self, X: Any) -> np.ndarray:
@@ -147,4 +151,4 @@ class ReductionMixin(SetSelectorMixin, MetaEstimatorMixin):
         ndarray of shape (n_samples, n_ads)
             Columns in the order of `ads_`.
         """
-        return -self.predict_costs(X)
+        return -np.asarray(self.predict_costs(X))
