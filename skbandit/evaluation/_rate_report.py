@@ -248,7 +248,7 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
         name: np.where(table[name].isna(), MISSING_GROUP, table[name].astype(object))
         for name in names
     }
-    found = {}
+    found: dict[Any, None] = {}
     for frame in (table, labelled):
         columns = Columns.read(frame, None, len(rows))
         each = Data(Rows(columns, rows.label, rows.weight))

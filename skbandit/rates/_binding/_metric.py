@@ -41,11 +41,11 @@ def read_predictions(
     seen = [] if y_true is None else distinct(y_true, "y_true")
     if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
         raise ValueError(SCORES.format("one column per class"))
-    predicted_labels = distinct(y_pred, "y_pred")
-    for label in predicted_labels:
-        if isinstance(label, float | np.floating) and label % 1 and label not in seen:
-            raise ValueError(SCORES.format(f"such as {label:.3g}"))
-    labels = list(dict.fromkeys([*seen, *predicted_labels]))
+    labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
+    if len(labels) > 2 or pos_label is None:
+        for label in labels[len(seen) :]:
+            if isinstance(label, float | np.floating) and label % 1:
+                raise ValueError(SCORES.format(f"such as {label:.3g}"))
     check_two_labels(labels, pos_label)
     predicted = encode(y_pred, pos_label, labels, "y_pred")
     if (predicted == MISSING).any():
