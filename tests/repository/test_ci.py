@@ -12,7 +12,7 @@ import skbandit
 
 yaml = pytest.importorskip("yaml", reason="PyYAML, which comes with dask, is not installed")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPT = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
 MAKER = runpy.run_path(str(ROOT / "docs" / "make_notebook.py"))
 
