@@ -75,6 +75,13 @@ def test_the_released_version_is_found():
     assert re.search(pattern.replace(r"\)", ")"), code, re.M)[1] == skbandit.__version__
 
 
+def test_speed_is_checked_every_night():
+    commands = [step.get("run", "") for step in jobs("nightly.yml")["benchmarks"]["steps"]]
+    assert "python -m tests.benchmarks.check" in commands
+    tests = next(command for command in commands if "pytest" in command)
+    assert list(ROOT.glob(tests.split()[-1]))  # a pattern, which the shell expands
+
+
 def test_actions_are_pinned_alike():
     """One version per action in all workflows, each a tag or a branch named for a version."""
     used = {}
