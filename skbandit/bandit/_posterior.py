@@ -21,7 +21,12 @@ from skbandit.bandit._mixture import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import BY_ARM, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit._units import carry_over, count, is_due, renew, show
 from skbandit.bandit.links import linear, log_predictive, step
-from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import (
+    allocating_exactly,
+    called_exactly,
+    compiled_exactly,
+    inlined_exactly,
+)
 
 
 @inlined_exactly
@@ -50,60 +55,14 @@ def moments(
 
 @inlined_exactly
 def mixed_moments(
-    x: np.ndarray,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    share: np.ndarray,
-    k: int,
-    a: np.ndarray,
+    x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray
 ) -> tuple[float, float]:
-    """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer.
-
-    Written without calls that take arrays: around these, compiled code counts references.
-    """
+    """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer."""
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
-    e = len(share) - 3  # after the scale 0, if there is one, which rarely has weight
-    if cov_factor.ndim == 3 and 0 <= e <= 1:
-        if max(share[0], share[e], share[e + 1], share[e + 2]) < 1.0:
-            # six sums side by side take little longer than two
-            m0, m1, m2 = 0.0, 0.0, 0.0
-            v0, v1, v2 = 0.0, 0.0, 0.0
-            for i in range(len(x)):
-                m0 += x[i] * mean[k, e, i]
-                m1 += x[i] * mean[k, e + 1, i]
-                m2 += x[i] * mean[k, e + 2, i]
-                v0 += x[i] * x[i] * cov_factor[k, e, i]
-                v1 += x[i] * x[i] * cov_factor[k, e + 1, i]
-                v2 += x[i] * x[i] * cov_factor[k, e + 2, i]
-            away, square, within = mixed(share[e], m0, v0, m1, away, square, within)
-            away, square, within = mixed(share[e + 1], m1, v1, m1, away, square, within)
-            away, square, within = mixed(share[e + 2], m2, v2, m1, away, square, within)
-            if e == 1 and share[0] > 0.0:
-                m = 0.0
-                v = 0.0
-                for i in range(len(x)):
-                    m += x[i] * mean[k, 0, i]
-                    v += x[i] * x[i] * cov_factor[k, 0, i]
-                away, square, within = mixed(share[0], m, v, m1, away, square, within)
-            return of_mixture(m1, away, square, within)
-    for e in range(len(share)):
-        w = share[e]
+    for e in range(len(beliefs.share)):
+        w = beliefs.share[e]
         if w > 0.0:
-            m = 0.0
-            v = 0.0
-            if cov_factor.ndim == 3:
-                for i in range(len(x)):
-                    m += x[i] * mean[k, e, i]
-                    v += x[i] * x[i] * cov_factor[k, e, i]
-            else:
-                for j in range(len(x)):
-                    a[j] = 0.0
-                for i in range(len(x)):
-                    m += x[i] * mean[k, e, i]
-                    for j in range(len(x)):
-                        a[j] += cov_factor[k, e, i, j] * x[i]
-                for j in range(len(x)):
-                    v += a[j] * a[j]
+            m, v = moments(x, beliefs.mean, beliefs.cov_factor, k, e, a)
             if w == 1.0:
                 return m, v
             if within == 0.0:
@@ -221,19 +180,24 @@ def _forget(
 ) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
-    That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
-    (1 - γ)/variance.
+    Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
+    precision (1 - γ)/variance.
     """
     if gamma is not None:  # else the compiler leaves the rest out
         d = mean.shape[2]
+        if cov_factor.ndim == 3:
+            for i in range(d):
+                if cov_factor[k, e, i] > 0.0:
+                    kept = gamma / cov_factor[k, e, i]
+                    total = kept + (1.0 - gamma) / prior.variance[e, i]
+                    mean[k, e, i] += (1.0 - kept / total) * (prior.mean[i] - mean[k, e, i])
+                    cov_factor[k, e, i] = 1.0 / total
+            return
         unit = workspace[2]
         for i in range(d):
             unit[i] = 0.0
-            if cov_factor.ndim == 3:
-                cov_factor[k, e, i] /= gamma
-            else:
-                for j in range(d):
-                    cov_factor[k, e, i, j] /= math.sqrt(gamma)
+            for j in range(d):
+                cov_factor[k, e, i, j] /= math.sqrt(gamma)
         for i in range(d):
             unit[i] = 1.0
             m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
@@ -293,7 +257,7 @@ def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prio
             cov_factor[k, e, i, i] = math.sqrt(prior.variance[e, i])
 
 
-@compiled_exactly
+@allocating_exactly
 def renew_prior(
     mean: np.ndarray,
     cov_factor: np.ndarray,
