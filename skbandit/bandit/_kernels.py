@@ -81,21 +81,26 @@ def score_rows(
 @compiled_exactly
 def choose_rows(
     X: np.ndarray,
-    sets: ArmSets,
+    sets: ArmSets | tuple[Any, ...],
     t: int,
     alpha: float,
-    beliefs: Beliefs,
-    rule: Rule,
+    beliefs: Beliefs | tuple[Any, ...],
+    rule: Rule | tuple[Any, ...],
     proposing: bool | None,
     space: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
-    """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
+    """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
+
+    `sets`, `beliefs` and `rule` may be plain tuples, which come faster from Python.
+    """
+    its_beliefs, its_rule = Beliefs(*beliefs), Rule(*rule)
+    of_event, start, arms = sets
     x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, beliefs.centre, beliefs.rate)
-        pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-        chosen[row] = _choice(x, pool, t, alpha, beliefs, rule, proposing, a)
+        show(x, X, row, its_beliefs.centre, its_beliefs.rate)
+        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        chosen[row] = _choice(x, pool, t, alpha, its_beliefs, its_rule, proposing, a)
         t += t >= 0
 
 
