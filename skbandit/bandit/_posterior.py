@@ -88,9 +88,7 @@ def _moments_of_many(
 
 
 @inlined_exactly
-def mixed_moments(
-    x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray
-) -> tuple[float, float]:
+def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tuple[float, float]:
     """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer."""
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
     for e in range(len(beliefs.share)):
