@@ -6,11 +6,15 @@
 `GridSearchCV` tune such a policy by the reward that it would have earned on a log.
 """
 
-from skbandit import rates
-from skbandit.bandit import GLMUCBPolicy
-from skbandit.constrained import ConstrainedRampClassifier
-from skbandit.evaluation import ReplayScorer
-from skbandit.selection import RegressionSetSelector, SetSelectClassifier
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skbandit import rates
+    from skbandit.bandit import GLMUCBPolicy
+    from skbandit.constrained import ConstrainedRampClassifier
+    from skbandit.evaluation import ReplayScorer
+    from skbandit.selection import RegressionSetSelector, SetSelectClassifier
 
 __all__ = [
     "ConstrainedRampClassifier",
@@ -22,3 +26,24 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_ROOM_OF = {
+    "ConstrainedRampClassifier": "constrained",
+    "GLMUCBPolicy": "bandit",
+    "RegressionSetSelector": "selection",
+    "ReplayScorer": "evaluation",
+    "SetSelectClassifier": "selection",
+}
+_ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "rates"}
+
+if not TYPE_CHECKING:  # else type checkers would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        """Import what is asked for: a process that serves a policy needs no classifiers."""
+        if name not in _ROOMS | _ROOM_OF.keys():
+            raise AttributeError(f"module 'skbandit' has no attribute {name!r}")
+        room = importlib.import_module(f"skbandit.{_ROOM_OF.get(name, name)}")
+        return getattr(room, name) if name in _ROOM_OF else room
+
+    def __dir__() -> list[str]:
+        return sorted(_ROOMS | {*globals(), *__all__})

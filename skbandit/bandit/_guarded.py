@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -48,14 +49,17 @@ class GuardedPolicy(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; parameters that its version did not have take their defaults."""
-        state = dict(state)
-        for name, parameter in signature(type(self).__init__).parameters.items():
-            if parameter.default is not Parameter.empty:
-                state.setdefault(name, parameter.default)
-        super().__setstate__(state)
+        super().__setstate__(_defaults(type(self)) | state)
 
     def _now(self) -> Self:
         """The policy in its current state, while other threads may go on learning."""
         now: Self = object.__new__(type(self))
         now.__dict__ = self.__dict__  # learning replaces it as a whole
         return now
+
+
+@lru_cache
+def _defaults(policy: type) -> dict[str, Any]:
+    """Default values of parameters."""
+    parameters = signature(policy.__init__).parameters.values()  # type: ignore[misc]
+    return {own.name: own.default for own in parameters if own.default is not Parameter.empty}

@@ -70,42 +70,37 @@ def score_rows(
     scores: np.ndarray,
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
-    mean, cov_factor, share = beliefs.mean, beliefs.cov_factor, beliefs.share
-    rng_key, centre, rate = beliefs.rng_key, beliefs.centre, beliefs.rate
     x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, centre, rate)
-        for k in range(len(mean)):
-            m, v = mixed_moments(x, mean, cov_factor, share, k, a)
-            scores[row, k] = score(m, v, alpha, t, rng_key[k], rule)
+        show(x, X, row, beliefs.centre, beliefs.rate)
+        for k in range(len(beliefs.mean)):
+            scores[row, k] = _score(x, k, t, alpha, beliefs, rule, a)
         t += t >= 0
 
 
 @compiled_exactly
 def choose_rows(
     X: np.ndarray,
-    sets: ArmSets,
+    sets: ArmSets | tuple[Any, ...],
     t: int,
     alpha: float,
-    beliefs: Beliefs,
-    rule: Rule,
+    beliefs: Beliefs | tuple[Any, ...],
+    rule: Rule | tuple[Any, ...],
     proposing: bool | None,
     space: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
-    """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
-    mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
-    rng_key, tie_order, share = beliefs.rng_key, beliefs.tie_order, beliefs.share
-    centre, rate = beliefs.centre, beliefs.rate
-    of_event, start, arms = sets.of_event, sets.start, sets.arms
+    """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
+
+    `sets`, `beliefs` and `rule` may be plain tuples, which come faster from Python.
+    """
+    its_beliefs, its_rule = Beliefs(*beliefs), Rule(*rule)
+    of_event, start, arms = sets
     x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, centre, rate)
-        pool = of_event[row]
-        chosen[row] = _choice(
-            x, start[pool], start[pool + 1], arms, t, alpha, n_events, mean, cov_factor, share,
-            rng_key, tie_order, rule, proposing, a,
-        )  # fmt: skip
+        show(x, X, row, its_beliefs.centre, its_beliefs.rate)
+        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        chosen[row] = _choice(x, pool, t, alpha, its_beliefs, its_rule, proposing, a)
         t += t >= 0
 
 
@@ -123,16 +118,14 @@ def probability_rows(
     out: np.ndarray,
 ) -> None:
     """Fill in the probabilities of available arms on each row; `workspace` is (5, n_arms)."""
-    mean, cov_factor, n_events = beliefs.mean, beliefs.cov_factor, beliefs.counters[N_EVENTS]
-    share, centre, rate = beliefs.share, beliefs.centre, beliefs.rate
-    of_event, start, arms = sets.of_event, sets.start, sets.arms
+    n_events = beliefs.counters[N_EVENTS]
     m, v, buffer = workspace[0], workspace[1], workspace[2:]
     x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, centre, rate)
-        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        show(x, X, row, beliefs.centre, beliefs.rate)
+        pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
         for k in pool:
-            m[k], v[k] = mixed_moments(x, mean, cov_factor, share, k, a)
+            m[k], v[k] = mixed_moments(x, beliefs, k, a)
         probabilities(pool, m, v, alpha, n_events, rule, buffer, out[row], proposing, draws)
 
 
@@ -188,13 +181,9 @@ def replay_rows(
     int
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
-    # arrays leave their tuples before the loop, as each access counts a reference
-    mean, cov_factor, share = beliefs.mean, beliefs.cov_factor, beliefs.share
-    rng_key, tie_order, counters = beliefs.rng_key, beliefs.tie_order, beliefs.counters
-    centre, rate = beliefs.centre, beliefs.rate
+    counters = beliefs.counters
     x, a = space[0], space[1]
     X, place, action, reward, sets, window = log
-    of_event, start, arms = sets.of_event, sets.start, sets.arms
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
     n_before, n_accepted, n_counted = counts[N_BEFORE], counts[N_ACCEPTED], counts[N_COUNTED]
@@ -216,29 +205,23 @@ def replay_rows(
                 )  # fmt: skip
             n_learned = n_waiting
         seen = place[row] if len(place) else row
-        show(x, X, seen, centre, rate)
+        show(x, X, seen, beliefs.centre, beliefs.rate)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-        k, pool = action[row], of_event[row]
+        k = action[row]
         proposed = False
         if proposing is not None:
             proposed = proposes(t, rule)
+            pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
             if proposed and compares_proposal(rule):
-                matches = k == _choice(
-                    x, start[pool], start[pool + 1], arms, t, alpha, counters[N_EVENTS], mean,
-                    cov_factor, share, rng_key, tie_order, rule, proposing, a,
-                )  # fmt: skip
+                matches = k == _choice(x, pool, t, alpha, beliefs, rule, proposing, a)
             elif proposed:
-                available = arms[start[pool] : start[pool + 1]]
-                matches = _is_drawn(k, available, t, rng_key, tie_order, rule)
+                matches = _is_drawn(k, pool, t, beliefs, rule)
         if not proposed:
-            matches = _is_best(
-                x, k, alpha, t, pool, start, arms, last_best, mean, cov_factor, share, rng_key,
-                tie_order, rule, a,
-            )  # fmt: skip
+            matches = _is_best(x, k, t, alpha, row, sets, last_best, beliefs, rule, a)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -259,82 +242,78 @@ def replay_rows(
 
 
 @inlined_exactly
+def _score(
+    x: np.ndarray, k: int, t: int, alpha: float, beliefs: Beliefs, rule: Rule, a: np.ndarray
+) -> float:
+    """Score of arm k in choice t, in context x."""
+    m, v = mixed_moments(x, beliefs, k, a)
+    return score(m, v, alpha, t, beliefs.rng_key[k], rule)
+
+
+@inlined_exactly
+def _beats(
+    k: int, its: float, other: int, others: float, t: int, beliefs: Beliefs, rule: Rule
+) -> bool:
+    """Whether arm k, by its score or in a tie, comes before another one in choice t."""
+    if its == others:
+        keys, order = beliefs.rng_key, beliefs.tie_order
+        return wins_tie(t, keys[k], keys[other], order[k], order[other], rule)
+    return its > others
+
+
+@inlined_exactly
 def _choice(
     x: np.ndarray,
-    start: int,
-    stop: int,
-    arms: np.ndarray,
+    pool: np.ndarray,
     t: int,
     alpha: float,
-    n_events: int,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    share: np.ndarray,
-    rng_key: np.ndarray,
-    tie_order: np.ndarray,
+    beliefs: Beliefs,
     rule: Rule,
     proposing: bool | None,
     a: np.ndarray,
 ) -> int:
-    """Arm chosen in context x among ``arms[start:stop]``, after `n_events` learned events."""
+    """Arm of the pool chosen in context x."""
     proposed = -1
     if proposing is not None:
         if proposes(t, rule):
-            proposed = _drawn(arms[start:stop], t, rng_key, tie_order, rule)
+            proposed = _drawn(pool, t, beliefs, rule)
             if not compares_proposal(rule):
                 return proposed
     best = -1
     best_score = -np.inf
-    for j in range(start, stop):
-        k = arms[j]
-        m, v = mixed_moments(x, mean, cov_factor, share, k, a)
-        its = score(m, v, alpha, t, rng_key[k], rule)
-        if (
-            best < 0
-            or its > best_score
-            or (
-                its == best_score
-                and wins_tie(t, rng_key[k], rng_key[best], tie_order[k], tie_order[best], rule)
-            )
-        ):
+    for k in pool:
+        its = _score(x, k, t, alpha, beliefs, rule, a)
+        if best < 0 or _beats(k, its, best, best_score, t, beliefs, rule):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            m, v = mixed_moments(x, mean, cov_factor, share, proposed, a)
-            its = score(m, v, alpha, t, rng_key[proposed], rule)
-            if accepts_proposal(best_score, its, stop - start, n_events, alpha, t, rule):
+            its = _score(x, proposed, t, alpha, beliefs, rule, a)
+            n_events = beliefs.counters[N_EVENTS]
+            if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
     return best
 
 
 @called_exactly
-def _drawn(pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule) -> int:
+def _drawn(pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
-    largest = uniform_score(t, rng_key[drawn], rule)
+    largest = uniform_score(t, beliefs.rng_key[drawn], rule)
     for k in pool[1:]:
-        its = uniform_score(t, rng_key[k], rule)
-        if its > largest or (
-            its == largest
-            and wins_tie(t, rng_key[k], rng_key[drawn], tie_order[k], tie_order[drawn], rule)
-        ):
+        its = uniform_score(t, beliefs.rng_key[k], rule)
+        if _beats(k, its, drawn, largest, t, beliefs, rule):
             drawn, largest = k, its
     return drawn
 
 
 @called_exactly
-def _is_drawn(
-    k: int, pool: np.ndarray, t: int, rng_key: np.ndarray, tie_order: np.ndarray, rule: Rule
-) -> bool:
+def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> bool:
     """Whether arm k is the one drawn uniformly from the pool in choice t."""
-    mine = uniform_score(t, rng_key[k], rule)
+    mine = uniform_score(t, beliefs.rng_key[k], rule)
     for other in pool:
         if other != k:
-            its = uniform_score(t, rng_key[other], rule)
-            if its > mine or (
-                its == mine
-                and wins_tie(t, rng_key[other], rng_key[k], tie_order[other], tie_order[k], rule)
-            ):
+            its = uniform_score(t, beliefs.rng_key[other], rule)
+            if _beats(other, its, k, mine, t, beliefs, rule):
                 return False
     return True
 
@@ -343,40 +322,32 @@ def _is_drawn(
 def _is_best(
     x: np.ndarray,
     k: int,
-    alpha: float,
     t: int,
-    pool: int,
-    start: np.ndarray,
-    arms: np.ndarray,
+    alpha: float,
+    row: int,
+    sets: ArmSets,
     last_best: np.ndarray,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    share: np.ndarray,
-    rng_key: np.ndarray,
-    tie_order: np.ndarray,
+    beliefs: Beliefs,
     rule: Rule,
     a: np.ndarray,
 ) -> bool:
-    """Whether arm k of the pool has the largest score.
+    """Whether arm k has the largest score of the arms available to the event of a row.
 
     The first better arm settles it. The previous winner, kept in `last_best`, is compared first.
     """
-    m, v = mixed_moments(x, mean, cov_factor, share, k, a)
-    mine = score(m, v, alpha, t, rng_key[k], rule)
+    pool = sets.of_event[row]
+    first, stop = sets.start[pool], sets.start[pool + 1]
+    mine = _score(x, k, t, alpha, beliefs, rule, a)
     j = own = last_best[pool]
-    for _ in range(start[pool + 1] - start[pool]):
-        other = arms[j]
+    for _ in range(first, stop):
+        other = sets.arms[j]
         if other == k:
             own = j
         else:
-            m, v = mixed_moments(x, mean, cov_factor, share, other, a)
-            its = score(m, v, alpha, t, rng_key[other], rule)
-            if its > mine or (
-                its == mine
-                and wins_tie(t, rng_key[other], rng_key[k], tie_order[other], tie_order[k], rule)
-            ):
+            its = _score(x, other, t, alpha, beliefs, rule, a)
+            if _beats(other, its, k, mine, t, beliefs, rule):
                 last_best[pool] = j
                 return False
-        j = j + 1 if j + 1 < start[pool + 1] else start[pool]
+        j = j + 1 if j + 1 < stop else first
     last_best[pool] = own
     return True

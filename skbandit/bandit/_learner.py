@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -352,7 +353,7 @@ class ArmLearner(WindowedPolicy):
         Those that only need finite values skip the full validation.
         """
         plain = self._plain_rows(X)
-        if plain is not None and len(plain) and np.isfinite(np.vdot(plain, plain)):
+        if plain is not None and len(plain) and math.isfinite(np.vdot(plain, plain)):
             return plain
         check_not_masked(X, "X")
         X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,20 +19,50 @@ CONSTANTS_COUNT = 0.5
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
-    greedy = policy.exploration == "greedy"
+    return _rule(
+        policy.link, policy.exploration, policy.ucb, policy.mean, policy.epsilon,
+        policy.fit_intercept, seed,
+    )  # fmt: skip
+
+
+@lru_cache
+def _rule(
+    link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
+) -> Rule:
+    greedy = exploration == "greedy"
     return Rule(
-        link=LINKS.index(policy.link),
-        exploration=EXPLORATIONS.index("epsilon_greedy" if greedy else policy.exploration),
-        ucb=UCBS.index(policy.ucb),
-        mean=MEANS.index(policy.mean),
-        epsilon=0.0 if greedy else float(policy.epsilon),
+        link=LINKS.index(link),
+        exploration=EXPLORATIONS.index("epsilon_greedy" if greedy else exploration),
+        ucb=UCBS.index(ucb),
+        mean=MEANS.index(mean),
+        epsilon=0.0 if greedy else float(epsilon),
         seed=seed,
-        intercept=bool(policy.fit_intercept),
+        intercept=bool(intercept),
     )
+
+
+class _PriorSettings(NamedTuple):
+    """The parameters of a policy that a prior is read from."""
+
+    prior_mean: Any
+    prior_variance: Any
+    prior_scale: Any
+    noise_variance: float
+    forgetting: float
+    fit_intercept: bool
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
     """Prior of the policy's arms, and its settings of learning."""
+    settings = _PriorSettings(*(getattr(policy, name) for name in _PriorSettings._fields))
+    try:
+        return _prior(settings, n_features)
+    except TypeError:  # arrays have no hash
+        return _prior.__wrapped__(settings, n_features)
+
+
+@lru_cache
+def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     adaptive_mean = _is_adaptive(policy.prior_mean)
     adaptive_variance = _is_adaptive(policy.prior_variance)
     if (adaptive_mean or adaptive_variance) and policy.forgetting < 1:

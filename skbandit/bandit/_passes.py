@@ -35,11 +35,13 @@ def choose_rows(
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     space, chosen = _space(beliefs), np.empty(len(X), dtype=np.int64)
     proposing, _ = parts_of(rule)
+    own: Any = tuple(beliefs), tuple(rule), proposing, space
+    if len(X) == 1:  # in service, slices take longer than the choice
+        kernels.choose_rows(X, tuple(sets), t, alpha, *own, chosen)
+        return chosen
     for rows in slices(len(X)):
-        t_first, sets_of_rows = first_choice(t, rows), sets_of(sets, rows)
-        kernels.choose_rows(
-            X[rows], sets_of_rows, t_first, alpha, beliefs, rule, proposing, space, chosen[rows]
-        )
+        of_rows = tuple(sets_of(sets, rows))
+        kernels.choose_rows(X[rows], of_rows, first_choice(t, rows), alpha, *own, chosen[rows])
     return chosen
 
 
@@ -165,7 +167,9 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
 
 def _space(beliefs: Beliefs) -> np.ndarray:
     """Buffers for a row of features, followed by the constant if any, and for `moments`."""
-    return np.ones((2, beliefs.mean.shape[2]))
+    space = np.empty((2, beliefs.mean.shape[2]))
+    space[0, -1] = 1.0
+    return space
 
 
 def first_choice(t: int, rows: slice) -> int:

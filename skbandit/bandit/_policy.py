@@ -14,7 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
-from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
+from skbandit.bandit._state import (
+    EXPLORATIONS,
+    LINKS,
+    MEANS,
+    N_CHOICES,
+    UCBS,
+    ArmSets,
+    Beliefs,
+    all_arms,
+)
 from skbandit.logs import Codes, ReplayRequest, align_rows, code_labels, label_array, read_pools
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
@@ -425,21 +434,19 @@ class GLMUCBPolicy(ArmLearner):
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """Sets of available arms per row, and numbers of the known arms and then the new ones."""
         if available is None:
-            n_arms = len(self._codes)
-            sets = ArmSets(np.zeros(n_rows, np.int32), np.array([0, n_arms]), np.arange(n_arms))
-            return sets, self._codes
+            return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)
         if len(codes) > len(self._codes):
             self._check_new_arms(codes)
-        return ArmSets(pools.of_event, pools.start, pools.arms), codes
+        return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
 
     def _beliefs_about(self, codes: Codes) -> Beliefs:
         """Beliefs about the known arms and new ones."""
-        from skbandit.bandit._posterior import with_arms
-
         if len(codes) == len(self._codes):
             return self._beliefs
+        from skbandit.bandit._posterior import with_arms
+
         return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
 
     def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
@@ -450,12 +457,13 @@ class GLMUCBPolicy(ArmLearner):
         X = self._ready(X, available)
         now = self._now()
         sets, codes = now._available(X.shape[0], available)
-        labels = now._labels if codes is now._codes else label_array(codes)
+        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
         seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
         def compute() -> np.ndarray:
-            return choose_rows(X, sets, t, now._alphas()[0], now._beliefs_about(codes), rule)
+            alpha = float(now._alphas()[0])
+            return choose_rows(X, sets, t, alpha, now._beliefs_about(codes), rule)
 
         return labels[self._guard.read(compute)]
 

@@ -21,7 +21,15 @@ from skbandit.bandit._mixture import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import BY_ARM, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit._units import carry_over, count, is_due, renew, show
 from skbandit.bandit.links import linear, log_predictive, step
-from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
+from skbandit.utils._compiled import (
+    allocating_exactly,
+    called_exactly,
+    compiled_exactly,
+    inlined_exactly,
+)
+
+FEW_WEIGHTS = 12
+"""Weights up to which the columns of a full Σ's factor are read faster than its rows."""
 
 
 @inlined_exactly
@@ -36,74 +44,57 @@ def moments(
         for i in range(d):
             m += x[i] * mean[k, e, i]
             v += x[i] * x[i] * cov_factor[k, e, i]
-    else:
+        return m, v
+    if d > FEW_WEIGHTS:
+        return _moments_of_many(x, mean, cov_factor, k, e, a)
+    for i in range(d):
+        m += x[i] * mean[k, e, i]
+    whole = d - d % 4
+    for j in range(0, whole, 4):  # columns side by side, without a way through memory
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(d):
+            s0 += cov_factor[k, e, i, j] * x[i]
+            s1 += cov_factor[k, e, i, j + 1] * x[i]
+            s2 += cov_factor[k, e, i, j + 2] * x[i]
+            s3 += cov_factor[k, e, i, j + 3] * x[i]
+        a[j], a[j + 1], a[j + 2], a[j + 3] = s0, s1, s2, s3
+        v = (((v + s0 * s0) + s1 * s1) + s2 * s2) + s3 * s3
+    for j in range(whole, d):
+        s = 0.0
+        for i in range(d):
+            s += cov_factor[k, e, i, j] * x[i]
+        a[j] = s
+        v += s * s
+    return m, v
+
+
+@called_exactly
+def _moments_of_many(
+    x: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, k: int, e: int, a: np.ndarray
+) -> tuple[float, float]:
+    """The same sums along the rows of L, as they lie in memory."""
+    d = len(x)
+    m = 0.0
+    v = 0.0
+    for j in range(d):
+        a[j] = 0.0
+    for i in range(d):
+        m += x[i] * mean[k, e, i]
         for j in range(d):
-            a[j] = 0.0
-        for i in range(d):  # along rows, as they lie in memory
-            m += x[i] * mean[k, e, i]
-            for j in range(d):
-                a[j] += cov_factor[k, e, i, j] * x[i]
-        for j in range(d):
-            v += a[j] * a[j]
+            a[j] += cov_factor[k, e, i, j] * x[i]
+    for j in range(d):
+        v += a[j] * a[j]
     return m, v
 
 
 @inlined_exactly
-def mixed_moments(
-    x: np.ndarray,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    share: np.ndarray,
-    k: int,
-    a: np.ndarray,
-) -> tuple[float, float]:
-    """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer.
-
-    Written without calls that take arrays: around these, compiled code counts references.
-    """
+def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tuple[float, float]:
+    """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer."""
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
-    e = len(share) - 3  # after the scale 0, if there is one, which rarely has weight
-    if cov_factor.ndim == 3 and 0 <= e <= 1:
-        if max(share[0], share[e], share[e + 1], share[e + 2]) < 1.0:
-            # six sums side by side take little longer than two
-            m0, m1, m2 = 0.0, 0.0, 0.0
-            v0, v1, v2 = 0.0, 0.0, 0.0
-            for i in range(len(x)):
-                m0 += x[i] * mean[k, e, i]
-                m1 += x[i] * mean[k, e + 1, i]
-                m2 += x[i] * mean[k, e + 2, i]
-                v0 += x[i] * x[i] * cov_factor[k, e, i]
-                v1 += x[i] * x[i] * cov_factor[k, e + 1, i]
-                v2 += x[i] * x[i] * cov_factor[k, e + 2, i]
-            away, square, within = mixed(share[e], m0, v0, m1, away, square, within)
-            away, square, within = mixed(share[e + 1], m1, v1, m1, away, square, within)
-            away, square, within = mixed(share[e + 2], m2, v2, m1, away, square, within)
-            if e == 1 and share[0] > 0.0:
-                m = 0.0
-                v = 0.0
-                for i in range(len(x)):
-                    m += x[i] * mean[k, 0, i]
-                    v += x[i] * x[i] * cov_factor[k, 0, i]
-                away, square, within = mixed(share[0], m, v, m1, away, square, within)
-            return of_mixture(m1, away, square, within)
-    for e in range(len(share)):
-        w = share[e]
+    for e in range(len(beliefs.share)):
+        w = beliefs.share[e]
         if w > 0.0:
-            m = 0.0
-            v = 0.0
-            if cov_factor.ndim == 3:
-                for i in range(len(x)):
-                    m += x[i] * mean[k, e, i]
-                    v += x[i] * x[i] * cov_factor[k, e, i]
-            else:
-                for j in range(len(x)):
-                    a[j] = 0.0
-                for i in range(len(x)):
-                    m += x[i] * mean[k, e, i]
-                    for j in range(len(x)):
-                        a[j] += cov_factor[k, e, i, j] * x[i]
-                for j in range(len(x)):
-                    v += a[j] * a[j]
+            m, v = moments(x, beliefs.mean, beliefs.cov_factor, k, e, a)
             if w == 1.0:
                 return m, v
             if within == 0.0:
@@ -221,19 +212,24 @@ def _forget(
 ) -> None:
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
-    That is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with precision
-    (1 - γ)/variance.
+    Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
+    precision (1 - γ)/variance.
     """
     if gamma is not None:  # else the compiler leaves the rest out
         d = mean.shape[2]
+        if cov_factor.ndim == 3:
+            for i in range(d):
+                if cov_factor[k, e, i] > 0.0:
+                    kept = gamma / cov_factor[k, e, i]
+                    total = kept + (1.0 - gamma) / prior.variance[e, i]
+                    mean[k, e, i] += (1.0 - kept / total) * (prior.mean[i] - mean[k, e, i])
+                    cov_factor[k, e, i] = 1.0 / total
+            return
         unit = workspace[2]
         for i in range(d):
             unit[i] = 0.0
-            if cov_factor.ndim == 3:
-                cov_factor[k, e, i] /= gamma
-            else:
-                for j in range(d):
-                    cov_factor[k, e, i, j] /= math.sqrt(gamma)
+            for j in range(d):
+                cov_factor[k, e, i, j] /= math.sqrt(gamma)
         for i in range(d):
             unit[i] = 1.0
             m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
@@ -293,7 +289,7 @@ def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prio
             cov_factor[k, e, i, i] = math.sqrt(prior.variance[e, i])
 
 
-@compiled_exactly
+@allocating_exactly
 def renew_prior(
     mean: np.ndarray,
     cov_factor: np.ndarray,

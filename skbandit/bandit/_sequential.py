@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit.bandit._arm_keys import twin
 from skbandit.bandit._delayed import Events, check_time, windows_of
 from skbandit.bandit._guarded import GuardedPolicy
-from skbandit.bandit._state import ArmSets
+from skbandit.bandit._state import ArmSets, all_arms
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
@@ -168,11 +168,7 @@ class SequentialPolicy(GuardedPolicy):
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """Sets of available arms per row, and numbers of the known arms and then the new ones."""
         if available is None:
-            n_arms = len(self._codes)
-            sets = ArmSets(
-                np.zeros(n_rows, np.int32), np.array([0, n_arms], np.int64), np.arange(n_arms)
-            )
-            return sets, self._codes
+            return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)
         sets = ArmSets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,6 +92,16 @@ class ArmSets(NamedTuple):
     of_event: np.ndarray  # (n_events,), number of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
+
+
+def all_arms(n_rows: int, n_arms: int) -> ArmSets:
+    """The set of all arms, available in each row."""
+    return ArmSets(np.zeros(n_rows, np.int32), *_one_set(n_arms))
+
+
+@lru_cache
+def _one_set(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
 
 
 LEAST_SHARE = 1e-3

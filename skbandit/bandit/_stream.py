@@ -69,6 +69,7 @@ class ChoiceStream:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two values of `random_state` are the same integer or the same object."""
-    if isinstance(one, Integral) and isinstance(other, Integral):
-        return int(one) == int(other)
-    return one is other
+    if one is other:
+        return True
+    both = isinstance(one, Integral) and isinstance(other, Integral)
+    return both and int(one) == int(other)

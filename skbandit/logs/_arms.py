@@ -57,7 +57,7 @@ def _few_plain(values: Any) -> list[Any] | None:
     array = values.to_numpy() if isinstance(values, pd.Series) else values
     if array.dtype.kind in "iubU":
         return array.tolist()
-    if array.dtype == object and all(type(label) is str for label in array):
+    if array.dtype == object and all(type(label) in (str, int, bool) for label in array):
         return array.tolist()
     return None
 

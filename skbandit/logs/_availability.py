@@ -151,6 +151,8 @@ def read_pools(
     Pools
         No set is empty.
     """
+    if n_rows == 1 and (one := _one_known_tuple(available, codes)):
+        return one
     read = _Collections(list(available), for_all=False) if per_row else _read(available, codes)
     if isinstance(read, _Collections):
         pools = _from_collections(read, n_rows, codes, "add")
@@ -441,6 +443,23 @@ def _from_collections(read: _Collections, n_rows: int, codes: Codes, unknown: Un
     if read.for_all:
         of_event = np.zeros(n_rows, dtype=np.int32)
     return Pools(of_event, start, arms.astype(np.int32))
+
+
+def _one_known_tuple(available: Any, codes: Codes) -> Pools | None:
+    """The set of one row, read at once if it is a tuple of known labels, as in service."""
+    if type(available) is not list or len(available) != 1:
+        return None
+    pool = available[0]
+    if type(pool) is not tuple or not pool or _is_flag(pool[0]):
+        return None
+    try:
+        arms = sorted({codes[label] for label in pool})
+        if len(arms) < len(pool) or pool in codes:
+            return None
+    except (KeyError, TypeError):
+        return None
+    start = np.array([0, len(arms)], dtype=np.int64)
+    return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int32))
 
 
 def _from_known_tuples(

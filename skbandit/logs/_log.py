@@ -208,6 +208,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def _distinct(arms: Iterable[Any]) -> list[Any]:
     """Known arms as Python scalars; a repeated label is an error."""
+    if isinstance(arms, dict):  # the codes of a policy
+        return list(arms)
     labels = plain_labels(arms)
     if len(set(labels)) != len(labels):
         repeated = next(label for k, label in enumerate(labels) if label in labels[:k])

@@ -68,6 +68,9 @@ class SlateLog:
                     f"{name} of row {k} has {len(row)} entries for a slate of {sizes[k]} arms: "
                     "pass one per place."
                 )
+            if row.dtype.kind in "biuf":
+                out[k, : len(row)] = row
+                continue
             try:
                 numbers = pd.to_numeric(pd.Series(row)).to_numpy(np.float64, na_value=np.nan)
             except (TypeError, ValueError) as error:
@@ -183,7 +186,9 @@ def _numbers(rows: list[Any], codes: Codes) -> np.ndarray:
         raise ValueError("the log is empty: y has no slates.")
     slates = [_labels(row, k) for k, row in enumerate(rows)]
     flat = [label for slate in slates for label in slate]
-    of_flat = code_labels(pd.Series(flat, dtype=object), codes)
+    objects = np.empty(len(flat), dtype=object)
+    objects[:] = flat
+    of_flat = code_labels(objects, codes)
     sizes = np.array([len(slate) for slate in slates])
     action = np.full((len(rows), sizes.max()), -1, dtype=np.int64)
     action[np.arange(sizes.max()) < sizes[:, None]] = of_flat

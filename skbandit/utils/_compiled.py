@@ -36,18 +36,29 @@ def compiled(function: Function) -> Function:
 
 
 def compiled_exactly(function: Function) -> Function:
-    """Compile without reordering, so that equal inputs give equal bits in every caller."""
-    return _compile(function, error_model="numpy")
+    """Compile without reordering, so that equal inputs give equal bits in every caller.
+
+    The function, and those that follow, may not create arrays: then no references are counted,
+    which in an inner loop costs more than the arithmetic. `allocating_exactly` may.
+    """
+    return _compile(function, error_model="numpy", _nrt=False)
 
 
 def called_exactly(function: Function) -> Function:
     """Compile as `compiled_exactly` does, for compiled callers: Python's way in compiles later."""
-    return _compile(function, error_model="numpy", no_cpython_wrapper=True)
+    return _compile(function, error_model="numpy", _nrt=False, no_cpython_wrapper=True)
 
 
 def inlined_exactly(function: Function) -> Function:
     """Compile as `called_exactly` does, and inline into callers where a call costs too much."""
-    return _compile(function, error_model="numpy", no_cpython_wrapper=True, forceinline=True)
+    return _compile(
+        function, error_model="numpy", _nrt=False, no_cpython_wrapper=True, forceinline=True
+    )
+
+
+def allocating_exactly(function: Function) -> Function:
+    """Compile as `compiled_exactly` does a function that creates arrays, and keeps them."""
+    return _compile(function, error_model="numpy")
 
 
 def slices(n_rows: int) -> Iterator[slice]:

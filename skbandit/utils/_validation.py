@@ -16,10 +16,8 @@ from sklearn.utils import check_array
 
 def check_squares(X: Any, name: str = "X") -> None:
     """Require a finite sum of squares of an array or sparse matrix."""
-    entries = X.data if issparse(X) else X
-    with np.errstate(over="ignore"):
-        norm = np.linalg.norm(entries)
-    if not np.isfinite(norm):
+    entries = np.asarray(X.data if issparse(X) else X, dtype=np.float64)
+    if not math.isfinite(np.vdot(entries, entries)):
         raise ValueError(
             f"{name} has entries as large as {np.abs(entries).max():g}, whose squares overflow: "
             "rescale them."
@@ -73,6 +71,8 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
     """
     labels: list[tuple[str, pd.Index]] = []
     for name, table in tables.items():
+        if table is None:
+            continue
         columns = table.items() if isinstance(table, dict) else ()
         parts = {f"{name}[{column!r}]": values for column, values in columns} or {name: table}
         for part, values in parts.items():

@@ -1,8 +1,15 @@
 """The compiled replay decides as `select`, `predict` and `partial_fit` do, event by event."""
 
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+import skbandit.bandit
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
@@ -109,3 +116,38 @@ def test_without_a_directory_for_compiled_code(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "a"
+
+
+def test_no_kernel_counts_references():
+    """Counting the references of arrays took four times as long as all arithmetic."""
+    compiled = {}
+    for found in pkgutil.walk_packages(skbandit.bandit.__path__, "skbandit.bandit."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            if hasattr(value, "_dispatcher"):
+                compiled[name] = value._dispatcher.targetoptions.get("_nrt", True)
+    assert {"replay_rows", "choose_rows", "learn_rows", "score"} <= compiled.keys()
+    assert [name for name, counts in compiled.items() if counts] == ["renew_prior"]
+
+
+@pytest.mark.thorough
+def test_machine_code_counts_no_references(tmp_path):
+    code = """if True:
+        import numpy as np
+        from skbandit.bandit import GLMUCBPolicy, SharedGLMPolicy, _kernels
+        from skbandit.bandit.shared import _kernels as shared_kernels
+        from skbandit.evaluation import replay
+        X, y = np.eye(2)[np.arange(60) % 2], {"action": np.arange(60) % 3, "reward": np.ones(60)}
+        for policy in (GLMUCBPolicy(random_state=0), SharedGLMPolicy(random_state=0)):
+            replay(policy, X, y)
+            policy.fit(X, y).select(X)
+        for kernels in (_kernels, shared_kernels):
+            for kernel in (kernels.replay_rows, kernels.choose_rows, kernels.learn_rows):
+                code, *others = kernel._dispatcher.inspect_llvm().values()
+                assert "define" in code and "NRT_incref" not in code and not others
+    """
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._posterior import learn, moments, with_arms, workspace_for
+from skbandit.bandit._posterior import _forget, learn, moments, with_arms, workspace_for
 from skbandit.bandit._state import LINKS, Prior, no_beliefs
 from skbandit.bandit.links import logistic
 from tests.tiers import first
@@ -126,6 +126,32 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     exact = np.linalg.solve(precision, given.mean + X.T @ (weight * r))
     np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
     np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-12)
+
+
+def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
+    """In closed form or by an observation of each weight's prior mean."""
+    rng = np.random.default_rng(0)
+    given = prior(0.9, mean=rng.normal(size=D), variance=rng.uniform(0.1, 3, D))
+    diagonal, full = arm(False, given), arm(True, given)
+    diagonal.mean[0, 0] = full.mean[0, 0] = rng.normal(size=D)
+    diagonal.cov_factor[0, 0] = rng.uniform(0.01, 2, D)
+    full.cov_factor[0, 0] = np.diag(np.sqrt(diagonal.cov_factor[0, 0]))
+    for beliefs in (diagonal, full):
+        _forget(0, 0, beliefs.mean, beliefs.cov_factor, given, 0.9, workspace_for(D))
+    np.testing.assert_allclose(diagonal.mean, full.mean, rtol=1e-13)
+    np.testing.assert_allclose(covariance(diagonal), covariance(full), rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("d", [1, 3, 4, 7, 12, 13, 20])
+def test_moments_of_a_full_covariance_are_its_quadratic_form(d):
+    """For few weights, by fours and one by one, and for many."""
+    rng = np.random.default_rng(d)
+    x, mean, L = rng.normal(size=d), rng.normal(size=(1, 1, d)), rng.normal(size=(d, d))
+    a = np.empty(d)
+    m, v = moments(x, mean, L[None, None], 0, 0, a)
+    assert m == pytest.approx(x @ mean[0, 0], rel=1e-12)
+    assert v == pytest.approx(x @ L @ L.T @ x, rel=1e-12)
+    np.testing.assert_allclose(a, L.T @ x, rtol=1e-12)
 
 
 def test_forgetting_follows_drift():

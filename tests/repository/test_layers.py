@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import skbandit
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,3 +34,29 @@ def test_import_is_light():
     result = run_python(f"import sys, skbandit; print(*{heavy} & set(sys.modules))")
     assert result.returncode == 0, result.stderr
     assert not result.stdout.split(), f"import skbandit imports {result.stdout}"
+
+
+def test_import_loads_what_is_asked_for():
+    """Rooms and names arrive on first use, so a process that serves a policy starts fast."""
+    result = run_python(
+        "import sys, numpy, pandas, sklearn.base\n"
+        "before = set(sys.modules)\n"
+        "import skbandit\n"
+        "print(len(set(sys.modules) - before))\n"
+        "assert {'rates', 'datasets', 'GLMUCBPolicy', '__version__'} <= set(dir(skbandit))\n"
+        "assert repr(skbandit.rates.recall()) == 'recall()'\n"
+        "assert 'skbandit.selection' not in sys.modules\n"
+        "from skbandit import *\n"
+        "assert GLMUCBPolicy is skbandit.bandit.GLMUCBPolicy is skbandit.GLMUCBPolicy\n"
+        "import pickle; assert pickle.loads(pickle.dumps(ReplayScorer)) is ReplayScorer\n"
+        "print(*(set(skbandit.__all__) - set(globals())))\n"
+    )
+    assert result.returncode == 0, result.stderr
+    n_modules, *missing = result.stdout.split()
+    assert int(n_modules) < 20
+    assert not missing
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'GLMPolicy'"):
+        skbandit.GLMPolicy  # noqa: B018

@@ -176,12 +176,13 @@ def forget(
     offset_mean: np.ndarray,
     offset_variance: np.ndarray,
     prior_offset_variance: float,
+    workspace: np.ndarray,
 ) -> None:
     """Discount the evidence about B, and about the offset of arm k, by the factor gamma.
 
     Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each entry's prior mean with
-    precision (1 - γ)/variance: p³ operations.
+    precision (1 - γ)/variance: p³ operations. `workspace` has shape (p,).
     """
     dx, dz = mean.shape
     if prior_offset_variance > 0.0:
@@ -203,16 +204,17 @@ def forget(
                 mean[i, j] *= kept / total
                 cov_factor[i, j] = 1.0 / total
             else:
-                _observe_zero(i, j, own / (1.0 - gamma), mean, cov_factor)
+                _observe_zero(i, j, own / (1.0 - gamma), mean, cov_factor, workspace)
 
 
 @called_exactly
 def _observe_zero(
-    i: int, j: int, noise_variance: float, mean: np.ndarray, cov_factor: np.ndarray
+    i: int, j: int, noise_variance: float, mean: np.ndarray, cov_factor: np.ndarray, a: np.ndarray
 ) -> None:
-    """Update B, of full Σ, by an observation 0 of its entry (i, j)."""
+    """Update B, of full Σ, by an observation 0 of its entry (i, j); `a` is a buffer."""
     dx, dz = mean.shape
-    a = cov_factor[i, j].copy()
+    for l in range(dx * dz):  # noqa: E741
+        a[l] = cov_factor[i, j, l]
     v = _dot(a, a)
     h = 1.0 / (v + noise_variance)
     g, c = -mean[i, j] * h, h / (1.0 + math.sqrt(max(0.0, 1.0 - h * v)))

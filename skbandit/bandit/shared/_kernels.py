@@ -346,7 +346,7 @@ def _forget(
     if gamma is not None:  # else the compiler leaves the rest out
         forget(
             k, gamma, beliefs.mean, beliefs.cov_factor, prior.variance, prior.constant_variance,
-            beliefs.offset_mean, beliefs.offset_variance, prior.offset_variance,
+            beliefs.offset_mean, beliefs.offset_variance, prior.offset_variance, work.a,
         )  # fmt: skip
         beliefs.noise[0] *= gamma
         beliefs.noise[1] *= gamma

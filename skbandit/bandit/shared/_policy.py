@@ -332,7 +332,7 @@ class SharedGLMPolicy(SharedLearner):
         now, X = self._prepared(X, available, arm_features)
         sets, codes = now._available(len(X), available)
         beliefs = now._beliefs_about(codes)
-        labels = now._labels if codes is now._codes else label_array(codes)
+        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
         seed, t = now._stream.take(len(X), now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
         return labels[choose_rows(X, sets, t, now._alpha(), beliefs, rule)]

@@ -261,11 +261,11 @@ class SlateLearner(GuardedPolicy):
         if log.pools is not None:
             sets = log.available_sets()
             available = [sets[k] for k in event.tolist()]
-        rows = rows_of(X, event)
+        rows = X[event] if isinstance(X, np.ndarray) else rows_of(X, event)
         if isinstance(rows, pd.DataFrame):  # as the index of the log's rows is repeated
             rows = rows.reset_index(drop=True)
         self.policy_.partial_fit(
-            rows, pd.DataFrame(arms), available=available, sample_weight=weight
+            rows, arms, available=available, sample_weight=None if (weight == 1).all() else weight
         )
 
     def _learn_sums(self, X: Any, log: SlateLog, reward: np.ndarray, weight: np.ndarray) -> None:

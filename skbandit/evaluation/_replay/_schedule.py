@@ -58,5 +58,9 @@ def draw_schedule(
         rows = np.flatnonzero(chosen)
     if shuffle:
         rows = rng.permutation(rows)
-    keep = rng.random(len(rows)) < c / probability[rows]
-    return ReplaySchedule(rows, keep, streams.buckets.random(len(rows)) < deployment_share)
+    of_rows = probability[rows] if shuffle or subsample is not None else probability
+    keep = rng.random(len(rows)) < c / of_rows
+    deployment = np.zeros(len(rows), dtype=bool)
+    if deployment_share:
+        deployment = streams.buckets.random(len(rows)) < deployment_share
+    return ReplaySchedule(rows, keep, deployment)

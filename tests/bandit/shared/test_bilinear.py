@@ -184,7 +184,7 @@ def test_forgetting_discounts_precisions(full):
     new = own_copy(old)
     bilinear.forget(
         k, gamma, new.mean, new.cov_factor, PRIOR.variance, PRIOR.constant_variance,
-        new.offset_mean, new.offset_variance, PRIOR.offset_variance,
+        new.offset_mean, new.offset_variance, PRIOR.offset_variance, np.empty(DX * DZ),
     )  # fmt: skip
     own = np.full(DX * DZ, PRIOR.variance)
     own[-1] = PRIOR.constant_variance
