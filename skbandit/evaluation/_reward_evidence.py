@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from skbandit.evaluation._guaranteed import (
@@ -19,9 +20,6 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._validation import check_level, finite
 
 KINDS = ("normal", "sequence")
-
-_ROUNDING = 1e-8
-"""Rounding error of the sum of two limits, which is 1 at most."""
 
 _ALARM = 0.025
 """Error of each limit, that of an interval at 95 %, at which weights are told to be wrong."""
@@ -140,16 +138,16 @@ class RewardEvidence:
     def interval(self, confidence_level: float) -> Range:
         """Confidence sequence by a limit from each side, each with half of the error.
 
-        If the weights contradict every mean, both limits are the estimate itself. This happens at
-        low levels by chance, and the interval is that point; at 95 % the weights are wrong.
+        Limits that exclude every mean are a matter of chance at low levels: then the interval is
+        the point at which they meet, at a higher level. At 95 % it tells of wrong weights.
         """
         check_level(confidence_level)
         low, high = known_range(self.bounds)
         error = (1 - confidence_level) / 2
         from_below, from_above = self._limits(error)
-        if from_below + from_above < 1 - _ROUNDING:
+        if from_below + from_above < 1:
             return low + (high - low) * from_below, high - (high - low) * from_above
-        if sum(self._limits(min(error, _ALARM))) >= 1 - _ROUNDING:
+        if sum(self._limits(min(error, _ALARM))) >= 1:
             warnings.warn(
                 "no mean reward in the range of the rewards is compatible with the weights: the "
                 "propensities are wrong, or the policy chooses arms that were never logged. The "
@@ -158,7 +156,9 @@ class RewardEvidence:
                 stacklevel=3,
             )
             return low, high
-        return (low + (high - low) * from_below,) * 2
+        meeting = brentq(lambda error: sum(self._limits(error)) - 1, _ALARM, 0.5)
+        point = low + (high - low) * self._limits(meeting)[0]
+        return point, point
 
     def _limits(self, error: float) -> tuple[float, float]:
         """Lower limits of the mean share, and of the mean of 1 minus the share."""

@@ -242,7 +242,8 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
 def _refuse_slates(read: Mapping[str, Any]) -> None:
     """Refuse lists of arms as actions, and rewards per arm; a tuple may be the label of one arm."""
     for name, kinds in (("action", (list, np.ndarray)), ("reward", (list, np.ndarray, tuple))):
-        first = next(iter(read[name]), None) if isinstance(read[name], Iterable) else None
+        several = isinstance(read[name], Iterable) and getattr(read[name], "ndim", 1) > 0
+        first = next(iter(read[name]), None) if several else None
         if isinstance(first, kinds) and np.size(first) != 1:
             raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
 

@@ -147,7 +147,8 @@ def test_a_batch_is_one_by_one_whatever_arms_are_new(name, labels):
                 )
                 together = getattr(batch, method)(X[:6], available=pools)
                 alone = [
-                    getattr(single, method)(X[[k]], available=pools[k : k + 1]) for k in range(6)
+                    getattr(single, method)(X[k : k + 1], available=pools[k : k + 1])
+                    for k in range(6)
                 ]
                 assert together.tolist() == np.concatenate(alone).tolist()
 
