@@ -87,19 +87,18 @@ print(f"truth {earned(search):.3f}")
 # %%
 # Intervals
 # ---------
-# The normal interval relies on many events; the empirical Bernstein interval holds for any number
-# fixed in advance, and the confidence sequence for all numbers at once, so that it may be looked at
-# after every event. Here with 300, 3000 and 10,000 later events.
+# The normal interval relies on many events; the confidence sequence holds for all numbers at once,
+# so that it may be looked at after every event. Here with 300, 3000 and 10,000 later events.
 
-kinds = ("normal", "bernstein", "sequence")
+kinds = ("normal", "sequence")
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for k, n in enumerate((300, 3000, 10_000)):
     part = slice(later.start, later.start + n)
-    estimate = snips(search, log.X[part], log.y[part])
+    estimate = snips(search, log.X[part], log.y[part], reward_range=(0, 1))
     for j, kind in enumerate(kinds):
         low, high = estimate.interval(0.95, kind=kind)
-        ax.plot([low, high], [k + 0.2 * (j - 1)] * 2, f"C{j}", lw=4, label=None if k else kind)
-        print(f"{n:6d} events, {kind:9s} {low:.3f} to {high:.3f}")
+        ax.plot([low, high], [k + 0.2 * (j - 0.5)] * 2, f"C{j}", lw=4, label=None if k else kind)
+        print(f"{n:6d} events, {kind:8s} {low:.3f} to {high:.3f}")
 ax.axvline(earned(search), color="k", ls=":", label="truth")
 ax.axvline(logged, color="0.5", label="the log")
 ax.set(yticks=range(3), yticklabels=["300", "3000", "10,000"], xlabel="mean reward")

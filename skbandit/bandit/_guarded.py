@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +12,8 @@ from sklearn.base import BaseEstimator
 
 from skbandit.bandit._guard import Guard
 from skbandit.bandit._stream import ChoiceStream
+from skbandit.logs import Log, column_names
+from skbandit.utils._sklearn_compat import rows_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,24 +28,47 @@ class GuardedPolicy(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "reward": True,
         "available": True,
-        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
 
+    columns: dict[str, Any] | None
+    _first_log: bytes | None = None
     _stream: ChoiceStream
-    _guard: Guard
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Create an object with locks of its own, which copies do not share."""
-        policy = super().__new__(cls)
-        policy._guard = Guard()
-        return policy
+    @property
+    def _guard(self) -> Guard:
+        """Locks, made on first use: `setdefault` gives the same ones to all threads."""
+        guard = self.__dict__.get("_guard")
+        return self.__dict__.setdefault("_guard", Guard()) if guard is None else guard
+
+    def _names_in(self, y: Any) -> Mapping[str, Any] | None:
+        """Names of the columns of a log to learn, which needs no propensities."""
+        names = column_names(y)
+        if self.columns is None or names is None:
+            return None
+        absent = {"propensity"} if self.columns.get("propensity") not in names else set()
+        return {meaning: name for meaning, name in self.columns.items() if meaning not in absent}
+
+    def _note_log(self, X: Any, log: Log) -> None:
+        """Remember the first log of at least 10 events that is learned."""
+        if self._first_log is None and len(log) >= 10:
+            self._first_log = log.fingerprint(X[log.sample()])
+
+    def _has_learned(self, X: Any, log: Log) -> bool:
+        """Whether this very log, with these contexts, was the first to be learned."""
+        if self._first_log is None:
+            return False
+        return self._first_log == log.fingerprint(self._rows(rows_of(X, log.sample())))
+
+    def _rows(self, X: Any) -> Any:
+        """Checked contexts."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy: its stream is its own, its locks are not part of it."""
         state = dict(super().__getstate__())
-        del state["_guard"]
+        state.pop("_guard", None)
         if "_stream" in state:
             state["_stream"] = copy.copy(state["_stream"])
         return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
+    explained_strings,
     warn_if_reordered,
 )
 
@@ -159,7 +160,6 @@ class ArmLearner(WindowedPolicy):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
@@ -178,9 +178,6 @@ class ArmLearner(WindowedPolicy):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in
-            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -192,7 +189,7 @@ class ArmLearner(WindowedPolicy):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -203,7 +200,6 @@ class ArmLearner(WindowedPolicy):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -221,8 +217,6 @@ class ArmLearner(WindowedPolicy):
             As in `fit`.
         available : array-like, default=None
             As in `fit`.
-        columns : dict, default=None
-            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -234,7 +228,7 @@ class ArmLearner(WindowedPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     def drop_arms(self, labels: Iterable[Any]) -> Self:
@@ -269,13 +263,14 @@ class ArmLearner(WindowedPolicy):
     def _begin(self, X: Any) -> None:
         """Start from the prior."""
         check_not_masked(X, "X")
-        n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
+        with explained_strings(X, "the policy"):
+            n_features = validate_data(self, X, dtype=np.float64, accept_sparse="csr").shape[1]
         self._note_columns()
         self._stream = ChoiceStream(self.random_state)
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
-        self._latest = None
+        self._latest = self._first_log = None
         prior = read_prior(self, n_features)
         self._beliefs = no_beliefs(
             n_features + bool(self.fit_intercept),
@@ -356,7 +351,10 @@ class ArmLearner(WindowedPolicy):
         if plain is not None and len(plain) and math.isfinite(np.vdot(plain, plain)):
             return plain
         check_not_masked(X, "X")
-        X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)
+        with explained_strings(X, "the policy"):
+            X = validate_data(
+                self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False
+            )
         check_squares(X)  # else variances would overflow to nan
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
@@ -385,9 +383,7 @@ class ArmLearner(WindowedPolicy):
                 return None
         return np.ascontiguousarray(rows, dtype=np.float64)
 
-    def _learn(
-        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
-    ) -> None:
+    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
         from skbandit.bandit.links import check_rewards
 
@@ -405,9 +401,15 @@ class ArmLearner(WindowedPolicy):
             )
             reward = np.ones(len(y))
         log = read_log(
-            y, n_rows, reward=reward, available=available, arms=self._codes, columns=columns
+            y,
+            n_rows,
+            reward=reward,
+            available=available,
+            arms=self._codes,
+            columns=self._names_in(y),
         )
         check_rewards(self.link, log.reward)
+        self._note_log(X, log)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         every = read_interval(self.update_every)
         if every is None:

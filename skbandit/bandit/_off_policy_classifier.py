@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,6 +93,10 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         the log grows.
     cv : int, cross-validation generator or iterable of splits, default=5
         For "dr": each event is predicted by reward models fitted without it.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in
+        ``{"action": "arm_id", "propensity": "pscore"}``: `fit`, and the functions and scorers that
+        evaluate the policy read logs by them.
     random_state : int, RandomState instance or None, default=None
         For "dr": shuffles events into folds if `cv` is an integer.
 
@@ -158,7 +162,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         "reward": True,
         "propensity": True,
         "available": True,
-        "columns": True,
         "sample_weight": True,
     }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
@@ -169,6 +172,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         "reward_model": [HasMethods(["fit", "predict"]), None],
         "shrinkage": [Interval(Real, 0, np.inf, closed="both"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
+        "columns": [dict, None],
         "random_state": ["random_state"],
     }
 
@@ -180,6 +184,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         reward_model: Any = None,
         shrinkage: float | str = "auto",
         cv: Any = 5,
+        columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -187,6 +192,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self.reward_model = reward_model
         self.shrinkage = shrinkage
         self.cv = cv
+        self.columns = columns
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -206,7 +212,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         reward: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from a log.
@@ -226,9 +231,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         available : array-like, default=None
             Arms available to each event, if not a column of `y`: tuples of labels, or a boolean
             table with one column per arm. None is all arms of the log.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in
-            ``columns={"action": "arm_id", "propensity": "pscore"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for.
 
@@ -238,7 +240,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Fitted policy.
         """
         with atomic_fit(self) as draft:
-            draft._fit(X, y, reward, propensity, available, columns, sample_weight)
+            draft._fit(X, y, reward, propensity, available, sample_weight)
         return self
 
     def _fit(
@@ -248,7 +250,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         reward: Any,
         propensity: Any,
         available: Any,
-        columns: Any,
         sample_weight: Any,
     ) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
@@ -271,7 +272,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             reward=reward,
             propensity=propensity,
             available=available,
-            columns=columns,
+            columns=None if column_names(y) is None else self.columns,
         )
         if log.propensity is None and not labels_only:
             check_uniform(log, stacklevel=6)

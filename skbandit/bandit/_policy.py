@@ -24,7 +24,15 @@ from skbandit.bandit._state import (
     Beliefs,
     all_arms,
 )
-from skbandit.logs import Codes, ReplayRequest, align_rows, code_labels, label_array, read_pools
+from skbandit.logs import (
+    Codes,
+    ReplayRequest,
+    align_rows,
+    code_labels,
+    in_label_order,
+    label_array,
+    read_pools,
+)
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
@@ -57,8 +65,9 @@ class GLMUCBPolicy(ArmLearner):
         Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
         probability `epsilon`, else the greedy choice; the largest draw from the posterior;
         inverse gap weighting of mean rewards (Foster & Rakhlin, 2020); or no exploration.
-    epsilon : float, default=0.0
-        Probability that an ε-greedy choice is uniform among the available arms.
+    epsilon : float, default=0.1
+        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
+        without it; 0 is greedy.
     ucb : {"U0", "U1", "U2", "U3"}, default="U0"
         Upper bound of the logistic model, with E the mean reward of `mean`: U0 σ(m + α√v);
         U1 U0 plus α times an approximate standard deviation of σ(θ); U2 E (1 + α√(exp(v) - 1));
@@ -110,6 +119,10 @@ class GLMUCBPolicy(ArmLearner):
         Length of update windows, in seconds of the log's `timestamp` or as in "5min": events are
         learned when their window ends, and choices use the old beliefs until then (section 5.1).
         None learns at once.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in
+        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
+        scorers that evaluate the policy read logs by them.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices, including those between ties. With None every copy of a policy,
         pickled or not, draws afresh. With a number or an instance a copy repeats what the original
@@ -168,6 +181,9 @@ class GLMUCBPolicy(ArmLearner):
     or False, a diagonal covariance and a fixed prior without forgetting, it grows with the number
     of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
     whose mean is small beside their standard deviation, choose "scale".
+
+    The log that a policy writes can evaluate others by `ips` only if every arm had a chance. "ucb"
+    is deterministic: use "squarecb", "thompson" or "epsilon_greedy" if the log must be useful.
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
 
@@ -247,6 +263,7 @@ class GLMUCBPolicy(ArmLearner):
         "arms": ["array-like", None],
         "new_arms": [StrOptions({"add", "error"})],
         "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
+        "columns": [dict, None],
         "random_state": ["random_state"],
     }
 
@@ -256,7 +273,7 @@ class GLMUCBPolicy(ArmLearner):
         alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
         *,
         exploration: str = "ucb",
-        epsilon: float = 0.0,
+        epsilon: float = 0.1,
         ucb: str = "U0",
         mean: str = "M0",
         prior_mean: float | ArrayLike | str = 0.0,
@@ -270,6 +287,7 @@ class GLMUCBPolicy(ArmLearner):
         arms: Sequence[Any] | None = None,
         new_arms: str = "add",
         update_every: float | str | timedelta | None = None,
+        columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.link = link
@@ -289,6 +307,7 @@ class GLMUCBPolicy(ArmLearner):
         self.arms = arms
         self.new_arms = new_arms
         self.update_every = update_every
+        self.columns = columns
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -439,6 +458,7 @@ class GLMUCBPolicy(ArmLearner):
         pools = read_pools(available, n_rows, codes)
         if len(codes) > len(self._codes):
             self._check_new_arms(codes)
+            codes, pools = in_label_order(codes, pools, len(self._codes))
         return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
 
     def _beliefs_about(self, codes: Codes) -> Beliefs:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +20,7 @@ from skbandit.logs import (
     align_rows,
     as_actions,
     column_names,
+    in_label_order,
     label_array,
     read_log,
     read_pools,
@@ -29,11 +29,9 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
+    explained_strings,
     warn_if_reordered,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class SequentialPolicy(GuardedPolicy):
@@ -73,7 +71,7 @@ class SequentialPolicy(GuardedPolicy):
         self._stream = ChoiceStream(self.random_state)
         self._codes = {}
         self._labels = label_array([])
-        self._latest = None
+        self._latest = self._first_log = None
 
     def _know(self, codes: Codes) -> None:
         """Extend the known arms."""
@@ -97,15 +95,16 @@ class SequentialPolicy(GuardedPolicy):
         """Contexts as an array, fully validated."""
         tags = self.__sklearn_tags__().input_tags
         check_not_masked(X, "X")
-        X = validate_data(
-            self,
-            X,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr" if tags.sparse else False,
-            ensure_all_finite="allow-nan" if tags.allow_nan else True,
-            reset=reset,
-        )
+        with explained_strings(X, "the policy"):
+            X = validate_data(
+                self,
+                X,
+                dtype=np.float64,
+                order="C",
+                accept_sparse="csr" if tags.sparse else False,
+                ensure_all_finite="allow-nan" if tags.allow_nan else True,
+                reset=reset,
+            )
         X = X.toarray() if issparse(X) else X
         check_squares(np.nan_to_num(X) if tags.allow_nan else X)
         return X
@@ -116,7 +115,6 @@ class SequentialPolicy(GuardedPolicy):
         y: Any,
         reward: Any,
         available: Any,
-        columns: Mapping[str, Any] | None,
         sample_weight: Any,
         *,
         every: float | None = None,
@@ -137,10 +135,11 @@ class SequentialPolicy(GuardedPolicy):
             )
             reward = np.ones(len(y))
         # only sets of available arms may refer to arms that are not played
-        played = column_names(y)
-        sets = available is not None or columns is not None or "available" in (played or ())
-        arms = self._codes if sets else ()
-        log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=columns)
+        names = self._names_in(y)
+        found = {*(column_names(y) or ()), *(names or ())}
+        arms = self._codes if available is not None or "available" in found else ()
+        log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
+        self._note_log(X, log)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
         if every is not None:
@@ -171,6 +170,7 @@ class SequentialPolicy(GuardedPolicy):
             return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)
+        codes, pools = in_label_order(codes, pools, len(self._codes))
         sets = ArmSets(
             pools.of_event.astype(np.int32),
             pools.start.astype(np.int64),

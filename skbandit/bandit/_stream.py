@@ -38,16 +38,15 @@ class ChoiceStream:
         self._process = process_entropy()
 
     @classmethod
-    def at(cls, random_state: Any, seed: int, n_choices: int) -> ChoiceStream:
+    def at(cls, random_state: Any, seed: int | None, n_choices: int) -> ChoiceStream:
         """Continue a stream."""
         stream = cls(None)
         stream.random_state, stream._seed, stream.n_choices = random_state, seed, n_choices
         return stream
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        if self.random_state is None:
-            return ChoiceStream, (None,)
-        return ChoiceStream.at, (self.random_state, self._seed, self.n_choices)
+        seed = None if self.random_state is None else self._seed
+        return ChoiceStream.at, (self.random_state, seed, self.n_choices)
 
     def take(self, n: int, random_state: Any) -> tuple[int, int]:
         """Count n further choices; return the seed and the number of the first.

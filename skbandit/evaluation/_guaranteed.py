@@ -202,45 +202,6 @@ def _log_capital(gains: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.log1p(BETS[:, None] * np.maximum(gains, -1.0)) @ counts
 
 
-def bernstein_limit(events: WeightedShares, largest_weight: float, error: float) -> float:
-    """Lower limit of E[w s], for a fixed number of independent events.
-
-    It is the smallest m such that the empirical Bernstein bound of Maurer & Pontil (2009), Theorem
-    4, does not exclude E[w (s - m)] ≤ 0.
-
-    Parameters
-    ----------
-    events : WeightedShares
-        Independent, with E[w] = 1.
-    largest_weight : float
-        W, which no weight can exceed.
-    error : float
-        Probability that the limit exceeds E[w s].
-
-    Returns
-    -------
-    float
-        In [0, 1].
-    """
-    n, total_w, total_ws = events.n, events.w.sum(), events.ws.sum()
-    if n < 2 or total_ws <= 0:
-        return 0.0
-    log_term = np.log(2 / error)
-
-    def excess(m: float) -> float:
-        gaps, counts = events.weighted_gaps(m)
-        mean = float(counts @ gaps) / n
-        variance = float(counts @ (gaps - mean) ** 2) / (n - 1)
-        # w (s - m) has the range W
-        slack = np.sqrt(2 * variance * log_term / n) + 7 * largest_weight * log_term / (3 * (n - 1))
-        return float(mean - slack)
-
-    top = float(total_ws / total_w)
-    if excess(0.0) <= 0:
-        return 0.0
-    return float(max(brentq(excess, 0.0, top, xtol=_PRECISION) - _PRECISION, 0.0))
-
-
 def path_limit(s: np.ndarray, error: float) -> float:
     """Lower limit of the mean of conditional means of dependent shares, valid at any time.
 

@@ -15,6 +15,10 @@ A policy is any object with `select`, `predict` or both; the other members are o
 - ``arms_``, or ``arms`` before fitting: labels of the known arms.
 - ``last_timestamp_``: time of the latest learned event, in seconds; replay warns if it is later
   than the log's first.
+- ``columns``: a dict of the names of a log's columns, if different; None on copies that replay, as
+  `partial_fit` then gets the usual names.
+- ``_has_learned(X, log)``: whether it was fitted to this very log, which makes estimates
+  optimistic: a warning.
 - ``random_state``: set on copies, so that runs differ and can be repeated.
 - ``_replay_log(request)``: a faster replay of its own, see `skbandit.logs.ReplaysLogs`. It returns
   what `replay_pass` returns, or None to decline, as a subclass that overrides a public method must.
@@ -22,11 +26,15 @@ A policy is any object with `select`, `predict` or both; the other members are o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+
+from skbandit.logs import Log
+from skbandit.utils._pipeline import behind_transformers
 
 
 def check_rule(rule: Any) -> None:
@@ -39,6 +47,35 @@ def known_arms(policy: Any) -> list[Any] | None:
     """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`."""
     arms = getattr(policy, "arms_", getattr(policy, "arms", None))
     return arms if arms is None else plain_labels(arms)
+
+
+def log_columns(
+    policy: Any, columns: Mapping[str, Any] | None, reward: Any = None, *, named: bool = True
+) -> Mapping[str, Any] | None:
+    """Names of the columns of a log: as given, else those of the policy, if the log has names.
+
+    The policy's own rewards give way to others that `reward` names.
+    """
+    if columns is not None or not named:
+        return columns
+    own = getattr(behind_transformers(policy, None)[0], "columns", None)
+    if not isinstance(own, Mapping):
+        return None
+    others = isinstance(reward, str | list)
+    return {meaning: name for meaning, name in own.items() if not (others and meaning == "reward")}
+
+
+def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
+    """Whether the policy was fitted to this very log, with a warning."""
+    learned = hasattr(policy, "_has_learned") and policy._has_learned(X, log)
+    if learned:
+        warnings.warn(
+            "the policy was fitted to this very log, so the estimate is optimistic: evaluate it on "
+            "later events, or replay sklearn.base.clone(policy), which starts unfitted.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return learned
 
 
 def plain_labels(labels: Any) -> list[Any]:

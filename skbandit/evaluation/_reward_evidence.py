@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from skbandit.evaluation._guaranteed import (
     WeightedShares,
-    bernstein_limit,
     betting_limit,
     path_limit,
 )
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._validation import check_level, finite
 
-KINDS = ("normal", "bernstein", "sequence")
+KINDS = ("normal", "sequence")
+
+_ALARM = 0.025
+"""Error of each limit, that of an interval at 95 %, at which weights are told to be wrong."""
 
 Range = tuple[float, float]
 
@@ -56,6 +59,17 @@ def check_range(reward: np.ndarray, bounds: Range) -> None:
         )
 
 
+def known_range(bounds: Range | None) -> Range:
+    """Bounds that were given, as a confidence sequence requires."""
+    if bounds is None:
+        raise ValueError(
+            "an interval of kind='sequence' requires the range of all possible rewards, which the "
+            "observed ones do not tell: pass reward_range=(smallest, largest) where the log is "
+            "read, as in reward_range=(0, 1) for clicks."
+        )
+    return bounds
+
+
 def natural_range(reward: np.ndarray) -> Range:
     """[0, 1] if all rewards lie within, else their smallest and largest value."""
     least, greatest = float(reward.min()), float(reward.max())
@@ -80,34 +94,31 @@ class RewardEvidence:
 
     Parameters
     ----------
-    bounds : (float, float)
-        Smallest and largest possible reward.
+    bounds : (float, float) or None
+        Smallest and largest possible reward; None if unknown.
     observed : (float, float)
         Smallest and largest observed reward.
     largest_weight : float
         Largest possible weight.
     shares : WeightedShares
-        Rewards as shares of the way from the smallest to the largest; empty if one is out of
-        bounds.
+        Rewards as shares of the way from the smallest to the largest; empty without bounds.
     """
 
-    bounds: Range
+    bounds: Range | None
     observed: Range
     largest_weight: float
     shares: WeightedShares
 
     @classmethod
     def of(
-        cls, reward: np.ndarray, weight: np.ndarray, bounds: Range, largest_weight: float
+        cls, reward: np.ndarray, weight: np.ndarray, bounds: Range | None, largest_weight: float
     ) -> RewardEvidence:
-        """The evidence of events with weights of mean 1."""
-        low, high = bounds
+        """The evidence of events with weights of mean 1, and rewards within the bounds."""
         observed = float(reward.min()), float(reward.max())
-        if low <= observed[0] and observed[1] <= high and low < high:
-            share = np.clip((reward - low) / (high - low), 0.0, 1.0)
-            shares = WeightedShares.of(weight, share)
-        else:
-            shares = WeightedShares.of(np.empty(0), np.empty(0))
+        shares = WeightedShares.of(np.empty(0), np.empty(0))
+        if bounds is not None:
+            low, high = bounds
+            shares = WeightedShares.of(weight, np.clip((reward - low) / (high - low), 0.0, 1.0))
         return cls(bounds, observed, max(largest_weight, float(weight.max())), shares)
 
     def __add__(self, other: RewardEvidence) -> RewardEvidence:
@@ -120,31 +131,23 @@ class RewardEvidence:
         )
 
     @property
-    def within_bounds(self) -> bool:
-        """Whether the bounds hold, and leave room for a mean."""
-        low, high = self.bounds
-        return low <= self.observed[0] and self.observed[1] <= high and low < high
-
-    @property
     def clipping(self) -> Range:
         """Bounds of normal intervals."""
-        return self.bounds if self.within_bounds else natural_range(np.array(self.observed))
+        return natural_range(np.array(self.observed)) if self.bounds is None else self.bounds
 
-    def interval(self, confidence_level: float, kind: str) -> Range:
-        """Interval of the mean reward by a limit from each side, each with half of the error."""
+    def interval(self, confidence_level: float) -> Range:
+        """Confidence sequence by a limit from each side, each with half of the error.
+
+        Limits that exclude every mean are a matter of chance at low levels: then the interval is
+        the point at which they meet, at a higher level. At 95 % it tells of wrong weights.
+        """
         check_level(confidence_level)
-        low, high = self.bounds
-        if not self.within_bounds:
-            raise ValueError(
-                f"an interval of kind={kind!r} needs the range of the rewards, and those observed "
-                f"are from {self.observed[0]:g} to {self.observed[1]:g}: pass reward_range=(low, "
-                "high), the smallest and largest possible reward, where the log is read."
-            )
-        limit = betting_limit if kind == "sequence" else bernstein_limit
+        low, high = known_range(self.bounds)
         error = (1 - confidence_level) / 2
-        from_below = limit(self.shares, self.largest_weight, error)
-        from_above = limit(self.shares.mirrored(), self.largest_weight, error)
-        if from_below + from_above > 1:
+        from_below, from_above = self._limits(error)
+        if from_below + from_above < 1:
+            return low + (high - low) * from_below, high - (high - low) * from_above
+        if sum(self._limits(min(error, _ALARM))) >= 1:
             warnings.warn(
                 "no mean reward in the range of the rewards is compatible with the weights: the "
                 "propensities are wrong, or the policy chooses arms that were never logged. The "
@@ -153,7 +156,16 @@ class RewardEvidence:
                 stacklevel=3,
             )
             return low, high
-        return low + (high - low) * from_below, high - (high - low) * from_above
+        meeting = brentq(lambda error: sum(self._limits(error)) - 1, _ALARM, 0.5)
+        point = low + (high - low) * self._limits(meeting)[0]
+        return point, point
+
+    def _limits(self, error: float) -> tuple[float, float]:
+        """Lower limits of the mean share, and of the mean of 1 minus the share."""
+        return (
+            betting_limit(self.shares, self.largest_weight, error),
+            betting_limit(self.shares.mirrored(), self.largest_weight, error),
+        )
 
 
 def path_interval(reward: np.ndarray, bounds: Range, confidence_level: float) -> Range:

@@ -12,6 +12,7 @@ Nothing here is public, so `__all__` is empty.
 from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import code_labels as code_labels
 from skbandit.logs._arms import label_array as label_array
+from skbandit.logs._arms import label_order as label_order
 from skbandit.logs._availability import Pools as Pools
 from skbandit.logs._availability import align_rows as align_rows
 from skbandit.logs._availability import read_mask as read_mask
@@ -32,6 +33,7 @@ from skbandit.logs._estimated_costs import snips_costs as snips_costs
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
+from skbandit.logs._log import in_label_order as in_label_order
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times

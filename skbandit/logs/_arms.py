@@ -28,11 +28,25 @@ def label_array(labels: Iterable[Any]) -> np.ndarray:
     return array
 
 
+def label_order(label: Any) -> tuple[Any, ...]:
+    """Sort key of labels of any kinds, which does not depend on the others: numbers come first."""
+    if isinstance(label, bool | int | float):
+        return 0, label
+    if isinstance(label, str):
+        return 1, label
+    if isinstance(label, tuple):
+        return 2, tuple(label_order(part) for part in label)
+    return 3, type(label).__name__, repr(label)
+
+
 def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
     """Numbers of labels of shape (n,); new labels are appended to `codes`, as Python scalars."""
     check_not_masked(labels, name)
-    if isinstance(labels, str | bytes):
-        raise TypeError(f"{name} must be 1D with one label per row, got {labels!r}: [{labels!r}]?")
+    several = isinstance(labels, Iterable) or hasattr(labels, "__array__")
+    if isinstance(labels, str | bytes) or getattr(labels, "ndim", 1) == 0 or not several:
+        raise TypeError(
+            f"{name} must have one value per row, got {labels!r}: write [{labels!r}] for one row."
+        )
     values = labels if isinstance(labels, pd.Series) else _one_dimensional(labels, name)
     few = _few_plain(values)
     if few is not None:

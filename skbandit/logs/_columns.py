@@ -77,7 +77,7 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
         near = [name for name in names if _meaning(name) == "action"]
         guess = repr(near[0] if near else "arm_id")
         raise ValueError(
-            f"y has no column 'action': rename the column of the chosen arms, or pass "
+            f"y has no column 'action': rename the column of the chosen arms, or map it by "
             f"columns={{'action': {guess}}}. Its columns are {first_few(names, 20)}."
         )
     return {name: found[name] for name in LOG_COLUMNS if name in found}
@@ -113,7 +113,7 @@ def _check_overlooked(names: list[Any], found: Mapping[str, Any]) -> None:
         elif meaning is None or meaning in found or meaning not in _NEEDED_IF_PRESENT:
             continue
         raise ValueError(
-            f"y has a column {name!r}: rename it to {meaning!r}, pass "
+            f"y has a column {name!r}: rename it to {meaning!r}, map it by "
             f"columns={{{meaning!r}: {name!r}}}, or drop it."
         )
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
-from skbandit.logs._arms import Codes, code_labels, label_array, plain_labels
+from skbandit.logs._arms import Codes, code_labels, label_array, label_order, plain_labels
 from skbandit.logs._availability import Pools, read_pools
 from skbandit.logs._columns import columns_of
 from skbandit.utils._validation import check_not_masked, check_squares, warn_if_reordered
+
+_SLATES = (
+    "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
+    "slate_pseudo_inverse of skbandit.evaluation"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,21 @@ class Log:
         sets = np.zeros((len(self.pools.start) - 1, n_arms), dtype=bool)
         sets[self.pools.set_of_arm, self.pools.arms] = True
         return sets[self.pools.of_event]
+
+    def sample(self) -> np.ndarray:
+        """Up to 200 rows, evenly spaced, by which logs are told apart."""
+        return np.linspace(0, len(self) - 1, min(len(self), 200)).astype(np.int64)
+
+    def fingerprint(self, contexts: Any) -> bytes:
+        """Digest of the sampled events, given their contexts as an array or CSR."""
+        rows = self.sample()
+        labels = repr(self.arms[self.action[rows]].tolist())
+        digest = blake2b(f"{len(self)} {labels}".encode("utf-8", "surrogatepass"), digest_size=16)
+        sparse = issparse(contexts)
+        parts = (contexts.data, contexts.indices, contexts.indptr) if sparse else (contexts,)
+        for part in (*parts, self.reward[rows]):
+            digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+        return digest.digest()
 
     def take(self, rows: np.ndarray | slice) -> Log:
         """The given events as a log, in the given order."""
@@ -123,6 +145,7 @@ def read_log(
             "'action' and 'reward', or an array of actions with reward=; columns= maps other "
             "names, as in columns={'reward': 'clicked'}."
         )
+    _refuse_slates(read)
     codes: Codes = {label: k for k, label in enumerate(_distinct(arms))}
     action = code_labels(read["action"], codes)
     n = len(action)
@@ -145,6 +168,20 @@ def read_log(
     return Log(label_array(codes), action, rewards, propensities, pools, times)
 
 
+def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
+    """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
+
+    Ties between arms, and draws from their probabilities, then depend on the sets alone.
+    """
+    labels = list(codes)
+    order = sorted(labels[n_known:], key=label_order)
+    if order == labels[n_known:]:
+        return codes, pools
+    ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
+    arms = np.array([ordered[label] for label in labels], dtype=pools.arms.dtype)[pools.arms]
+    return ordered, replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
+
+
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
     check_not_masked(values, name)
@@ -158,6 +195,10 @@ def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
         numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, one per row: {error}.") from error
+    if numbers.ndim == 0:
+        raise ValueError(
+            f"{name} must have one value per row, got {values!r}: write [{values!r}] for one row."
+        )
     if numbers.ndim != 1:
         raise ValueError(f"{name} must be 1D with one number per row, got shape {numbers.shape}.")
     if len(numbers) != n_rows:
@@ -198,6 +239,15 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
         )
 
 
+def _refuse_slates(read: Mapping[str, Any]) -> None:
+    """Refuse lists of arms as actions, and rewards per arm; a tuple may be the label of one arm."""
+    for name, kinds in (("action", (list, np.ndarray)), ("reward", (list, np.ndarray, tuple))):
+        several = isinstance(read[name], Iterable) and getattr(read[name], "ndim", 1) > 0
+        first = next(iter(read[name]), None) if several else None
+        if isinstance(first, kinds) and np.size(first) != 1:
+            raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
+
+
 def _same(one: Any, other: Any) -> bool:
     """Whether two columns are equal; False if their entries are arrays."""
     try:
@@ -236,8 +286,11 @@ def _check_contains(pools: Pools, action: np.ndarray, labels: list[Any]) -> None
         row = int(outside[0])
         pool = pools.of_event[row]
         own = [labels[k] for k in pools.arms[pools.start[pool] : pools.start[pool + 1]]]
+        label = labels[action[row]]
+        slate = isinstance(label, tuple) and set(label) <= set(own)
         raise ValueError(
-            f"row {row}: the action {labels[action[row]]!r} is not among the available arms, {own}."
+            f"row {row}: the action {label!r} is not among the available arms, {own}"
+            + (f": {_SLATES}." if slate else ".")
         )
 
 

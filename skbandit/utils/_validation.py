@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -41,6 +42,25 @@ def check_not_masked(values: Any, name: str) -> None:
         raise TypeError(
             f"{name} is a masked array: drop the rows that are masked, or pass {name}.filled(...)."
         )
+
+
+@contextmanager
+def explained_strings(X: Any, consumer: str) -> Iterator[None]:
+    """Name the strings of X, and the cure, in the error that they cause."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        value = str(error).partition("float:")[2].strip().rstrip(".")
+        of = ""
+        if isinstance(X, pd.DataFrame):
+            text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name].dtype)]
+            of = f" in the column {text[0]!r}" if text else ""
+        raise ValueError(
+            f"X has strings{of}, such as {value}: encode them, as by OneHotEncoder("
+            f"handle_unknown='ignore') in a Pipeline with {consumer}."
+        ) from error
 
 
 def as_labels(values: Any, name: str) -> list[Any]:

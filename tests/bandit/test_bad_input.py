@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy
+from skbandit.evaluation import doubly_robust
 
 X = np.arange(12.0).reshape(6, 2)
 Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
@@ -129,3 +133,56 @@ def test_times_beyond_64_bits_of_nanoseconds(unit):
     far.fit(X, Y.assign(timestamp=at))
     near.fit(X, Y.assign(timestamp=30.0 * np.arange(6)))
     np.testing.assert_array_equal(far.coef_, near.coef_)
+
+
+ONE_ARM = [
+    GLMUCBPolicy(random_state=0),
+    SharedGLMPolicy(random_state=0),
+    OraclePolicy(Ridge(), random_state=0),
+    OffPolicyClassifier(random_state=0),
+]
+SLATES = Y.assign(action=[["a", "b"], ["b", "c"]] * 3, reward=[(0, 1), (1, 0)] * 3)
+
+
+@pytest.mark.parametrize("policy", ONE_ARM, ids=lambda policy: type(policy).__name__)
+def test_a_log_of_slates_is_sent_to_its_policy(policy):
+    tuples = SLATES.assign(action=SLATES["action"].map(tuple))
+    for y in (SLATES, SLATES.assign(reward=1.0), tuples, SLATES.to_dict("list")):
+        with pytest.raises(TypeError, match="SlatePolicy, and for replay_slates, slate_ips"):
+            clone(policy).fit(X, y)
+    with pytest.raises(
+        TypeError, match=r"action has several values on a row, such as \['a', 'b'\]"
+    ):
+        clone(policy).fit(X, SLATES["action"].tolist(), reward=Y["reward"])
+    pools = tuples.assign(reward=1.0, available=[("a", "b", "c")] * 6)
+    with pytest.raises(ValueError, match=r"\('a', 'b'\) is not among .*: a log of slates is for"):
+        clone(policy).fit(X, pools)
+    clone(policy).fit(X, tuples.assign(reward=Y["reward"]))  # a tuple may be a label
+
+
+@pytest.mark.parametrize("policy", ONE_ARM[:3], ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize("arm", [103, np.int64(103), "a", np.array(103), pd.Timestamp(0)])
+def test_scalars_for_one_event(policy, arm):
+    with pytest.raises(TypeError, match=r"action must have one value per row, got .*: write \["):
+        clone(policy).partial_fit(X[:1], {"action": arm, "reward": 1})
+    with pytest.raises(ValueError, match=r"reward must have one value per row, got 1: write \[1\]"):
+        clone(policy).partial_fit(X[:1], {"action": [103], "reward": 1})
+    clone(policy).partial_fit(X[:1], {"action": [103], "reward": [1]})
+
+
+@pytest.mark.parametrize("policy", ONE_ARM, ids=lambda policy: type(policy).__name__)
+def test_strings_among_the_features(policy):
+    words = pd.DataFrame({"age": np.arange(6.0), "device": ["tv", "ios"] * 3})
+    logged = Y.assign(action=list("ababab"))
+    message = r"X has strings in the column 'device', such as '(tv|ios)': encode .*OneHotEncoder"
+    with pytest.raises(ValueError, match=message):
+        clone(policy).set_params(**({"cv": 2} if hasattr(policy, "cv") else {})).fit(words, logged)
+    with pytest.raises(ValueError, match="X has strings, such as 'x': encode"):
+        GLMUCBPolicy().fit([["x"], ["y"]], Y[:2])
+    with pytest.raises(ValueError, match=message):
+        doubly_robust(np.full((6, 2), 0.5), words, logged, cv=2)
+
+
+def test_columns_must_be_a_dict():
+    with pytest.raises(ValueError, match="'columns' parameter of GLMUCBPolicy must be"):
+        GLMUCBPolicy(columns="arm_id").fit(X, Y)

@@ -44,7 +44,7 @@ def test_known_columns(rows, monkeypatch):
         (FRAME[["age", "visits"]], "missing|features"),
         (FRAME.assign(age=np.nan), "NaN"),
         (FRAME.assign(age=np.inf), "infinity"),
-        (FRAME.assign(age="old"), "could not convert"),
+        (FRAME.assign(age="old"), "strings in the column 'age', such as 'old'"),
         (FRAME[:0], "0 sample"),
     ],
 )

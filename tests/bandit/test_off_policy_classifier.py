@@ -148,7 +148,7 @@ def test_labels_rows_and_columns():
         {"shown": names[LOG.y["action"]], "clicked": LOG.y["reward"], "p": LOG.y["propensity"]}
     )
     columns = {"action": "shown", "reward": "clicked", "propensity": "p"}
-    policy = OffPolicyClassifier(method="ips").fit(LOG.X, y, columns=columns)
+    policy = OffPolicyClassifier(method="ips", columns=columns).fit(LOG.X, y)
     assert policy.arms_.tolist() == policy.classes_.tolist() == ["maybe", "no", "yes"]
     other = OffPolicyClassifier(method="ips").fit(LOG.X, LOG.y)
     assert (policy.predict(LOG.X) == names[other.predict(LOG.X)]).all()

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from tests.policies import PAPER
 from tests.tiers import first
 
@@ -233,3 +235,35 @@ def test_it_decides_like_textbook_linucb(seed):
         policy.partial_fit(X[t : t + 1], actions[t : t + 1], reward=rewards[t : t + 1])
     np.testing.assert_allclose(policy.coef_, list(theta.values()), atol=1e-10)
     np.testing.assert_allclose(policy.covariance_, [np.linalg.inv(A[a]) for a in A], atol=1e-12)
+
+
+EPSILON = {
+    "arms": GLMUCBPolicy,
+    "shared": SharedGLMPolicy,
+    "oracle": lambda **settings: OraclePolicy(Ridge(), **settings),
+    "slates": lambda **settings: SlatePolicy(GLMUCBPolicy(**settings), n_select=1),
+}
+
+
+@pytest.mark.parametrize("kind", EPSILON)
+def test_epsilon_greedy_explores(kind):
+    X, y = make_log()
+    y = y.drop(columns="timestamp")
+    make = EPSILON[kind]
+
+    def probabilities(**settings):
+        policy = make(**settings).fit(X, y[["action"]], reward=y["reward"])
+        return policy.select_proba(X[:20])
+
+    K = y["action"].nunique()
+    explored, greedy = (
+        probabilities(exploration="epsilon_greedy"),
+        probabilities(exploration="greedy"),
+    )
+    np.testing.assert_allclose(explored, 0.9 * greedy + 0.1 / K, atol=1e-12)
+    exploit = probabilities(exploration="epsilon_greedy", epsilon=0.0)
+    np.testing.assert_array_equal(exploit, greedy)
+    for rule in ("squarecb", "greedy"):  # whatever epsilon is
+        np.testing.assert_array_equal(
+            probabilities(exploration=rule, epsilon=0.7), probabilities(exploration=rule)
+        )

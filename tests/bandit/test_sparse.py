@@ -215,10 +215,11 @@ def test_memory_of_wide_contexts(standardize):
     y = pd.DataFrame({"action": rng.integers(n_arms, size=n), "reward": rng.random(n) < 0.3})
     policy = GLMUCBPolicy(standardize=standardize, arms=range(n_arms), random_state=0)
     policy.fit(wide[:300], y[:300])  # compiled before memory is measured
-    replay(policy, wide[:300], y[:300], random_state=0)
+    replay(policy, wide[:299], y[:299], random_state=0)
     tracemalloc.start()
     policy.fit(wide, y).select(wide)
-    replay(policy, wide, y, random_state=0)
+    with pytest.warns(UserWarning, match="fitted to this very log"):
+        replay(policy, wide, y, random_state=0)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6

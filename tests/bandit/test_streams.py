@@ -14,8 +14,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.utils._seeds import seed_for
 from tests.bandit.test_policy import make_log
@@ -96,6 +98,59 @@ def test_a_new_random_state_takes_effect():
     assert choices(policy) == drawn[0]
     again = copy.deepcopy(policy).set_params(random_state=5)
     assert choices(again) == choices(copy.deepcopy(policy).set_params(random_state=5))
+
+
+@pytest.mark.parametrize("how", COPIES.keys() - {"clone"})
+def test_a_copy_goes_on_with_a_seed_set_after_choices(how):
+    policy = random_policy(None)
+    choices(policy)
+    policy.set_params(random_state=5)
+    assert choices(COPIES[how](policy)) == choices(policy)
+
+
+BATCHES = {
+    **{
+        rule: GLMUCBPolicy(exploration=rule, random_state=0)
+        for rule in ("ucb", "epsilon_greedy", "thompson", "squarecb", "greedy")
+    },
+    **{
+        f"shared {rule}": SharedGLMPolicy(exploration=rule, random_state=0)
+        for rule in ("ucb", "thompson")
+    },
+    **{
+        f"oracle {rule}": OraclePolicy(Ridge(), exploration=rule, random_state=0)
+        for rule in ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
+    },
+    **{
+        f"slates {rule}": SlatePolicy(GLMUCBPolicy(exploration=rule), n_select=2, random_state=0)
+        for rule in ("ucb", "epsilon_greedy", "thompson", "squarecb", "greedy")
+    },
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("labels", [list("edcba"), [7, 2.5, "x", "a", (1, 2)]], ids=["str", "any"])
+def test_a_batch_is_one_by_one_whatever_arms_are_new(name, labels):
+    """Two arms are known, or none; pools name others, in any order."""
+    rng = np.random.default_rng(0)
+    fitted = clone(BATCHES[name])
+    known = pd.DataFrame({"action": labels[:2] * 15, "reward": rng.integers(0, 2, 30)})
+    fitted.fit(X[:30], known)
+    for start in (fitted, BATCHES[name]):
+        for _ in range(5):
+            pools = [
+                tuple(labels[k] for k in rng.permutation(5)[: rng.integers(2, 6)]) for _ in range(6)
+            ]
+            for method in ("select", "predict"):
+                batch, single = (
+                    clone(start) if start is not fitted else copy.copy(start) for _ in "12"
+                )
+                together = getattr(batch, method)(X[:6], available=pools)
+                alone = [
+                    getattr(single, method)(X[k : k + 1], available=pools[k : k + 1])
+                    for k in range(6)
+                ]
+                assert together.tolist() == np.concatenate(alone).tolist()
 
 
 def test_a_random_state_instance_survives_pickling():
@@ -207,8 +262,8 @@ def test_streams_of_different_purposes_are_unrelated():
 def test_pickles_without_a_later_parameter():
     policy = random_policy(3)
     state = policy.__getstate__()
-    del state["new_arms"]
+    del state["new_arms"], state["columns"]
     old = GLMUCBPolicy.__new__(GLMUCBPolicy)
     old.__setstate__(state)
-    assert old.new_arms == "add"
+    assert old.new_arms == "add" and old.columns is None
     assert choices(old) == choices(policy)

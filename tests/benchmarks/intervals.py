@@ -20,7 +20,7 @@ from skbandit.evaluation._off_policy._log_sums import LogSums
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from tests.benchmarks._table import Column, print_table
 
-KINDS = ("normal", "bernstein", "sequence")
+KINDS = ("normal", "sequence")
 LEVEL = 0.95
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, float]]

@@ -1,24 +1,32 @@
 """Intervals with a guarantee: coverage, at one time and at all times; their form."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
 from skbandit import GLMUCBPolicy
-from skbandit.evaluation import OffPolicyEstimate, ips, off_policy_blocks, replay, snips
+from skbandit.evaluation import (
+    OffPolicyEstimate,
+    ips,
+    off_policy_blocks,
+    replay,
+    replay_blocks,
+    snips,
+)
 from skbandit.evaluation._guaranteed import (
     BETS,
     WeightedShares,
-    bernstein_limit,
     betting_limit,
     path_limit,
 )
 from skbandit.evaluation._reward_evidence import RewardEvidence
+from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first
 
-KINDS = ("bernstein", "sequence")
 ALARM = 1e-4
 
 
@@ -44,43 +52,36 @@ def test_the_betting_limit_is_where_the_capital_reaches_its_bound(kind):
     assert capital(w, s, limit * (1 + tight), 3.0) < needed <= capital(w, s, limit, 3.0) + 1e-6
 
 
-@pytest.mark.parametrize("limit", [betting_limit, bernstein_limit])
 @pytest.mark.parametrize("seed", range(3))
-def test_summaries_add_up_and_are_conservative(limit, seed):
+def test_summaries_add_up_and_are_conservative(seed):
     rng = np.random.default_rng(seed)
     w, s = rng.exponential(size=(2, 300))
     s = np.minimum(s, 1)
     whole = WeightedShares.of(w, s)
     parts = [WeightedShares.of(w[k : k + 7], s[k : k + 7]) for k in range(0, 300, 7)]
     total = sum(parts[1:], parts[0])
-    assert limit(total, 20.0, 0.05) == pytest.approx(limit(whole, 20.0, 0.05), rel=1e-6)
+    assert betting_limit(total, 20.0, 0.05) == pytest.approx(
+        betting_limit(whole, 20.0, 0.05), rel=1e-6
+    )
     assert total.n == 300
     single = WeightedShares(np.arange(300), np.ones(300), w, w * s, w, w, s, s)  # no grouping
-    assert limit(whole, 20.0, 0.05) <= limit(single, 20.0, 0.05) + 1e-9
-    assert limit(whole, 20.0, 0.05) == pytest.approx(limit(single, 20.0, 0.05), abs=5e-3)
+    assert betting_limit(whole, 20.0, 0.05) <= betting_limit(single, 20.0, 0.05) + 1e-9
+    assert betting_limit(whole, 20.0, 0.05) == pytest.approx(
+        betting_limit(single, 20.0, 0.05), abs=5e-3
+    )
 
 
-@pytest.mark.parametrize("limit", [betting_limit, bernstein_limit])
-def test_limits_move_as_they_should(limit):
+def test_limits_move_as_they_should():
     rng = np.random.default_rng(0)
     s, w = rng.random(400), rng.choice([0.0, 2.0], 400)
-    found = [limit(WeightedShares.of(w, s), 2.0, error) for error in (0.1, 0.01, 1e-6)]
+    found = [betting_limit(WeightedShares.of(w, s), 2.0, error) for error in (0.1, 0.01, 1e-6)]
     assert found[0] > found[1] > found[2] >= 0  # by the error
-    better = limit(WeightedShares.of(w, np.sqrt(s)), 2.0, 0.1)
+    better = betting_limit(WeightedShares.of(w, np.sqrt(s)), 2.0, 0.1)
     assert found[0] < better < 1  # by the shares
-    more = limit(WeightedShares.of(np.tile(w, 10), np.tile(s, 10)), 2.0, 0.1)
+    more = betting_limit(WeightedShares.of(np.tile(w, 10), np.tile(s, 10)), 2.0, 0.1)
     assert found[0] < more < (w * s).mean() + 0.1  # by the number of events
-    assert limit(WeightedShares.of(np.zeros(9), s[:9]), 2.0, 0.1) == 0  # no weight
-    assert limit(WeightedShares.of(w, np.zeros(400)), 2.0, 0.1) == 0  # no reward
-
-
-def test_the_bernstein_limit_of_unweighted_shares_is_that_of_maurer_and_pontil():
-    rng = np.random.default_rng(0)
-    s = (rng.random(1000) < 0.3).astype(float)
-    term = np.log(2 / 0.025)
-    wanted = s.mean() - np.sqrt(2 * s.var(ddof=1) * term / 1000) - 7 * term / (3 * 999)
-    found = bernstein_limit(WeightedShares.of(np.ones(1000), s), 1.0, 0.025)
-    assert found == pytest.approx(wanted, abs=1e-7)
+    assert betting_limit(WeightedShares.of(np.zeros(9), s[:9]), 2.0, 0.1) == 0  # no weight
+    assert betting_limit(WeightedShares.of(w, np.zeros(400)), 2.0, 0.1) == 0  # no reward
 
 
 # --- coverage ----------------------------------------------------------------------------
@@ -88,11 +89,11 @@ def test_the_bernstein_limit_of_unweighted_shares_is_that_of_maurer_and_pontil()
 MEANS = first(1, [0.001, 0.5, 0.05, 0.999])
 
 
-def misses_of(draw, truth, level, kind, n_logs, n, bounds=(0.0, 1.0)):
+def misses_of(draw, truth, level, n_logs, n, bounds=(0.0, 1.0)):
     misses = 0
     for seed in range(n_logs):
         reward, weight, largest = draw(np.random.default_rng(seed), n)
-        low, high = RewardEvidence.of(reward, weight, bounds, largest).interval(level, kind)
+        low, high = RewardEvidence.of(reward, weight, bounds, largest).interval(level)
         assert bounds[0] <= low <= high <= bounds[1]
         misses += not low <= truth <= high
     return misses
@@ -125,17 +126,16 @@ def unequal_weights(p):
 
 
 @pytest.mark.parametrize("p", MEANS)
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches, unequal_weights])
 @pytest.mark.parametrize("n", first(1, [300, 30, 3000]))
-def test_coverage(draw, kind, p, n):
+def test_coverage(draw, p, n):
     """Each side misses with probability .05 at most; 60 logs or 300 at 90 % cover.
 
     More than 21 misses of 60 at a rate of .1 have probability 3e-8.
     """
     if draw is unequal_weights and p > 0.5:
         p = 0.3
-    assert misses_of(draw(p), p, 0.9, kind, 60, n) <= 21
+    assert misses_of(draw(p), p, 0.9, 60, n) <= 21
 
 
 @pytest.mark.thorough
@@ -154,7 +154,7 @@ def test_coverage_at_all_times_at_once(draw, p):
             part = slice(start, end)
             evidence = RewardEvidence.of(reward[part], weight[part], (0.0, 1.0), largest)
             total, start = evidence if total is None else total + evidence, end
-            low, high = total.interval(0.8, "sequence")
+            low, high = total.interval(0.8)
             missed |= not low <= p <= high
         failures += missed
     assert failures <= 120
@@ -204,36 +204,37 @@ def test_normal_intervals_of_rare_rewards_do_not_cover():
 # --- the methods -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["normal", *KINDS])
+@pytest.mark.parametrize("kind", ["normal", "sequence"])
 def test_inside_of_the_range_of_rewards(kind):
     X, y = logged()
     always_a = pd.DataFrame({"a": 1.0}, index=y.index)
     for reward, bounds in ((y["reward"], (0, 1)), (5 - 2.0 * y["reward"], (3, 5))):
         for rare in (reward, reward.where(np.arange(400) > 0, bounds[0])):
-            low, high = ips(always_a, X, y.assign(reward=rare)).interval(0.9999, kind=kind)
+            found = ips(always_a, X, y.assign(reward=rare), reward_range=bounds)
+            low, high = found.interval(0.9999, kind=kind)
             assert bounds[0] <= low <= high <= bounds[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_intervals_move_with_the_rewards(kind):
+def test_intervals_move_with_the_rewards():
     X, y = logged()
     pi = np.full((400, 3), 1 / 3)
-    low, high = snips(pi, X, y).interval(kind=kind)
-    low_2, high_2 = snips(pi, X, y.assign(reward=1e6 + 10 * y["reward"])).interval(kind=kind)
+
+    def interval(reward, bounds):
+        return snips(pi, X, y.assign(reward=reward), reward_range=bounds).interval(kind="sequence")
+
+    low, high = interval(y["reward"], (0, 1))
+    low_2, high_2 = interval(1e6 + 10 * y["reward"], (1e6, 1e6 + 10))
     assert (low_2 - 1e6) / 10 == pytest.approx(low, abs=1e-6)
     assert (high_2 - 1e6) / 10 == pytest.approx(high, abs=1e-6)
-    low_3, high_3 = snips(pi, X, y.assign(reward=-y["reward"]), reward_range=(-1, 0)).interval(
-        kind=kind
-    )
+    low_3, high_3 = interval(-y["reward"], (-1, 0))
     assert (-high_3, -low_3) == pytest.approx((low, high), abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wider_range_costs(kind):
+def test_a_wider_range_costs():
     X, y = logged()
     pi = np.full((400, 3), 1 / 3)
-    low, high = ips(pi, X, y).interval(kind=kind)
-    wide_low, wide_high = ips(pi, X, y, reward_range=(-1, 2)).interval(kind=kind)
+    low, high = ips(pi, X, y, reward_range=(0, 1)).interval(kind="sequence")
+    wide_low, wide_high = ips(pi, X, y, reward_range=(-1, 2)).interval(kind="sequence")
     assert wide_low < low < high < wide_high
 
 
@@ -252,40 +253,102 @@ def test_what_intervals_refuse():
     beyond = y.assign(reward=7 * y["reward"], w=1.0)
     found = off_policy_blocks("w", [beyond.assign(w=beyond["propensity"])])["ips"]
     assert 0 <= found.interval()[0] <= found.interval()[1] <= 7
-    with pytest.raises(ValueError, match=r"observed are from 0 to 7: pass reward_range"):
-        found.interval(kind="sequence")
+    with pytest.raises(ValueError, match="kind must be in"):
+        found.interval(kind="bernstein")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_replay_of_a_fixed_policy(kind):
+RANGELESS = {
+    "ips": lambda X, y: ips(y["propensity"], X, y),
+    "blocks": lambda X, y: off_policy_blocks("w", [y.assign(w=y["propensity"])])["snips"],
+    "replay": lambda X, y: replay(Greedy(["a"]), X, y, n_repeats=2, subsample=0.5, random_state=0),
+    "replay_blocks": lambda X, y: replay_blocks(
+        Greedy(["a"]), [(X, y)], acceptance=0.1, arms=["a", "b", "c"], random_state=0
+    ),
+}
+
+
+@pytest.mark.parametrize("call", RANGELESS)
+def test_a_sequence_requires_the_range_of_rewards(call):
+    """The observed ones do not bound those to come."""
+    X, y = logged()
+    for reward in (y["reward"], y["reward"] * 7):
+        found = RANGELESS[call](X, y.assign(reward=reward))
+        low, high = found.interval()
+        assert 0 <= low <= high <= 7
+        with pytest.raises(ValueError, match=r"pass reward_range=\(smallest, largest\)"):
+            found.interval(kind="sequence")
+
+
+def test_a_guarantee_holds_for_rewards_that_were_not_seen():
+    """1 % of the rewards are 100: in 37 % of the logs of 100 events there is none."""
+    misses = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rare = rng.random(100) < 0.01
+        y = pd.DataFrame({"action": 0, "reward": np.where(rare, 100.0, rng.random(100) < 0.3)})
+        found = ips(np.ones(100), None, y.assign(propensity=1.0), reward_range=(0, 100))
+        low, high = found.interval(kind="sequence")
+        misses += not low <= 0.01 * 100 + 0.99 * 0.3 <= high
+    assert misses <= 10  # more than 10 of 60 have probability 4e-4 at 5 %
+
+
+LEVELS = (0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99)
+
+
+@pytest.mark.parametrize("rewards", ["none", "rare", "often", "all"])
+def test_intervals_are_nested_at_all_levels(rewards):
+    """Chance alone may rule out every mean at low levels: then the interval is a point."""
+    points = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(20, 400))
+        q, pi = rng.choice([0.1, 0.5]), rng.choice([0.05, 0.3, 1.0])
+        match = rng.random(n) < 1.25 * q  # somewhat more than the propensities say
+        weight = np.where(match, pi / q, (1 - pi) / (1 - q))
+        p = {"none": 0.0, "rare": 0.01, "often": 0.4, "all": 1.0}[rewards]
+        evidence = RewardEvidence.of((rng.random(n) < p) * 1.0, weight, (0, 1), weight.max())
+        if sum(evidence._limits(0.025)) >= 1:
+            continue  # weights that 95 % exclude, of which it warns
+        found = [evidence.interval(level) for level in LEVELS]
+        for (low, high), (wider_low, wider_high) in pairwise(found):
+            assert wider_low <= low <= high <= wider_high
+        points += found[0][0] == found[0][1]
+    assert points
+
+
+def test_wrong_weights_are_told_at_every_level():
+    rng = np.random.default_rng(0)
+    reward, weight = (rng.random(500) < 0.3) * 1.0, rng.choice([1.0, 2.0], 500)
+    evidence = RewardEvidence.of(reward, weight, (0, 1), 2.0)
+    for level in LEVELS:
+        with pytest.warns(ReplayCoverageWarning, match="compatible with the weights"):
+            assert evidence.interval(level) == (0, 1)
+
+
+def test_replay_of_a_fixed_policy():
     X, y = uniform_log(600)
-    result = replay(Greedy(["a", "b"]), X, y)
-    low, high = result.interval(0.95, kind=kind)
+    result = replay(Greedy(["a", "b"]), X, y, reward_range=(0, 1))
+    low, high = result.interval(0.95, kind="sequence")
     assert 0 <= low < result.mean_reward < high <= 1
     rewards = result.history["reward"].to_numpy()
     evidence = RewardEvidence.of(rewards, np.ones(len(rewards)), (0.0, 1.0), 1.0)
-    assert (low, high) == evidence.interval(0.95, kind)
-    runs = replay(Greedy(["a", "b"]), X, y, n_repeats=5, subsample=0.8, random_state=0)
-    low, high = runs.interval(0.95, kind=kind)
+    assert (low, high) == evidence.interval(0.95)
+    options = {"subsample": 0.8, "reward_range": (0, 1), "random_state": 0}
+    runs = replay(Greedy(["a", "b"]), X, y, n_repeats=5, **options)
+    low, high = runs.interval(0.95, kind="sequence")
     assert 0 <= low < runs.mean_reward < high <= 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_replay_of_a_policy_that_learns(kind):
+def test_replay_of_a_policy_that_learns():
     X, y = uniform_log(900)
     policy = GLMUCBPolicy(random_state=0)
     with pytest.warns(UserWarning, match="this path only"):
-        low, high = replay(policy, X, y).interval(0.95, kind=kind)
+        low, high = replay(policy, X, y, reward_range=(0, 1)).interval(0.95, kind="sequence")
     assert 0 < low < 0.3 < high < 1
-    runs = replay(policy, X, y, n_repeats=4, subsample=0.5, random_state=0)
-    low, high = runs.interval(0.95, kind=kind)
+    options = {"subsample": 0.5, "reward_range": (0, 1), "random_state": 0}
+    runs = replay(policy, X, y, n_repeats=4, **options)
+    low, high = runs.interval(0.95, kind="sequence")
     assert 0 < low < runs.mean_reward < high < 1
     equal = replay(policy, X, y.assign(reward=0.5), reward_range=(0.5, 1), random_state=0)
     with pytest.warns(UserWarning, match="this path only"):
-        assert equal.interval(kind=kind)[0] == 0.5
-    same = replay(GLMUCBPolicy("linear"), X, y.assign(reward=7.0), random_state=0)
-    with (
-        pytest.warns(UserWarning, match="this path only"),
-        pytest.raises(ValueError, match="all of the log are 7: pass reward_range"),
-    ):
-        same.interval(kind=kind)
+        assert equal.interval(kind="sequence")[0] == 0.5

@@ -27,7 +27,8 @@ def test_estimates(estimator):
     X, y = logged()
     y = y.assign(minutes=3 * y["reward"] + (y["action"] == "a"))
     policy = Softmax(["a", "b", "c"])
-    options = {"random_state": 0} if estimator is doubly_robust else {}
+    options = {"reward_range": (0, 4)}
+    options |= {"random_state": 0} if estimator is doubly_robust else {}
     found = estimator(policy, X, y, reward=["reward", "minutes"], **options)
     for name in ("reward", "minutes"):
         alone = estimator(policy, X, y.assign(reward=y[name]), **options)
@@ -41,6 +42,7 @@ def test_estimates(estimator):
 def test_replay_learns_from_the_first_and_counts_both():
     policy = GLMUCBPolicy(random_state=0)
     options = {"n_repeats": 2, "subsample": 0.5, "deployment_share": 0.3, "random_state": 0}
+    options["reward_range"] = (0, 4)
     both = replay(policy, LOG.X, TWO, reward=["click", "minutes"], **options)
     alone = replay(policy, LOG.X, LOG.y, **options)
     assert both.history.equals(alone.history)
@@ -70,7 +72,7 @@ def in_blocks(y):
 def test_replay_of_blocks_counts_both():
     """As the replay of the whole log, for each reward."""
     two = ["click", "minutes"]
-    options = {"deployment_share": 0.3, "random_state": 0}
+    options = {"deployment_share": 0.3, "reward_range": (0, 4), "random_state": 0}
     policy = GLMUCBPolicy(random_state=0)
     whole = replay(policy, LOG.X, TWO, reward=two, **options)
     parts = replay_blocks(
@@ -93,7 +95,7 @@ def test_replay_of_blocks_counts_both():
 
 def test_estimates_of_blocks():
     """As those of each reward alone; the reward model is that of the first."""
-    policy = GLMUCBPolicy(random_state=0).fit(LOG.X, TWO, columns={"reward": "click"})
+    policy = GLMUCBPolicy(columns={"reward": "click"}, random_state=0).fit(LOG.X, TWO)
     options = {"arms": range(3), "rule": "predict"}
     found = off_policy_blocks(
         policy, in_blocks(TWO), reward=["click", "minutes"], reward_model=policy, **options

@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
+    OffPolicyScorer,
     ReplaySplit,
     doubly_robust,
     ips,
@@ -16,6 +22,7 @@ from skbandit.evaluation import (
     snips,
 )
 from skbandit.logs import read_log
+from tests.evaluation.logs import generic
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -25,40 +32,82 @@ NAMES = {"action": "arm_id", "reward": "clicked", "propensity": "pscore", "times
 OTHER = Y.rename(columns=NAMES)
 
 
-def policy():
-    return GLMUCBPolicy(random_state=0)
+def policy(**options):
+    return GLMUCBPolicy(random_state=0, **options)
 
 
-def fitted():
-    return policy().fit(LOG.X[:500], Y[:500])
+def fitted(**options):
+    return policy(**options).fit(LOG.X[:500], (OTHER if options else Y)[:500])
 
 
 CALLS = {
-    "fit": lambda y, **map_: policy().fit(LOG.X, y, **map_).coef_,
-    "partial_fit": lambda y, **map_: policy().partial_fit(LOG.X, y, **map_).coef_,
-    "replay": lambda y, **map_: replay(policy(), LOG.X, y, **map_).mean_reward,
-    "ips": lambda y, **map_: ips(fitted(), LOG.X, y, **map_).mean_reward,
-    "snips": lambda y, **map_: snips(fitted(), LOG.X, y, **map_).mean_reward,
-    "ips of a table": lambda y, **map_: ips(np.full((3000, 3), 1 / 3), None, y, **map_).mean_reward,
-    "doubly_robust": lambda y, **map_: (
-        doubly_robust(fitted(), LOG.X, y, random_state=0, **map_).mean_reward
+    "replay": lambda model, y, **map_: replay(model, LOG.X, y, **map_).mean_reward,
+    "ips": lambda model, y, **map_: ips(model, LOG.X, y, **map_).mean_reward,
+    "snips": lambda model, y, **map_: snips(model, LOG.X, y, **map_).mean_reward,
+    "doubly_robust": lambda model, y, **map_: (
+        doubly_robust(model, LOG.X, y, random_state=0, **map_).mean_reward
     ),
-    "replay_blocks": lambda y, **map_: (
+    "replay_blocks": lambda model, y, **map_: (
         replay_blocks(
-            policy(), [(LOG.X, y)], acceptance=0.2, arms=range(3), random_state=0, **map_
+            clone(model), [(LOG.X, y)], acceptance=0.2, arms=range(3), random_state=0, **map_
         ).mean_reward
     ),
-    "off_policy_blocks": lambda y, **map_: (
-        off_policy_blocks(fitted(), [(LOG.X, y)], arms=range(3), **map_)["snips"].mean_reward
+    "off_policy_blocks": lambda model, y, **map_: (
+        off_policy_blocks(model, [(LOG.X, y)], arms=range(3), **map_)["snips"].mean_reward
     ),
-    "ReplayScorer": lambda y, **map_: ReplayScorer(random_state=0, **map_)(policy(), LOG.X, y),
+}
+BY_POLICY = CALLS | {
+    "fit": lambda model, y: clone(model).fit(LOG.X, y).coef_,
+    "partial_fit": lambda model, y: clone(model).partial_fit(LOG.X, y).coef_,
+    "event by event": lambda model, y: (
+        replay(generic(clone(model)), LOG.X[:200], y[:200], random_state=0).mean_reward
+    ),
+    "ReplayScorer": lambda model, y: ReplayScorer(random_state=0)(model, LOG.X, y),
+    "OffPolicyScorer": lambda model, y: OffPolicyScorer()(model, LOG.X, y),
 }
 
 
 @pytest.mark.filterwarnings("ignore:acceptance=0.2 is above:UserWarning")
+@pytest.mark.filterwarnings("ignore:the policy has learned an event at:UserWarning")
 @pytest.mark.parametrize("call", CALLS)
 def test_mapped_columns(call):
-    np.testing.assert_array_equal(CALLS[call](OTHER, columns=NAMES), CALLS[call](Y))
+    expected = CALLS[call](fitted(), Y)
+    assert CALLS[call](fitted(), OTHER, columns=NAMES) == expected
+    # a mapping that is given replaces the policy's
+    assert CALLS[call](fitted(columns=NAMES), Y, columns={}) == expected
+
+
+@pytest.mark.filterwarnings("ignore:acceptance=0.2 is above:UserWarning")
+@pytest.mark.filterwarnings("ignore:the policy has learned an event at:UserWarning")
+@pytest.mark.parametrize("call", BY_POLICY)
+def test_columns_of_the_policy(call):
+    expected = BY_POLICY[call](fitted(), Y)
+    np.testing.assert_array_equal(BY_POLICY[call](fitted(columns=NAMES), OTHER), expected)
+
+
+def test_columns_of_probabilities():
+    uniform = np.full((3000, 3), 1 / 3)
+    assert ips(uniform, None, OTHER, columns=NAMES) == ips(uniform, None, Y)
+
+
+def test_columns_of_other_policies():
+    """Learning reads no propensities, arrays of actions have no names, and rewards give way."""
+    oracle = OraclePolicy(Ridge(), columns=NAMES, random_state=0)
+    shared = SharedGLMPolicy(columns=NAMES, random_state=0)
+    for one in (policy(columns=NAMES), oracle, shared):
+        usual = clone(one).set_params(columns=None).fit(LOG.X, Y)
+        for y in (OTHER, OTHER.drop(columns="pscore")):
+            found = clone(one).fit(LOG.X, y)
+            np.testing.assert_array_equal(found.predict_reward(LOG.X), usual.predict_reward(LOG.X))
+        with pytest.raises(ValueError, match="maps 'timestamp' to 'ts', which is not a column"):
+            clone(one).fit(LOG.X, OTHER.drop(columns="ts"))
+        loose = clone(one).fit(LOG.X, Y["action"].to_numpy(), reward=Y["reward"])
+        np.testing.assert_array_equal(loose.predict_reward(LOG.X), usual.predict_reward(LOG.X))
+    model = fitted(columns=NAMES)
+    other = OTHER.assign(minutes=3.0 * OTHER["clicked"])
+    assert snips(model, LOG.X, other, reward="minutes").mean_reward == pytest.approx(
+        3 * snips(model, LOG.X, OTHER).mean_reward
+    )
 
 
 @pytest.mark.parametrize("form", [pl.from_pandas, lambda y: y.to_records(index=False)])
@@ -75,26 +124,32 @@ def test_a_mapped_column_wins_over_one_of_the_usual_name():
     ]
 
 
-def test_in_a_search():
-    def searched(y, map_):
+@pytest.mark.parametrize("behind", ["alone", "Pipeline", "make_policy_pipeline"])
+def test_a_search_needs_the_columns_of_the_policy_alone(behind):
+    def searched(y, columns):
+        model, name = policy(columns=columns), "alpha"
+        if behind != "alone":
+            make = make_pipeline if behind == "Pipeline" else make_policy_pipeline
+            model, name = make(StandardScaler(), model), "glmucbpolicy__alpha"
         search = GridSearchCV(
-            policy(),
-            {"alpha": [0.1, 1.0]},
-            scoring=ReplayScorer(random_state=0, columns=map_),
-            cv=ReplaySplit(2, columns=map_),
-        )
-        return search.fit(LOG.X, y, **({"columns": map_} if map_ else {})).cv_results_
+            model,
+            {name: [0.1, 1.0]},
+            scoring={"replay": ReplayScorer(random_state=0), "snips": OffPolicyScorer()},
+            refit="replay",
+            cv=ReplaySplit(2),
+            error_score="raise",
+        ).fit(LOG.X[:2000], y[:2000])
+        results = [search.cv_results_[f"mean_test_{score}"] for score in ("replay", "snips")]
+        later = LOG.X[2000:], y[2000:]
+        judged = snips(search, *later, rule="predict"), replay(search, *later, random_state=0)
+        return [*results, *(one.mean_reward for one in judged)]
 
-    found, expected = searched(OTHER, NAMES), searched(Y, None)
-    np.testing.assert_array_equal(found["mean_test_score"], expected["mean_test_score"])
+    np.testing.assert_equal(searched(OTHER, NAMES), searched(Y, None))
 
 
-def test_a_split_reads_the_mapped_time():
-    backwards = OTHER[::-1]
-    with pytest.raises(ValueError, match="goes back on row 1"):
-        list(ReplaySplit(2, columns=NAMES).split(LOG.X, backwards))
-    with pytest.raises(ValueError, match="'timestamp' to 'when', which is not a column"):
-        list(ReplaySplit(2, columns={"timestamp": "when"}).split(LOG.X, OTHER))
+def test_a_search_is_told_of_a_backward_time_of_another_name():
+    with pytest.raises(ValueError, match="timestamp goes back"):
+        ReplayScorer(random_state=0)(policy(columns=NAMES), LOG.X[::-1], OTHER[::-1])
 
 
 @pytest.mark.parametrize(

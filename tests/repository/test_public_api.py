@@ -128,3 +128,12 @@ ESTIMATORS = {
 @pytest.mark.parametrize("address", ESTIMATORS)
 def test_estimators_say_what_threads_may_do(address):
     assert "hreads may" in " ".join(ClassDoc(ESTIMATORS[address])["Notes"])
+
+
+@pytest.mark.parametrize("address", ESTIMATORS)
+def test_documented_signature(address):
+    """Sphinx shows the first of these methods that Python code defines."""
+    cls = ESTIMATORS[address]
+    methods = (type(cls).__call__, cls.__new__, cls.__init__)
+    shown = next(method for method in methods if inspect.isfunction(method))
+    assert list(inspect.signature(shown).parameters)[1:] == list(inspect.signature(cls).parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +94,6 @@ class OracleLearner(SequentialPolicy):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log, discarding earlier learning.
@@ -111,9 +110,6 @@ class OracleLearner(SequentialPolicy):
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in
-            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Weights of events in fits of the estimator, which must take them. Events of weight 0
             are ignored.
@@ -125,7 +121,7 @@ class OracleLearner(SequentialPolicy):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
             draft._refit_all()
         return self
 
@@ -137,7 +133,6 @@ class OracleLearner(SequentialPolicy):
         *,
         reward: ArrayLike | None = None,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events; models are fitted if they are due.
@@ -154,8 +149,6 @@ class OracleLearner(SequentialPolicy):
             As in `fit`.
         available : array-like, default=None
             As in `fit`.
-        columns : dict, default=None
-            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -167,7 +160,7 @@ class OracleLearner(SequentialPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     def drop_arms(self, labels: Iterable[Any]) -> Self:
@@ -242,11 +235,9 @@ class OracleLearner(SequentialPolicy):
         self._totals = np.concatenate([self._totals, np.zeros((n_new, self._replicates(), 2))])
         self._know(codes)
 
-    def _learn(
-        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
-    ) -> None:
+    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn them."""
-        events = self._read_events(X, y, reward, available, columns, sample_weight)
+        events = self._read_events(X, y, reward, available, sample_weight)
         self._check_rewards(events.reward)
         self._check_replicates()
         self._alphas(len(events))  # raise errors now, not in the next choice

@@ -49,7 +49,8 @@ class OraclePolicy(OracleLearner):
         Rakhlin, 2020); any arm with probability `epsilon`; the best arm of one of `n_replicates`
         models fitted to resampled events, drawn at random; or no exploration.
     epsilon : float, default=0.1
-        Probability that an ε-greedy choice is uniform among the available arms.
+        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
+        without it; 0 is greedy.
     n_replicates : int, default=10
         Models per arm of "bootstrap"; other rules have one.
     refit : {"geometric", "partial_fit"} or int, default="geometric"
@@ -63,6 +64,10 @@ class OraclePolicy(OracleLearner):
         of all arms, or under "bootstrap" with rewards drawn from their range, one per replicate.
     arms : array-like of labels, default=None
         Arms known in advance.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in
+        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
+        scorers that evaluate the policy read logs by them.
     random_state : int, RandomState instance or None, default=None
         Seed of choices, replicates and estimators. With None every copy of a policy draws choices
         afresh.
@@ -142,6 +147,7 @@ class OraclePolicy(OracleLearner):
         "min_events": [Interval(Integral, 1, None, closed="left")],
         "prior_events": [Interval(Real, 0, None, closed="neither")],
         "arms": ["array-like", None],
+        "columns": [dict, None],
         "random_state": ["random_state"],
     }
 
@@ -157,6 +163,7 @@ class OraclePolicy(OracleLearner):
         min_events: int = 10,
         prior_events: float = 1.0,
         arms: Sequence[Any] | None = None,
+        columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -168,6 +175,7 @@ class OraclePolicy(OracleLearner):
         self.min_events = min_events
         self.prior_events = prior_events
         self.arms = arms
+        self.columns = columns
         self.random_state = random_state
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,29 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
     _known: ArmFeatures | None  # None before any arm is known
     _arm_units: Units | None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with its table of features as arrays: skops refuses pandas types."""
+        state = super().__getstate__()
+        table = state.get("arm_features")
+        if isinstance(table, pd.DataFrame):
+            state["arm_features"] = {
+                "index": table.index.tolist(),
+                "columns": table.columns.tolist(),
+                "data": [table.iloc[:, k].to_numpy() for k in range(table.shape[1])],
+            }
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled state."""
+        table = state.get("arm_features")
+        if isinstance(table, dict):
+            index, columns = (
+                pd.Index(table[axis], tupleize_cols=False) for axis in ("index", "columns")
+            )
+            frame = pd.DataFrame(dict(enumerate(table["data"])), index=index)
+            state = {**state, "arm_features": frame.set_axis(columns, axis=1)}
+        super().__setstate__(state)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -98,7 +121,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         reward: ArrayLike | None = None,
         available: Any = None,
         arm_features: pd.DataFrame | None = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the events of a log in order, discarding earlier learning.
@@ -117,9 +139,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
             must be among them.
         arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
             Features of further arms, beside those of the parameter `arm_features`.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in
-            ``columns={"action": "arm_id", "reward": "clicked"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -131,7 +150,7 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
+            draft._learn(X, y, reward, available, arm_features, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -143,7 +162,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         reward: ArrayLike | None = None,
         available: Any = None,
         arm_features: pd.DataFrame | None = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further events in order, with the same result as one `fit` on all of them.
@@ -162,8 +180,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
             As in `fit`.
         arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
             Features of new arms; it may hold known ones, too.
-        columns : dict, default=None
-            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -175,7 +191,7 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, columns, sample_weight)
+            draft._learn(X, y, reward, available, arm_features, sample_weight)
         return self
 
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
@@ -342,7 +358,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         reward: Any,
         available: Any,
         arm_features: Any,
-        columns: Any,
         sample_weight: Any,
     ) -> None:
         """Check events, and learn those whose window has ended."""
@@ -351,7 +366,7 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         if arm_features is not None:
             self._describe(arm_features)
         events = self._read_events(
-            X, y, reward, available, columns, sample_weight,
+            X, y, reward, available, sample_weight,
             every=read_interval(self.update_every), forgetting=self.forgetting,
         )  # fmt: skip
         check_rewards(self.link, events.reward)

@@ -47,8 +47,9 @@ class SharedGLMPolicy(SharedLearner):
         of learned events.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores, as in `GLMUCBPolicy`.
-    epsilon : float, default=0.0
-        Probability that an ε-greedy choice is uniform among the available arms.
+    epsilon : float, default=0.1
+        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
+        without it; 0 is greedy.
     covariance : {"full", "diagonal"}, default="full"
         Whether the entries of B are correlated or independent. The cost of an event is quadratic
         or linear in their number, p = (n_features + 1)(n_arm_features + 1).
@@ -70,6 +71,10 @@ class SharedGLMPolicy(SharedLearner):
         Below 1, learning takes p³ operations an event under a full covariance.
     update_every : float, str or timedelta, default=None
         Length of update windows, as in `GLMUCBPolicy`: events are learned when their window ends.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in
+        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
+        scorers that evaluate the policy read logs by them.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices, as in `GLMUCBPolicy`.
 
@@ -149,6 +154,7 @@ class SharedGLMPolicy(SharedLearner):
         "standardize": ["boolean"],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
         "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
+        "columns": [dict, None],
         "random_state": ["random_state"],
     }
 
@@ -159,7 +165,7 @@ class SharedGLMPolicy(SharedLearner):
         alpha: float | Callable[[np.ndarray], ArrayLike] = 0.2,
         *,
         exploration: str = "ucb",
-        epsilon: float = 0.0,
+        epsilon: float = 0.1,
         covariance: str = "full",
         prior_variance: float = 3.0,
         offset_variance: float = 0.3,
@@ -167,6 +173,7 @@ class SharedGLMPolicy(SharedLearner):
         standardize: bool = True,
         forgetting: float = 1.0,
         update_every: float | str | timedelta | None = None,
+        columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.arm_features = arm_features
@@ -181,6 +188,7 @@ class SharedGLMPolicy(SharedLearner):
         self.standardize = standardize
         self.forgetting = forgetting
         self.update_every = update_every
+        self.columns = columns
         self.random_state = random_state
 
     def predict(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +78,6 @@ class SlateLearner(GuardedPolicy):
         reward: Any = None,
         *,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the slates of a log in order, discarding earlier learning.
@@ -99,8 +97,6 @@ class SlateLearner(GuardedPolicy):
             click; or of the slate.
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`.
-        columns : dict, default=None
-            Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for. Events of weight 0 are ignored.
 
@@ -111,7 +107,7 @@ class SlateLearner(GuardedPolicy):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin()
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -122,7 +118,6 @@ class SlateLearner(GuardedPolicy):
         reward: Any = None,
         *,
         available: Any = None,
-        columns: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn further slates in order, with the same result as one `fit` on all of them.
@@ -139,8 +134,6 @@ class SlateLearner(GuardedPolicy):
             As in `fit`.
         available : array-like, default=None
             As in `fit`.
-        columns : dict, default=None
-            As in `fit`.
         sample_weight : array-like of shape (n_events,), default=None
             As in `fit`.
 
@@ -154,7 +147,7 @@ class SlateLearner(GuardedPolicy):
                 draft.policy_ = copy.copy(draft.policy_)
             else:
                 draft._begin()
-            draft._learn(X, y, reward, available, columns, sample_weight)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
@@ -189,6 +182,7 @@ class SlateLearner(GuardedPolicy):
         else:
             check_models(self.policy)
             self.policy_ = clone(self.policy)
+            self.policy_.columns = None  # it learns arms, not the log
         linear = isinstance(self.policy_, GLMUCBPolicy) and self.policy_.link == "linear"
         if by_slate and not linear:
             raise ValueError(
@@ -197,9 +191,7 @@ class SlateLearner(GuardedPolicy):
             )
         self._stream = ChoiceStream(self.random_state)
 
-    def _learn(
-        self, X: Any, y: Any, reward: Any, available: Any, columns: Any, sample_weight: Any
-    ) -> None:
+    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
@@ -225,7 +217,7 @@ class SlateLearner(GuardedPolicy):
             reward=reward,
             available=available,
             arms=self.policy_.arms_.tolist() if fitted else (),
-            columns=columns,
+            columns=None if are_slates(y) else self._names_in(y),
         )
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         if self.feedback == "slate":

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit.slates import _feedback as feedbacks
 from skbandit.bandit.slates import _inclusion as inclusion
 from skbandit.bandit.slates._inverse_gap import inverse_gap_inclusion, systematic_sample
@@ -36,6 +37,10 @@ class SlatePolicy(SlateLearner):
         What is observed: the reward of each shown arm, nan where it is unknown; the first click,
         with what is below it not looked at; or a reward of the slate as a whole, taken to be a sum
         over its arms, which requires a `GLMUCBPolicy` with ``link="linear"``.
+    columns : dict, default=None
+        Names of a log's columns that differ, as in
+        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
+        scorers that evaluate the policy read logs by them.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices, in place of the policy's own.
 
@@ -114,6 +119,7 @@ class SlatePolicy(SlateLearner):
         "policy": [HasMethods(["select", "partial_fit"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
         "feedback": [StrOptions(set(feedbacks.FEEDBACK))],
+        "columns": [dict, None],
         "random_state": ["random_state"],
     }
 
@@ -123,11 +129,13 @@ class SlatePolicy(SlateLearner):
         n_select: int = 3,
         *,
         feedback: str = "semi_bandit",
+        columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.policy = policy
         self.n_select = n_select
         self.feedback = feedback
+        self.columns = columns
         self.random_state = random_state
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
@@ -176,15 +184,11 @@ class SlatePolicy(SlateLearner):
             If a row has fewer than `n_select` available arms.
         """
         models, m = self._models(X, available), self.n_select
-        n_rows, n_arms = models.available.shape
-        seed, t = self._stream.take(n_rows, self.random_state)
+        seed, t = self._stream.take(len(models.available), self.random_state)
         rule = models.policy.exploration
         if rule == "thompson" and models.alpha > 0:  # draws have no ties
             return models.labels[inclusion.best(models.scores(seed, t), m, None)]
-        u = np.array(
-            [np.random.default_rng([seed, t + row]).random(2 * n_arms + 1) for row in range(n_rows)]
-        ).reshape(n_rows, 2 * n_arms + 1)
-        ties, others = u[:, :n_arms], u[:, n_arms:]
+        ties, others = self._uniforms(models, seed, t)
         if rule == "squarecb":
             rewards = models.rewards()
             drawn = systematic_sample(self._by_inverse_gaps(models, rewards), m, others)
@@ -268,6 +272,21 @@ class SlatePolicy(SlateLearner):
                 f"{self.n_select}. Make more arms available, or choose fewer (n_select=)."
             )
         return models
+
+    def _uniforms(self, models: ArmModels, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
+
+        Those of an arm that is new to the policy belong to its label.
+        """
+        (n_rows, n_arms), n = models.available.shape, models.n_known
+        keys = [arm_key(label) % 2**64 for label in models.labels[n:].tolist()]
+        u = np.empty((n_rows, 2 * n_arms + 1))
+        for row in range(n_rows):
+            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
+            new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
+            ties, others = np.reshape(new, (-1, 2)).T
+            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
+        return u[:, :n_arms], u[:, n_arms:]
 
     def _knows_no_arms(self) -> bool:
         """Whether the policy, unfitted, names no arms."""

@@ -15,6 +15,7 @@ from skbandit.evaluation._off_policy._choices import require_probabilities
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
 from skbandit.evaluation._off_policy._log_sums import LogSums
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
+from skbandit.evaluation._policy_protocol import log_columns
 from skbandit.evaluation._reward_evidence import Range, check_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
@@ -78,10 +79,10 @@ def off_policy_blocks(
         ``found["snips"]["minutes"]`` is the estimate for the reward minutes. The reward model is
         that of the first.
     columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
+        the policy's `columns`.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals of kind "bernstein" and "sequence";
-        None is (0, 1), and if rewards lie outside, there are normal intervals only.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------
@@ -136,6 +137,7 @@ def off_policy_blocks(
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
     check_names(reward)
+    columns = log_columns(policy, columns, reward)
     bounds = read_range(reward_range)
     task = _Task(policy, features, arms, reward_model, rule, reward, columns, bounds)
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
@@ -233,7 +235,7 @@ class _Task:
             if self.reward_range is not None:
                 check_range(part.log.reward, self.reward_range)
             events = part.events(None if of_rewards else q)  # the model is that of the first
-            of_rewards[name] = LogSums.of(events, self.reward_range or (0.0, 1.0))
+            of_rewards[name] = LogSums.of(events, self.reward_range)
         return _RewardSums(of_rewards)
 
 

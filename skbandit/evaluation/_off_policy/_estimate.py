@@ -104,15 +104,14 @@ class OffPolicyEstimate:
         ----------
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
-        kind : {"normal", "bernstein", "sequence"}, default="normal"
+        kind : {"normal", "sequence"}, default="normal"
             "normal" is `mean_reward` and its standard error, right for many events in effect, and
             too narrow for few or rare rewards. Of `switch_dr` and `dr_shrinkage`, whose bias is
             unknown, it is the interval of `doubly_robust`, extended to `mean_reward`.
 
-            "bernstein" and "sequence" cover at their level for any number of events and any
-            rewards, and are two to three times as wide. "bernstein" holds for a number of events
-            that was fixed in advance; "sequence" for all numbers at once: look after every event,
-            and stop when you like.
+            "sequence" covers at its level for any rewards, and after every number of events at
+            once: look at it as often as you like, and stop when you like. It is two to three times
+            as wide, and requires `reward_range`.
 
         Returns
         -------
@@ -122,15 +121,13 @@ class OffPolicyEstimate:
         Raises
         ------
         ValueError
-            If `kind` is not "normal" and the range of the rewards is unknown.
+            If `kind` is "sequence" and `reward_range` was not given.
 
         Notes
         -----
-        "bernstein" and "sequence" are made of weighted rewards and a policy's weights, whose mean
-        is 1, and so are the same for all estimators. They need the range of rewards,
-        `reward_range` of the estimators, and take the log's smallest propensity for the smallest
-        possible one. "bernstein" is the empirical Bernstein bound of Maurer & Pontil (2009);
-        "sequence" a confidence sequence by betting (Waudby-Smith & Ramdas, 2024).
+        "sequence" is a confidence sequence by betting (Waudby-Smith & Ramdas, 2024) on weighted
+        rewards and on the policy's weights, whose mean is 1, and so is the same for all estimators.
+        It takes the log's smallest propensity for the smallest possible one.
         """
         check_kind(kind)
         quantile = normal_quantile(confidence_level)
@@ -146,7 +143,7 @@ class OffPolicyEstimate:
                 f"an interval of kind={kind!r} needs the log, and this estimate was made by hand "
                 "or is one of slates: use the estimator's own, or kind='normal'."
             )
-        return self.evidence.interval(confidence_level, kind)
+        return self.evidence.interval(confidence_level)
 
     def __repr__(self) -> str:
         name = self.estimator + ("" if self.setting is None else f"({self.setting:g})")

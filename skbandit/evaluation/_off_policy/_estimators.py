@@ -57,14 +57,13 @@ def ips(
         with its own estimate.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
         the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
         than 1, the available arms that are new to the policy share the rest.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------
@@ -151,12 +150,11 @@ def snips(
         with its own estimate.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------

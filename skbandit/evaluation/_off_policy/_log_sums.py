@@ -22,7 +22,6 @@ from skbandit.evaluation._reward_evidence import (
     Range,
     RewardEvidence,
     check_range,
-    natural_range,
     read_range,
 )
 from skbandit.exceptions import ReplayCoverageWarning
@@ -38,7 +37,10 @@ class LogSums:
 
     @classmethod
     def of(
-        cls, events: WeightedEvents, bounds: Range, estimators: Mapping[str, Estimator] = ESTIMATORS
+        cls,
+        events: WeightedEvents,
+        bounds: Range | None,
+        estimators: Mapping[str, Estimator] = ESTIMATORS,
     ) -> LogSums:
         """Sums over events, for the estimators that they suffice for."""
         found = {
@@ -130,8 +132,7 @@ def estimates(
         if bounds is not None:
             check_range(part.log.reward, bounds)
         q = None if models is None else models.predictions(name, part)
-        own = natural_range(part.log.reward) if bounds is None else bounds
-        parts[label] = LogSums.of(part.events(q), own, chosen)
+        parts[label] = LogSums.of(part.events(q), bounds, chosen)
     first, *_ = parts.values()
     if first.shortcoming:
         warnings.warn(f"{name}: {first.shortcoming}", ReplayCoverageWarning, stacklevel=3)

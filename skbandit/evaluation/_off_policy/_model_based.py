@@ -50,7 +50,7 @@ def doubly_robust(
         with its own estimate.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward_model : regressor or classifier with predict_proba, default=None
@@ -61,8 +61,7 @@ def doubly_robust(
     random_state : int, RandomState instance or None, default=None
         Shuffles the events into folds if `cv` is an integer.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------
@@ -141,7 +140,7 @@ def self_normalized_dr(
         As in `doubly_robust`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     reward_model : regressor or classifier with predict_proba, default=None
@@ -151,8 +150,7 @@ def self_normalized_dr(
     random_state : int, RandomState instance or None, default=None
         Shuffles the events into folds if `cv` is an integer.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------
@@ -212,9 +210,9 @@ def switch_dr(
     predictions: there the variance of a correction outweighs its use.
 
     The estimate is biased by what the predictions get wrong where weights are above the
-    threshold, and its standard error does not include that (its interval does). It is for logs
-    whose few large weights make the unbiased estimators useless.
-
+    threshold, and its standard error does not include that: its interval is that of
+    `doubly_robust`, extended to the estimate. It is for logs whose few large weights make the
+    unbiased estimators useless.
 
     Parameters
     ----------
@@ -230,7 +228,7 @@ def switch_dr(
         As in `doubly_robust`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     threshold : float or "slope", default="slope"
@@ -244,8 +242,7 @@ def switch_dr(
     random_state : int, RandomState instance or None, default=None
         Shuffles the events into folds if `cv` is an integer.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------
@@ -308,9 +305,8 @@ def dr_shrinkage(
     are, and those above √λ are more than halved (optimistic shrinkage).
 
     The estimate is biased by what the predictions get wrong where weights are shrunk, and its
-    standard error does not include that (its interval does). It is for logs whose few large weights
-    make the unbiased estimators useless.
-
+    standard error does not include that: its interval is that of `doubly_robust`, extended to the
+    estimate. It is for logs whose few large weights make the unbiased estimators useless.
 
     Parameters
     ----------
@@ -326,7 +322,7 @@ def dr_shrinkage(
         As in `doubly_robust`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     shrinkage : float or "slope", default="slope"
@@ -340,8 +336,7 @@ def dr_shrinkage(
     random_state : int, RandomState instance or None, default=None
         Shuffles the events into folds if `cv` is an integer.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
 
     Returns
     -------

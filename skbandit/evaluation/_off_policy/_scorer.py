@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -45,18 +45,15 @@ class OffPolicyScorer(BaseEstimator):
     confidence_level : float, default=None
         If given, the score is the lower end of the interval with this level, not the estimate:
         of two policies with the same estimate the one that is better known wins.
-    kind : {"normal", "bernstein", "sequence"}, default="normal"
+    kind : {"normal", "sequence"}, default="normal"
         Kind of that interval, as in `OffPolicyEstimate.interval`.
     reward_model : regressor or classifier with predict_proba, default=None
         For all but "ips" and "snips", as in `doubly_robust`. No model predicts an event of the fold
         that it was fitted to, and none depends on the policy.
     cv : int, cross-validation generator or iterable of splits, default=5
         Cross-fits the reward models within the fold.
-    columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``. The
-        policy's `fit` needs them, too: ``search.fit(X, y, columns=...)``.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals.
+        Smallest and largest possible reward, which ``kind="sequence"`` requires.
     random_state : int, RandomState instance or None, default=None
         Draws the folds of reward models. Pass an integer to make them the same for all candidates
         of a search.
@@ -69,9 +66,9 @@ class OffPolicyScorer(BaseEstimator):
     Notes
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward, propensity
-    and available needs no configuration. If `reward`, `propensity` and `available` are passed
-    beside `y`, they reach the scorer with ``sklearn.set_config(enable_metadata_routing=True)``;
-    they are requested by default.
+    and available needs no configuration; columns of other names are read by the policy's parameter
+    `columns`. If `reward`, `propensity` and `available` are passed beside `y`, they reach the
+    scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
     The best score of many candidates is too good, as it won partly by luck: estimate the winner on
     events that took no part in the search.
@@ -112,7 +109,6 @@ class OffPolicyScorer(BaseEstimator):
         kind: str = "normal",
         reward_model: Any = None,
         cv: Any = 5,
-        columns: Mapping[str, Any] | None = None,
         reward_range: tuple[float, float] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -122,7 +118,6 @@ class OffPolicyScorer(BaseEstimator):
         self.kind = kind
         self.reward_model = reward_model
         self.cv = cv
-        self.columns = columns
         self.reward_range = reward_range
         self.random_state = random_state
 
@@ -172,7 +167,6 @@ class OffPolicyScorer(BaseEstimator):
             reward=reward,
             propensity=propensity,
             available=available,
-            columns=self.columns,
             rule=self.rule,
             reward_range=self.reward_range,
             **options,

@@ -24,9 +24,9 @@ from skbandit.evaluation._off_policy._slate_weights import (
     weights_of_uniform,
 )
 from skbandit.evaluation._off_policy._sums import IPS, WeightedEvents
-from skbandit.evaluation._policy_protocol import check_rule
+from skbandit.evaluation._policy_protocol import check_rule, log_columns
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import SlateLog, read_slates
+from skbandit.logs import SlateLog, are_slates, read_slates
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -67,7 +67,8 @@ def slate_ips(
         Values that are not columns of `y`. Without propensities, slates are taken as uniform
         among the available arms: m/K each.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``.
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba`; or the greedy one.
 
@@ -105,7 +106,7 @@ def slate_ips(
     >>> slate_ips([["a", "b"]] * 1000, None, log)
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
-    log = _read(X, y, available, reward, propensity, columns)
+    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = _known(log)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
     weight = weights_of_arms(included, _inclusion_propensity(log))
@@ -148,7 +149,8 @@ def slate_pseudo_inverse(
         Values that are not columns of `y`. Propensities are needed for independent logging only:
         of each shown arm, its probability at its place.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``.
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     logging : {"uniform", "independent"}, default="uniform"
@@ -194,7 +196,7 @@ def slate_pseudo_inverse(
         raise ValueError(f"logging must be 'uniform' or 'independent', got {logging!r}.")
     if isinstance(n_draws, bool) or not isinstance(n_draws, int) or n_draws < 1:
         raise ValueError(f"n_draws must be an integer of at least 1, got {n_draws!r}.")
-    log = _read(X, y, available, reward, propensity, columns)
+    log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = log.of_slates(log.reward, "reward")
     m = log.action.shape[1]
     if not log.shown.all():
@@ -243,7 +245,8 @@ def replay_slates(
     reward, propensity : array-like, default=None
         Values that are not columns of `y`, as in `slate_ips`.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``.
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The choice that is played: the exploring one or the greedy one.
     learn : bool, default=True
@@ -288,11 +291,13 @@ def replay_slates(
     True
     """
     check_rule(rule)
-    log = _read(X, y, available, reward, propensity, columns)
+    log = _read(policy, X, y, available, reward, propensity, columns)
     rewards, p = _known(log), _inclusion_propensity(log)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
         player.random_state = seed_for("replay", random_state) % 2**31
+    if isinstance(getattr(player, "columns", None), Mapping):
+        player.columns = None
     sets = log.available_sets()
     weight = np.zeros(log.action.shape)
     sizes = np.zeros(len(log))
@@ -320,7 +325,9 @@ def replay_slates(
     return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards.sum(axis=1))
 
 
-def _read(X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any) -> SlateLog:
+def _read(
+    policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
+) -> SlateLog:
     """Read a log of slates."""
     return read_slates(
         y,
@@ -328,7 +335,7 @@ def _read(X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns:
         reward=reward,
         propensity=propensity,
         available=available,
-        columns=columns,
+        columns=log_columns(policy, columns, named=not are_slates(y)),
     )
 
 

@@ -13,9 +13,11 @@ import pandas as pd
 from skbandit.evaluation._off_policy._choices import are_labels, certain
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from skbandit.evaluation._policy_protocol import (
+    check_not_learned,
     check_rule,
     checked_choices,
     known_arms,
+    log_columns,
     plain_labels,
 )
 from skbandit.logs import (
@@ -23,6 +25,7 @@ from skbandit.logs import (
     Log,
     check_uniform,
     code_labels,
+    column_names,
     label_array,
     named_rewards,
     read_log,
@@ -135,6 +138,7 @@ def read_evaluated(
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
     policy = _policy_of(given)
+    columns = log_columns(policy, columns, reward, named=column_names(y) is not None)
     reward, columns, reward_names = named_rewards(y, reward, columns)
     named = {"policy_or_probabilities": given} if policy is None else {}
     warn_if_reordered({"X": X, **named, "y": y})
@@ -164,7 +168,9 @@ def read_evaluated(
             return EvaluatedLog(log, of_logged, None, list(codes), rewards)
         of_arms = certain(table, len(log), codes)
     elif table is None:
-        of_arms = _of_policy(*behind_transformers(given, X), log, codes, rule)
+        policy, rows = behind_transformers(given, X)
+        check_not_learned(policy, rows, log)
+        of_arms = _of_policy(policy, rows, log, codes, rule)
     else:
         of_arms = _of_table(table, table_arms or [], len(log), codes)
     _check_available(of_arms, log, list(codes))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skbandit.evaluation._off_policy._sums import IPS, EventSums, WeightedEvents
+from skbandit.evaluation._policy_protocol import log_columns
 from skbandit.evaluation._replay._engine import (
     prepared_copy,
     read_replayed,
@@ -27,7 +28,7 @@ from skbandit.evaluation._replay._result import (
 )
 from skbandit.evaluation._replay._schedule import Streams, draw_schedule
 from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_past
-from skbandit.evaluation._reward_evidence import natural_range
+from skbandit.evaluation._reward_evidence import Range, check_range, natural_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,
@@ -59,6 +60,7 @@ def replay_blocks(
     max_accepted: int | None = None,
     reward: str | Sequence[str] | None = None,
     columns: Mapping[str, Any] | None = None,
+    reward_range: tuple[float, float] | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> ReplayResult:
     """Replay a log larger than memory, from blocks of events in order of time.
@@ -95,7 +97,10 @@ def replay_blocks(
         Column of the rewards, if not "reward", or several: the policy learns from the first, and
         ``result["minutes"]`` is the result for the reward minutes, as in `replay`.
     columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``.
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
+        the policy's `columns`.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
     random_state : int, RandomState instance or None, default=None
         As in `replay`.
 
@@ -153,6 +158,8 @@ def replay_blocks(
     if acceptance is None:
         raise ValueError("acceptance must be a number: a block does not show the smallest p.")
     check_names(reward)
+    columns = log_columns(policy, columns, reward)
+    bounds = read_range(reward_range)
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
     (seed,) = seeds_of_runs(random_state, 1)
@@ -171,9 +178,12 @@ def replay_blocks(
             _, renamed, names = named_rewards(y, reward, columns)
             X, log = _read(replayed, X, y, arms, renamed)
             rewards = read_rewards(y, names, len(log))
+            if bounds is not None:
+                for values in rewards.values() or [log.reward]:
+                    check_range(values, bounds)
             latest = _check_later(log, latest)
-            if not kept.parts and options.learns(last):
-                check_past(last, log)
+            if not kept.parts:
+                check_past(last, X, log, options.learns(last))
             schedule = draw_schedule(
                 log.probability, acceptance, streams, deployment_share=deployment_share
             )
@@ -184,7 +194,7 @@ def replay_blocks(
             break
     if replayed is None:
         raise ValueError("blocks contains no event.")
-    return _checked(kept, options, float(acceptance), options.learns(replayed))
+    return _checked(kept, options, float(acceptance), options.learns(replayed), bounds)
 
 
 def _read(
@@ -304,7 +314,9 @@ def _moments(reward: np.ndarray) -> EventSums:
     return sums
 
 
-def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -> ReplayResult:
+def _checked(
+    kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool, bounds: Range | None
+) -> ReplayResult:
     """The result, after warnings of a biased or unreliable estimate."""
     clipped, logged = kept.n_clipped / kept.n_events, kept.reward.logged()
     metadata = ReplayMetadata(
@@ -318,7 +330,8 @@ def _checked(kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool) -
         deployment_share=options.deployment_share,
         shuffle=False,
         subsample=None,
-        reward_range=logged.range,
+        reward_range=bounds or logged.range,
+        given_range=bounds is not None,
         rewards={name: reward.logged() for name, reward in kept.rewards.items()},
     )
     result = ReplayResult((kept.joined(),), metadata)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._policy_protocol import known_arms
+from skbandit.evaluation._policy_protocol import known_arms, log_columns
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._pass import replay_pass
 from skbandit.evaluation._replay._result import (
@@ -38,6 +38,8 @@ from skbandit.logs import (
     ReplayRequest,
     check_in_order,
     check_uniform,
+    column_names,
+    label_order,
     named_rewards,
     read_log,
     read_rewards,
@@ -108,7 +110,7 @@ def replay(
         from the first, and ``result["minutes"]`` is the result for the reward minutes.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
     arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
         Features of arms of the log, for a policy that takes them (`SharedGLMPolicy`): of those that
         it does not know yet, and possibly of others.
@@ -129,8 +131,7 @@ def replay(
     subsample : float in (0, 1], default=None
         Each run replays a random share of the log, in the log's order.
     reward_range : (float, float), default=None
-        Smallest and largest possible reward, for intervals; None is (0, 1) if all rewards lie
-        within, else the smallest and largest of the log.
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
     random_state : int, RandomState instance or None, default=None
         Draws order, subsamples, buckets and which matches are kept, before the replay starts:
         with an integer, they are the same for every policy. The first run derives the policy's
@@ -228,6 +229,7 @@ def replay(
         policy = _told_of_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
+    columns = log_columns(policy, columns, reward, named=column_names(y) is not None)
     reward, columns, names = named_rewards(y, reward, columns)
     X, log = read_replayed(
         policy,
@@ -243,8 +245,7 @@ def replay(
     if bounds is not None:
         for values in rewards.values() or [log.reward]:
             check_range(values, bounds)
-    if options.learns(policy):
-        check_past(policy, log)
+    check_past(policy, X, log, options.learns(policy))
     result = replay_runs(policy, X, log, options, random_state, bounds, rewards)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
@@ -274,12 +275,7 @@ def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log
 def _with_sorted_arms(log: Log) -> Log:
     """The log with sorted arms, whose order reveals nothing about when they were logged."""
     labels = log.arms.tolist()
-    try:
-        order = sorted(range(len(labels)), key=labels.__getitem__)
-    except TypeError:  # mixed types
-        order = sorted(
-            range(len(labels)), key=lambda k: (type(labels[k]).__name__, repr(labels[k]))
-        )
+    order = sorted(range(len(labels)), key=lambda k: label_order(labels[k]))
     number = np.empty(len(order), dtype=log.action.dtype)
     number[order] = np.arange(len(order))
     pools = log.pools
@@ -385,6 +381,8 @@ def prepared_copy(policy: Any, streams: Streams, keep_seed: bool) -> Any:
     the policy itself, which may have chosen the logged actions.
     """
     policy = copy.deepcopy(policy)
+    if isinstance(getattr(policy, "columns", None), Mapping):
+        policy.columns = None
     own = getattr(policy, "random_state", None)
     if keep_seed and isinstance(own, Integral | np.random.RandomState):
         policy.random_state = seed_for("replayed policy", own) % 2**31

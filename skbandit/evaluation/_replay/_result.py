@@ -17,6 +17,7 @@ from skbandit.evaluation._reward_evidence import (
     RewardEvidence,
     check_kind,
     clipped_interval,
+    known_range,
     natural_range,
     path_interval,
 )
@@ -285,12 +286,12 @@ class ReplayResult:
         ----------
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
-        kind : {"normal", "bernstein", "sequence"}, default="normal"
-            "normal" uses Student's t, see Notes of the class. "bernstein" and "sequence" cover at
-            their level for any number of kept events and any rewards within their range, as in
-            `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
-            both are the confidence sequence of the mean, along the path, of expected rewards given
-            the past. From several runs they are the majority's: the points in at least half of the
+        kind : {"normal", "sequence"}, default="normal"
+            "normal" uses Student's t, see Notes of the class. "sequence" covers at its level for
+            any number of kept events and any rewards within `reward_range`, which it requires, as
+            in `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
+            it is the confidence sequence of the mean, along the path, of expected rewards given
+            the past. From several runs it is the majority's: the points in at least half of the
             runs' intervals, each with half of the error, as runs of one log are dependent.
 
         Returns
@@ -309,21 +310,16 @@ class ReplayResult:
                 stacklevel=2,
             )
         if kind != "normal":
-            return self._guaranteed_interval(confidence_level, kind)
+            return self._guaranteed_interval(confidence_level)
         error, freedom = self._error
         half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
         return clipped_interval(
             self.mean_reward - half, self.mean_reward + half, self.metadata.reward_range
         )
 
-    def _guaranteed_interval(self, confidence_level: float, kind: str) -> tuple[float, float]:
+    def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
-        low, high = bounds = self.metadata.reward_range
-        if not (np.isfinite(bounds).all() and low < high):
-            raise ValueError(
-                f"an interval of kind={kind!r} needs the range of the rewards, and all of the log "
-                f"are {high:g}: pass reward_range=(low, high) to replay."
-            )
+        bounds = known_range(self.metadata.reward_range if self.metadata.given_range else None)
         if not self._rewards:
             return bounds
         n_runs = len(self._rewards)
@@ -332,7 +328,7 @@ class ReplayResult:
             intervals = [path_interval(own, bounds, level) for own in self._rewards]
         else:
             intervals = [
-                RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level, kind)
+                RewardEvidence.of(own, np.ones(len(own)), bounds, 1.0).interval(level)
                 for own in self._rewards
             ]
         lows, highs = map(sorted, zip(*intervals, strict=True))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
+from skbandit.evaluation._policy_protocol import log_columns
 from skbandit.evaluation._replay._engine import read_replayed, replay_runs
 from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
 from skbandit.evaluation._replay._warnings import check_past
 from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.logs import column_names
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._validation import check_row_weights
 
@@ -51,9 +52,6 @@ class ReplayScorer(BaseEstimator):
         random order.
     subsample : float in (0, 1], default=None
         Share of the fold's events that each run replays.
-    columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``. The
-        policy's `fit` needs them, too: ``search.fit(X, y, columns=...)``.
     min_accepted : int, default=10
         If runs keep fewer events on average, the score is nan, with a warning; searches rank
         such candidates last.
@@ -69,8 +67,9 @@ class ReplayScorer(BaseEstimator):
     Notes
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward and, if
-    known, propensity, available and timestamp needs no configuration. If `reward`, `propensity`,
-    `available` and `timestamp` are passed beside `y`, they reach the scorer with
+    known, propensity, available and timestamp needs no configuration; columns of other names are
+    read by the policy's parameter `columns`. If `reward`, `propensity`, `available` and `timestamp`
+    are passed beside `y`, they reach the scorer with
     ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
     `sample_weight` weights the kept events in the mean, not in learning.
@@ -118,7 +117,6 @@ class ReplayScorer(BaseEstimator):
         acceptance: float | None = None,
         n_repeats: int = 1,
         subsample: float | None = None,
-        columns: Mapping[str, Any] | None = None,
         min_accepted: int = FEW,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -129,7 +127,6 @@ class ReplayScorer(BaseEstimator):
         self.acceptance = acceptance
         self.n_repeats = n_repeats
         self.subsample = subsample
-        self.columns = columns
         self.min_accepted = min_accepted
         self.random_state = random_state
 
@@ -188,12 +185,12 @@ class ReplayScorer(BaseEstimator):
             propensity=propensity,
             available=available,
             timestamp=timestamp,
-            columns=self.columns,
+            columns=log_columns(policy, None, named=column_names(y) is not None),
         )
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":
             policy = clone(policy)
-        check_past(policy, log)
+        check_past(policy, X, log, learns=True)
         result = replay_runs(policy, X, log, options, self.random_state)
         if result.n_accepted < self.min_accepted * self.n_repeats or not result.n_accepted:
             warnings.warn(

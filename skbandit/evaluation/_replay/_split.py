@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -33,9 +33,6 @@ class ReplaySplit(BaseCrossValidator):
         Share or number of events before the first test event.
     subsample : float in (0, 1], default=None
         Share of the events in each split.
-    columns : dict, default=None
-        Name of the log's column timestamp, if different: ``columns={"timestamp": "ts"}``; other
-        entries are ignored.
     random_state : int, RandomState instance or None, default=None
         Draws the subsamples.
 
@@ -46,7 +43,8 @@ class ReplaySplit(BaseCrossValidator):
 
     Notes
     -----
-    Events must be in order of time; a column timestamp of `y` is checked.
+    Events must be in order of time, as only their number is used. A column timestamp of `y` is
+    checked; one of another name is checked by those who know it, the policy and `ReplayScorer`.
 
     A policy that starts cold (see `ReplayScorer`) replays the test events only, so its horizon is
     proportional to their number: `subsample`, or few splits, make it long.
@@ -72,13 +70,11 @@ class ReplaySplit(BaseCrossValidator):
         *,
         warmup: float = 0.2,
         subsample: float | None = None,
-        columns: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_splits = n_splits
         self.warmup = warmup
         self.subsample = subsample
-        self.columns = columns
         self.random_state = random_state
 
     @property
@@ -110,7 +106,7 @@ class ReplaySplit(BaseCrossValidator):
         X, y = indexable(X, y)
         n_events = np.shape(X)[0]
         n_warmup = self._check(n_events)
-        _check_in_order(y, self.columns)
+        _check_in_order(y)
         if self.subsample is None:
             edges = np.linspace(n_warmup, n_events, self.n_splits + 1).round().astype(int)
             for start, stop in pairwise(edges):
@@ -166,11 +162,7 @@ def _part(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarra
     return np.sort(rng.permutation(rows)[: max(1, round(share * len(rows)))])
 
 
-def _check_in_order(y: Any, columns: Mapping[str, Any] | None) -> None:
+def _check_in_order(y: Any) -> None:
     """Require nondecreasing timestamps, if the log has any."""
-    names = column_names(y) or ()
-    name = (columns or {}).get("timestamp", "timestamp")
-    if name not in names and "timestamp" in (columns or {}):
-        raise ValueError(f"columns maps 'timestamp' to {name!r}, which is not a column of y.")
-    if name in names:
-        check_in_order(read_times(y[name], len(y)), "a split in time")
+    if "timestamp" in (column_names(y) or ()):
+        check_in_order(read_times(y["timestamp"], len(y)), "a split in time")

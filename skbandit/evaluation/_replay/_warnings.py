@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.evaluation._policy_protocol import check_not_learned
 from skbandit.evaluation._replay._result import ReplayResult
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far
 
 
-def check_past(policy: Any, log: Log) -> None:
-    """Warn if the policy has learned events later than the first of the log."""
+def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
+    """Warn if the policy has learned this log, or if it `learns` and knows its future."""
+    if check_not_learned(policy, X, log) or not learns:
+        return
     latest = getattr(policy, "last_timestamp_", None)
     if log.timestamp is None or latest is None:
         return

@@ -247,6 +247,25 @@ def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(settings, 
     assert histories[0].equals(histories[1])
 
 
+@pytest.mark.parametrize("every", [None, 35.0, 500.0, 5000.0])
+def test_blocks_are_the_whole(every, problem):
+    """Events that wait for the end of their window wait across blocks."""
+    X, y, Z = problem
+    y = y.assign(propensity=1 / 5)
+    policy = SharedGLMPolicy(Z, update_every=every, exploration="thompson", random_state=3)
+    whole = replay(policy, X, y, random_state=1)
+    blocks = [(X[k : k + 60], y[k : k + 60]) for k in range(0, 600, 60)]
+    parts = replay_blocks(policy, blocks, acceptance=1 / 5, random_state=1)
+    assert parts.history.equals(whole.history)
+
+
+def test_arms_without_features_have_a_table_without_columns(problem):
+    X, y, _ = problem
+    policy = SharedGLMPolicy(random_state=0).fit(X, y)
+    assert policy.arm_features_.shape == (len(policy.arms_), 0)
+    assert policy.arm_features_.index.tolist() == policy.arms_.tolist()
+
+
 def test_a_replay_may_bring_features_of_new_arms(problem):
     X, y, Z = problem
     policy = SharedGLMPolicy(Z[:3], random_state=0)
@@ -378,7 +397,7 @@ def test_searches_and_pipelines(problem):
         cv=ReplaySplit(2),
     ).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    estimate = ips(search.best_estimator_, X, y)
+    estimate = ips(search.best_estimator_, X[:300], y[:300])
     assert 0 <= estimate.mean_reward <= 1
 
 

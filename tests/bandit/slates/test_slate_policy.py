@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from skbandit.bandit.slates._feedback import shares_of_slate_reward
+from skbandit.evaluation import replay_slates, slate_ips
 from tests.tiers import first
 
 RULES = ["thompson", "squarecb", "ucb", "epsilon_greedy", "greedy"]
@@ -239,7 +240,8 @@ def test_logs_as_tables():
     log = pd.DataFrame({"shown": [tuple(s) for s in slates], "clicked": clicks.tolist()})
     log["available"] = [tuple(ARMS)] * len(log)
     columns = {"action": "shown", "reward": "clicked"}
-    policy = SlatePolicy(GLMUCBPolicy()).fit(pd.DataFrame(X).add_prefix("x"), log, columns=columns)
+    policy = SlatePolicy(GLMUCBPolicy(), columns=columns)
+    policy.fit(pd.DataFrame(X).add_prefix("x"), log)
     expected = SlatePolicy(GLMUCBPolicy()).fit(X, slates, clicks)
     np.testing.assert_array_equal(
         policy.predict_reward(policy_frame(X)), expected.predict_reward(X)
@@ -327,8 +329,17 @@ def test_tables_of_places_are_slates():
     np.testing.assert_array_equal(table.predict_reward(X), expected.predict_reward(X))
     with pytest.warns(UserWarning, match="no rewards"):
         SlatePolicy().fit(X, pd.DataFrame(slates))
-    with pytest.raises(ValueError, match="columns="):
-        SlatePolicy().fit(X, slates, clicks, columns={"action": "shown"})
+    rows = [list(slate) for slate in slates]
+    named = pd.DataFrame({"shown": rows, "reward": [list(row) for row in clicks]})
+    mapped = SlatePolicy(GLMUCBPolicy(columns={"action": "other"}), columns={"action": "shown"})
+    np.testing.assert_array_equal(
+        mapped.fit(X, named).predict_reward(X), expected.predict_reward(X)
+    )
+    assert slate_ips(mapped, X, named, rule="predict") == slate_ips(
+        mapped, X, slates, reward=clicks, rule="predict"
+    )
+    replayed = replay_slates(SlatePolicy(columns={"action": "shown"}), X, named, random_state=0)
+    assert replayed == replay_slates(SlatePolicy(), X, slates, reward=clicks, random_state=0)
 
 
 def test_sparse_contexts_give_the_same_policy():

@@ -55,9 +55,10 @@ def assert_same(found, expected):
             wanted = getattr(expected[name], figure)
             assert value == wanted or value == pytest.approx(wanted, rel=1e-11), (name, figure)
         assert one.interval() == pytest.approx(expected[name].interval(), rel=1e-11)
-    one, other = found["ips"], expected["ips"]  # those of guaranteed coverage are common to all
-    for kind in ("bernstein", "sequence"):
-        assert one.interval(kind=kind) == pytest.approx(other.interval(kind=kind), rel=1e-6)
+    one, other = found["ips"], expected["ips"]  # sequences are common to all
+    if one.evidence.bounds is not None:
+        sequences = [estimate.interval(kind="sequence") for estimate in (one, other)]
+        assert sequences[0] == pytest.approx(sequences[1], rel=1e-6)
 
 
 @cache

@@ -41,11 +41,12 @@ ESTIMATORS = {
 @pytest.mark.parametrize("method", ESTIMATORS)
 def test_scores_are_estimates(method):
     options = {} if method in ("ips", "snips") else {"random_state": 0}
+    options["reward_range"] = (0, 1)
     estimate = ESTIMATORS[method](POLICY, X, Y, rule="predict", **options)
-    scorer = OffPolicyScorer(method, random_state=0)
+    scorer = OffPolicyScorer(method, reward_range=(0, 1), random_state=0)
     assert scorer(POLICY, X, Y) == estimate.mean_reward
     for kind in ("normal", "sequence"):
-        low = OffPolicyScorer(method, random_state=0, confidence_level=0.8, kind=kind)
+        low = clone(scorer, safe=False).set_params(confidence_level=0.8, kind=kind)
         assert low(POLICY, X, Y) == estimate.interval(0.8, kind=kind)[0]
     assert clone(scorer).get_params() == pickle.loads(pickle.dumps(scorer)).get_params()
 

@@ -167,7 +167,8 @@ def test_arms_of_the_log():
 @pytest.mark.filterwarnings("ignore:the policy has learned an event")
 def test_behind_transformers_and_forms_of_blocks():
     log = make_bandit_log(2000, n_arms=3, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0)).fit(log.X, log.y)
+    pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
+    pipeline.fit(log.X[::-1], log.y[::-1].drop(columns="timestamp", errors="ignore"))
     whole = replay(pipeline, log.X, log.y)
     table = pd.concat([log.X, log.y], axis=1)
     names = list(log.X.columns)

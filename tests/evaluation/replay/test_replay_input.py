@@ -68,6 +68,7 @@ def test_classifiers_without_available():
 
 
 @pytest.mark.filterwarnings("ignore:the policy has learned an event")
+@pytest.mark.filterwarnings("ignore:the policy was fitted to this very log:UserWarning")
 def test_behind_transformers_and_in_a_search():
     log = make_bandit_log(2000, 4, 2, base_rate=0.3, random_state=0)
     scaler = StandardScaler().fit(log.X)
