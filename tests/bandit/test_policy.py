@@ -233,3 +233,15 @@ def test_it_decides_like_textbook_linucb(seed):
         policy.partial_fit(X[t : t + 1], actions[t : t + 1], reward=rewards[t : t + 1])
     np.testing.assert_allclose(policy.coef_, list(theta.values()), atol=1e-10)
     np.testing.assert_allclose(policy.covariance_, [np.linalg.inv(A[a]) for a in A], atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", [0.1, np.full(2, 0.1)])
+def test_a_prior_changed_in_place_holds_for_the_next_arm(variance):
+    policy = GLMUCBPolicy(prior_variance=1.0, standardize=False, fit_intercept=False)
+    policy.partial_fit(np.eye(2), [0, 0], reward=[1, 0])
+    policy.set_params(prior_variance=variance).partial_fit(np.zeros((1, 2)), [1], reward=[1])
+    np.testing.assert_array_equal(policy.covariance_[1], 0.1)
+    if np.ndim(variance):
+        variance *= 2
+        policy.partial_fit(np.zeros((1, 2)), [2], reward=[1])
+        np.testing.assert_array_equal(policy.covariance_[2], 0.2)
