@@ -75,7 +75,7 @@ class GuardedPolicy(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled state; parameters that its version did not have take their defaults."""
-        super().__setstate__(_defaults(type(self)) | state)
+        super().__setstate__(_defaults(type(self)) | state)  # type: ignore[arg-type]
 
     def _now(self) -> Self:
         """The policy in its current state, while other threads may go on learning."""

@@ -35,7 +35,7 @@ def choose_rows(
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     space, chosen = _space(beliefs), np.empty(len(X), dtype=np.int64)
     proposing, _ = parts_of(rule)
-    own: Any = tuple(beliefs), tuple(rule), proposing, space
+    own: tuple[Any, Any, Any, Any] = tuple(beliefs), tuple(rule), proposing, space
     if len(X) == 1:  # in service, slices take longer than the choice
         kernels.choose_rows(X, tuple(sets), t, alpha, *own, chosen)
         return chosen

@@ -267,3 +267,15 @@ def test_epsilon_greedy_explores(kind):
         np.testing.assert_array_equal(
             probabilities(exploration=rule, epsilon=0.7), probabilities(exploration=rule)
         )
+
+
+@pytest.mark.parametrize("variance", [0.1, np.full(2, 0.1)])
+def test_a_prior_changed_in_place_holds_for_the_next_arm(variance):
+    policy = GLMUCBPolicy(prior_variance=1.0, standardize=False, fit_intercept=False)
+    policy.partial_fit(np.eye(2), [0, 0], reward=[1, 0])
+    policy.set_params(prior_variance=variance).partial_fit(np.zeros((1, 2)), [1], reward=[1])
+    np.testing.assert_array_equal(policy.covariance_[1], 0.1)
+    if np.ndim(variance):
+        variance *= 2
+        policy.partial_fit(np.zeros((1, 2)), [2], reward=[1])
+        np.testing.assert_array_equal(policy.covariance_[2], 0.2)

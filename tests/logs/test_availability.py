@@ -319,3 +319,34 @@ def test_labels_unknown_to_a_policy_are_new_arms():
     pools = read_pools([("a", "b"), ("c",)], 2, codes)
     assert codes == {"a": 0, "b": 1, "c": 2}
     np.testing.assert_array_equal(pools.mask(3).toarray(), [[1, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        (3,),
+        (3, 1),
+        (1.0, 3),
+        (True, False),
+        (True, 3),
+        (1, 1),
+        (1, "new"),
+        (("a", 1), 1),
+        ("a", 1),
+        ([1], 3),
+        (),
+    ],
+)
+def test_one_row_is_read_as_the_first_of_two(pool):
+    """In service one row is read by itself, and what is new or wrong in it as ever."""
+    known = {label: k for k, label in enumerate([("a", 1), 1, 3, "a"])}
+
+    def read(available):
+        codes = dict(known)
+        try:
+            pools = read_pools(available, len(available), codes)
+        except (TypeError, ValueError) as error:
+            return type(error)
+        return pools.mask(len(codes)).toarray()[0].tolist(), list(codes)
+
+    assert read([pool]) == read([pool, pool])
