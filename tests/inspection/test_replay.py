@@ -120,6 +120,7 @@ def test_a_second_policy_on_the_same_axes_has_another_colour(result):
 
 
 @pytest.mark.filterwarnings("ignore:the policy has learned an event")
+@pytest.mark.filterwarnings("ignore:the policy was fitted to this very log:UserWarning")
 def test_pipelines_and_searches_are_named_by_their_policy():
     pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy()).fit(LOG.X, LOG.y)
     search = GridSearchCV(

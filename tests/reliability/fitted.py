@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from skbandit import (
@@ -13,16 +12,12 @@ from skbandit import (
     RegressionSetSelector,
     SetSelectClassifier,
 )
-from skbandit.bandit import SharedGLMPolicy
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.selection import PopularitySetSelector
 from tests.reliability.public_calls import COSTS, GOALS, GROUP, LABEL, LOG, X
 
 ROWS = X.to_numpy()
 NAMED_LOG = LOG.assign(action=LOG["action"].map({0: "news", 1: "sports", 2: "weather"}))
-ARM_FEATURES = pd.DataFrame(
-    {"length": [3, 1, 2], "fresh": [0.5, 0.1, 0.9]}, index=["news", "sports", "weather"]
-)
 
 
 @dataclass(frozen=True)
@@ -63,9 +58,6 @@ FITS = {
         GLMUCBPolicy("linear", covariance="full", exploration="thompson", random_state=0),
         NAMED_LOG,
         ("predict", "decision_function", "select_scores"),
-    ),
-    "shared_policy": Fit(
-        SharedGLMPolicy(ARM_FEATURES, random_state=0), NAMED_LOG, ("predict", "select_proba")
     ),
     "regression": Fit(RegressionSetSelector(n_select=2), COSTS, _COSTED),
     "any_regression": Fit(RegressionSetSelector(Ridge(solver="lsqr"), 2), COSTS, _COSTED),

@@ -9,15 +9,21 @@ import pytest
 from sklearn.base import clone
 
 from skbandit.bandit import SharedGLMPolicy
-from tests.reliability.fitted import FITS
+from tests.reliability.fitted import FITS, NAMED_LOG, Fit
 from tests.tiers import first
 
 io = pytest.importorskip("skops.io", reason="skops is not installed")
 
+ARM_FEATURES = pd.DataFrame(
+    {"length": [3, 1, 2], "fresh": [0.5, 0.1, 0.9]}, index=["news", "sports", "weather"]
+)
+SHARED = Fit(SharedGLMPolicy(ARM_FEATURES, random_state=0), NAMED_LOG, ("predict", "select_proba"))
+CASES = {"shared_policy": SHARED} | FITS
 
-@pytest.mark.parametrize("name", first(4, sorted(FITS, key="shared_policy".__ne__)))
+
+@pytest.mark.parametrize("name", first(4, CASES))
 def test_saved_and_loaded(name):
-    fit = FITS[name]
+    fit = CASES[name]
     estimator = fit(clone(fit.estimator))
     saved = io.dumps(estimator)
     trusted = io.get_untrusted_types(data=saved)
