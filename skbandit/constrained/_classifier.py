@@ -268,11 +268,11 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     >>> from skbandit.rates import false_positive_rate, recall
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = ConstrainedRampClassifier(
-    ...     objective=false_positive_rate(), constraints=recall() >= 0.98, pos_label=0
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.97, pos_label=0
     ... )
     >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
            constraint  bound  satisfied
-    0  recall() >= 0.98   0.98       True
+    0  recall() >= 0.97   0.97       True
     """
 
     _shared_work: SharedWork | None = None
@@ -530,7 +530,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             found.predictions,
             found.unconstrained,
             level,
-            stacklevel=6,
+            stacklevel=5,
         )
 
     def _train(
@@ -676,7 +676,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"the final rule misses one: {'; '.join(values)}. Its features may be too weak "
                 "for the constraints; try fewer of either.",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
 
     def _why_infeasible(self, found: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:

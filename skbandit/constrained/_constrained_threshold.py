@@ -212,7 +212,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
     >>> clf = ConstrainedThreshold(
     ...     [RidgeClassifier(), forest],
-    ...     constraints=difference(positive_rate, by="site") <= 0.2,
+    ...     constraints=difference(positive_rate, by="site") <= 0.3,
     ...     by="site",
     ... ).fit(X, y, attributes=groups)
     >>> clf.chosen_, clf.thresholds_.index.tolist()

@@ -180,7 +180,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 600)})
     >>> X = rng.normal(size=(600, 3))
-    >>> X[:, 0] += 1.5 * (people["sex"] == "M")
+    >>> X[:, 0] += 0.5 * (people["sex"] == "M")
     >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
     >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     >>> clf = ConstrainedReduction(

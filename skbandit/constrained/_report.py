@@ -192,7 +192,7 @@ def cost_of_constraints(
     if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
         return None
     return (
-        f"{objective} is {without:.3f} without constraints and {within:.3f} with them: relax the "
+        f"{objective} is {without + 0:.3f} without constraints and {within + 0:.3f} with them: relax the "
         "bounds, or see the column unconstrained of constraint_report_ for what they change."
     )
 

@@ -118,8 +118,11 @@ def test_labels_of_any_kind():
     answers = names[ONE_MISS]
     assert score(RateScorer(recall(), pos_label="good"), answers, names[Y]) == 0.75
     assert score(RateScorer(recall(), pos_label="bad"), answers, names[Y]) == 0.5
+    assert score(RateScorer(), answers, names[Y]) == score(RateScorer(), ONE_MISS)
     with pytest.raises(ValueError, match="pos_label"):
-        score(RateScorer(), answers, names[Y])
+        score(RateScorer(recall()), answers, names[Y])
+    with pytest.raises(ValueError, match="pos_label"):  # 1 may be good or bad
+        score(RateScorer(churn("g")), answers, names[Y], attributes={"g": Y})
 
 
 G = {"g": ["a", "a", "b", "b", "a", "a", "b", "b"]}
