@@ -221,6 +221,9 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     (1,)
     """
 
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"attributes": True}
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
@@ -530,13 +533,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         )
 
     @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Probabilities of `estimator_`, unaffected by the threshold.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            As `predict` takes them; not needed here.
 
         Returns
         -------
@@ -547,13 +552,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         return self.estimator_.predict_proba(X)
 
     @available_if(_inner_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Logarithms of the probabilities of `estimator_`, unaffected by the threshold.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            As `predict` takes them; not needed here.
 
         Returns
         -------

@@ -186,13 +186,13 @@ def cost_of_constraints(
     costs = forms.numerator.data
     if forms.denominator.nnz or not costs.min(initial=0.0) < 0 < costs.max(initial=0.0):
         return None
-    without, within = forms.values(plain)[0], forms.values(positive)[0]
+    without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
     worse = (without - within if maximise else within - without) / np.abs(costs).sum()
     share = worse / max(abs(without), MET)
     if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
         return None
     return (
-        f"{objective} is {without + 0:.3f} without constraints and {within + 0:.3f} with them: relax the "
+        f"{objective} is {without:.3f} without constraints and {within:.3f} with them: relax the "
         "bounds, or see the column unconstrained of constraint_report_ for what they change."
     )
 

@@ -147,10 +147,10 @@ def test_extra_rows_of_a_report_are_transformed_too():
 def test_a_report_needs_declared_constraints():
     plain = make_pipeline(StandardScaler(), LogisticRegression())
     for estimator in (plain, GridSearchCV(plain, {}).fit(X, Y)):
-        with pytest.raises(TypeError, match="^LogisticRegression has no .*rate_report") as told:
+        with pytest.raises(TypeError, match=r"^LogisticRegression has no .*rate_report") as told:
             constraint_report(estimator, X, Y)
         assert "(" not in str(told.value).split("rate_report")[0]
-    with pytest.raises(TypeError, match="^GridSearchCV has no .* search that has refitted one"):
+    with pytest.raises(TypeError, match=r"^GridSearchCV has no .* search that has refitted one"):
         constraint_report(GridSearchCV(RAMP, {}), X, Y)
 
 
