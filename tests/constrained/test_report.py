@@ -293,6 +293,13 @@ def test_undefined_precision_is_not_satisfied():
 # --- wrong input ---------------------------------------------------------------------------
 
 
+def test_the_constraint_is_named_whose_column_is_missing():
+    goal = difference(recall, by="sex") <= 0.9
+    clf = ConstrainedRampClassifier(constraints=goal).fit(X, Y, attributes=ATTRIBUTES)
+    with pytest.raises(ValueError, match=r"difference\(.* \[F - M\]: .*'sex'; no .* attributes="):
+        clf.constraint_report(X, Y)
+
+
 def test_not_fitted():
     with pytest.raises(NotFittedError):
         ConstrainedRampClassifier(constraints=recall() >= 0.5).constraint_report(X, Y)

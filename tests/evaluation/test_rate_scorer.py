@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 
 import joblib
 import numpy as np
@@ -274,6 +275,13 @@ def test_objective_over_groups_of_which_none_is_left():
 def test_wrong_arguments(arguments, error, match):
     with pytest.raises(error, match=match):
         score(RateScorer(**arguments), Y)
+
+
+def test_the_constraint_is_named_whose_column_is_missing():
+    frame = pd.DataFrame({"a": ONE_MISS})
+    for goal in (difference(recall, by="g") <= 0.1, (recall({"g": "a"}) >= 0.1).named("women")):
+        with pytest.raises(ValueError, match=f"{re.escape(goal.label)}: .*'g'.*attributes=.*rout"):
+            RateScorer(None, goal)(Answers(), frame, Y)
 
 
 def test_not_a_classifier():
