@@ -278,6 +278,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     _shared_work: SharedWork | None = None
     """What fits under other bounds on the same rows have left behind, while a path is fitted."""
 
+    _plain: tuple[np.ndarray, float] | None
+    """Weights and intercept of logistic regression without constraints, if cross-fitted."""
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": "no_validation",
         "constraints": "no_validation",
@@ -564,7 +567,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self._set_model(trained, problem, goals, span)
         self.alpha_, self.direction_ = alpha, "ramp"
         self._plain = None
-        vars(self).pop("confidence_level_", None)
+        if hasattr(self, "confidence_level_"):
+            del self.confidence_level_
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())

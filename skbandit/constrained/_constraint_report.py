@@ -77,24 +77,22 @@ def constraint_report(
              constraint  n_rows
     0  recall() >= 0.95     174
     """
-    classifier, *_ = behind_transformers(estimator)
+    classifier, _ = behind_transformers(estimator, None)
     if not hasattr(classifier, "constraint_report"):
         raise TypeError(
             f"{type(classifier).__name__} has no declared constraints: pass a classifier that has, "
             "a Pipeline that ends with one, or a search that has refitted one. For other "
             "classifiers use skbandit.evaluation.rate_report(y, predictions, constraints)."
         )
-    of_extra = extra.X if isinstance(extra, ExtraData) else None
-    _, X, X_extra, of_extra = behind_transformers(estimator, X, X_extra, of_extra)
     if isinstance(extra, ExtraData):
-        extra = replace(extra, X=of_extra)
+        extra = replace(extra, X=behind_transformers(estimator, extra.X)[1])
     return classifier.constraint_report(
-        X,
+        behind_transformers(estimator, X)[1],
         y,
         sample_weight=sample_weight,
         attributes=attributes,
         extra=extra,
-        X_extra=X_extra,
+        X_extra=behind_transformers(estimator, X_extra)[1],
         y_extra=y_extra,
         attributes_extra=attributes_extra,
         sample_weight_extra=sample_weight_extra,

@@ -297,7 +297,7 @@ def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
 
 def _pos_label_of(estimator: Any) -> Any:
     """The parameter `pos_label` of a classifier, behind a Pipeline or in a fitted search too."""
-    return getattr(behind_transformers(estimator)[0], "pos_label", None)
+    return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 
 def _takes_attributes(estimator: Any) -> bool:

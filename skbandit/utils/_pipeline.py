@@ -24,11 +24,11 @@ def transformed(transformers: Pipeline | None, rows: Any) -> Any:
     return transformers.transform(rows)
 
 
-def behind_transformers(estimator: Any, *rows: Any) -> tuple[Any, ...]:
-    """The estimator within a Pipeline or a fitted search, and rows transformed for it."""
-    if hasattr(estimator, "best_estimator_"):
-        return behind_transformers(estimator.best_estimator_, *rows)
-    transformers, last = split_pipeline(estimator)
-    if last is estimator:
-        return estimator, *rows
-    return behind_transformers(last, *(transformed(transformers, part) for part in rows))
+def behind_transformers(policy: Any, X: Any) -> tuple[Any, Any]:
+    """The policy within a Pipeline or a fitted search, and the rows transformed for it."""
+    if hasattr(policy, "best_estimator_"):
+        return behind_transformers(policy.best_estimator_, X)
+    transformers, last = split_pipeline(policy)
+    if last is policy:
+        return policy, X
+    return behind_transformers(last, transformed(transformers, X))

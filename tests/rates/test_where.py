@@ -174,7 +174,7 @@ def test_no_columns():
 
 def test_a_frame_without_the_column_may_lack_attributes():
     frame = pd.DataFrame({"a": [1, 2]})
-    cure = r"known columns are 'a'\. Pass those that X lacks as attributes=.* routing=True\)"
+    cure = r"known columns are 'a'\. Pass those that X lacks as attributes=.*routing=True\)"
     for where in ({"sex": "F"}, "sex == 'F'"):
         with pytest.raises(ValueError, match=cure):
             rows(where, None, frame, n=2)
