@@ -12,8 +12,8 @@ From that log alone: how should a policy answer that learns as it goes, and what
 **Three.** For each image three candidates, one of which should be right.
 """
 
-import warnings
 from pathlib import Path
+from warnings import simplefilter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -67,7 +67,7 @@ MODELS = {
         error_rate(), GOAL, pos_label=">50K", confidence_level=0.9
     ),
 }
-warnings.simplefilter("ignore", ConstrainedFitWarning)  # moving the threshold is dear: see below
+simplefilter("ignore", ConstrainedFitWarning)  # moving the threshold is dear: see below
 
 rows = []
 splits = ShuffleSplit(N_SPLITS, train_size=10_000, random_state=0)
