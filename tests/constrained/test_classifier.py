@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
@@ -88,8 +89,10 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
     text = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
     text.fit(X, LABELS["strings"][Y], attributes=stored)
-    number = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
-    number.fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)
+    number = clone(text)
+    with pytest.raises(ValueError, match=r"'deployed'.* 'no' and 'yes': .* pos_label"):
+        number.fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)  # is 1 yes or no?
+    number.set_params(pos_label="yes").fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)
     np.testing.assert_allclose(text.coef_, number.coef_)
     changed = np.mean(text.predict(X) != stored["deployed"])
     assert text.constraint_report_["value"].iloc[0] == pytest.approx(changed)
