@@ -155,11 +155,15 @@ class RampProblem:
         """Build Problem 3, tight at a point.
 
         A ratio as objective is first linearised at its present value rho, N - rho D: whatever
-        lowers that below 0 lowers the ratio (Dinkelbach 1967).
+        lowers that below 0 lowers the ratio (Dinkelbach 1967). Where it is 0/0, rho is the ratio
+        of a fair coin, which is defined.
         """
         f = self.scores(point)
         if self.fractional:
-            P, Q, gamma = self._costs(self.objective_value(ramp(f), self.regulariser(point)))
+            rho = self.objective_value(ramp(f), self.regulariser(point))
+            if np.isinf(rho):
+                rho = self.objective_value(np.full(len(f), 0.5))
+            P, Q, gamma = self._costs(rho)
         else:
             P, Q, gamma = self._linear_costs
         if not constrained:
