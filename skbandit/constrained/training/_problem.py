@@ -188,11 +188,12 @@ class RampProblem:
         """Multipliers per unit of the bounds as the user wrote them.
 
         N/D <= t is solved as N - tD <= 0: raising t by dt relaxes that by D dt, with D at the
-        predictions pi. A ratio as objective divides by its own denominator there.
+        predictions pi. A ratio as objective divides by its own denominator there, and has no
+        prices where that is 0.
         """
         _, below = self.objective.fractions(positive)
         _, below_bounds = self.goals.forms.fractions(positive)
-        return multipliers / self.scale * below_bounds / below[0]
+        return multipliers / self.scale * below_bounds / (below[0] or np.nan)
 
     def tightened(self, by: np.ndarray) -> RampProblem:
         """Return the problem with every normalised bound moved inwards by `by`."""
