@@ -36,7 +36,11 @@ from skbandit.constrained._report import (
 )
 from skbandit.constrained._tolerances import INACCURATE, MET
 from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
-from skbandit.constrained.cross_fitting._train_folds import CrossFitOptions, is_wide
+from skbandit.constrained.cross_fitting._train_folds import (
+    NEWTON_ROWS_PER_COLUMN,
+    CrossFitOptions,
+    is_wide,
+)
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._mm import Step
@@ -485,6 +489,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         # fits are rough and many; options may be for what "auto" means otherwise
         rough = self.solver == "auto" and not self.solver_options
         name = "newton" if rough else self.solver
+        if rough and n < NEWTON_ROWS_PER_COLUMN * d:
+            name = "augmented_lagrangian"
         dimensions = n if is_wide(design) else d
         return CrossFitOptions(
             choose_solver(name, self.solver_options or {}, n, d, dimensions),

@@ -9,8 +9,11 @@ import pytest
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
+from skbandit.constrained._declared import Declared
 from skbandit.constrained._group_thresholds import best_group_thresholds
+from skbandit.constrained._limits import SharedRisk
 from skbandit.constrained._threshold import best_threshold
 from skbandit.constrained._tolerances import MET
 from skbandit.rates import (
@@ -25,6 +28,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
+from skbandit.rates._binding import Columns, Data, Rows, score_limits
 from tests.problems import bound_to_rows
 from tests.tiers import examples, first
 
@@ -143,6 +147,38 @@ def test_duplicated_rows_and_their_order_change_nothing(seed):
         scores[twice], group[twice], *forms_of(y[twice], group[twice], *DECLARED["parity"]), 0.3
     )
     assert (again.objective, again.slack) == pytest.approx((once.objective, once.slack))
+
+
+@pytest.mark.parametrize("level", [0.6, 0.9])
+def test_within_a_level_no_group_has_a_better_threshold_given_the_others(level):
+    """And the risk of a bound is that of the level, also of one below 0.84, a quantile of 1."""
+    moved = 0
+    for seed in range(2):
+        y, scores, group, _ = sample(seed, n=60, n_groups=3, ties=False)
+        table = Columns.read({"g": NAMES[group]}, None, len(y), "attributes")
+        data = Data(Rows(table, y.astype(np.int8), np.ones(len(y))), None, 1, [0, 1])
+        goals = Declared.read(error_rate(), false_positive_rate() <= 0.3).bind(data)
+        objective, bounds = goals.objective, goals.constraints
+        limits = SharedRisk(score_limits(bounds, data), level)
+
+        def judge(cuts, scores=scores, group=group, limits=limits, objective=objective):
+            pi = (scores > np.asarray(cuts)[group]).astype(float)
+            sums = (limits.rows @ pi)[:, None]
+            risk = limits.limits.risk(sums, norm.ppf(limits.level))[0]
+            assert limits.slack(sums)[0] == pytest.approx(1 - limits.level - risk)
+            return objective.values(pi)[0], limits.slack(sums)[0] >= -MET
+
+        found = best_group_thresholds(scores, group, objective, bounds, 0.0, limits)
+        value, inside = judge(found.cuts)
+        assert inside and value == pytest.approx(found.objective)
+        for g in range(3):
+            for cut in all_cuts(scores[group == g]):
+                other = found.cuts.copy()
+                other[g] = cut
+                there, allowed = judge(other)
+                assert not allowed or there >= value - MET
+                moved += allowed
+    assert moved > 10
 
 
 def test_equally_good_cuts_are_the_nearest_to_the_preferred_one():

@@ -11,6 +11,8 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
 
+from skbandit.constrained.solvers._problem import canonical
+
 FEW_COLUMNS = 200
 """Largest number of columns at which Newton steps are taken: they factor a matrix of this order.
 
@@ -72,7 +74,7 @@ def fit_logistic(
     >>> print(f"{-fit.intercept / fit.coef[0]:.3f}")
     1.500
     """
-    d = X.shape[1]
+    X, d = canonical(X), X.shape[1]
     theta = np.zeros(d + fit_intercept)
     if start is not None:
         theta[:d] = start.coef
@@ -117,7 +119,7 @@ def _newton(
         p = expit(_scores(X, theta))
         hessian = _hessian(X, weight * p * (1.0 - p), len(theta))
         try:
-            step = cho_solve(cho_factor(hessian), gradient)
+            step = cho_solve(cho_factor(hessian, lower=True), gradient)
         except LinAlgError:  # columns of sizes so different that rounding hides some
             break
         promised = float(gradient @ step)
@@ -139,14 +141,18 @@ def _newton(
 
 
 def _hessian(X: Any, curvature: np.ndarray, size: int) -> np.ndarray:
+    """Its lower half."""
     d = X.shape[1]
     full = np.zeros((d + 1, d + 1))
     if issparse(X):
-        scaled = X.multiply(curvature[:, None]).tocsr()
-        full[:d, :d] = (X.T @ scaled).toarray()
+        from skbandit.constrained.solvers.smoothed_newton._kernels import (  # numba: on first use
+            add_gram,
+        )
+
+        add_gram(X.indptr, X.indices, X.data, curvature, full)
     else:
         full[:d, :d] = X.T @ (X * curvature[:, None])
+        full[d, :d], full[d, d] = X.T @ curvature, curvature.sum()
     full[np.arange(d), np.arange(d)] += 1.0
-    full[d, :d] = full[:d, d] = np.asarray(X.T @ curvature).ravel()
-    full[d, d] = curvature.sum() + JITTER * max(float(np.trace(full)), 1.0)
+    full[d, d] += JITTER * max(float(np.trace(full[:d, :d])), 1.0)
     return full[:size, :size]

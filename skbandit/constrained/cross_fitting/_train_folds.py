@@ -16,7 +16,7 @@ from skbandit.constrained.cross_fitting._directions import Directions, column_sc
 from skbandit.constrained.cross_fitting._lagrangian import lagrangian_direction
 from skbandit.constrained.cross_fitting._logistic import LinearFit, fit_logistic
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
-from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
+from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorise_minimise
 from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._row_span import MAX_ROWS, RowSpan, row_span
@@ -34,6 +34,15 @@ ALPHAS = (0.1, 0.01)
 
 MM_STEPS, MM_TOL = 8, 3e-4
 """Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
+
+FEW_COLUMNS = 1000
+"""Most columns at which constraints are hard once the ramp is inside.
+
+Of more, hard ones may take multipliers far above those of the end, and ten times as long.
+"""
+
+NEWTON_ROWS_PER_COLUMN = 5
+"""Fewest rows per column at which rough fits are smoothed Newton's, whose matrix is d x d."""
 
 PLAIN, RAMP, LAGRANGIAN = "logistic", "ramp", "lagrangian"
 """Names of directions."""
@@ -432,6 +441,7 @@ def _ramp_path(
             max_iter=min(options.max_iter, MM_STEPS),
             tol=max(options.tol, MM_TOL),
             expected=expected,
+            penalty=ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS),
             report=options.report,
         )
         point, expected = found[alpha].point, NEAR

@@ -91,13 +91,17 @@ class ElasticPenalty:
     ----------
     value : float, default=FIRST_PENALTY
         Objective per unit of normalised violation.
+    hard : bool, default=True
+        Whether constraints are hard from a feasible iterate; else steps from there may leave the
+        constraints again, at the same cost.
     """
 
     value: float = FIRST_PENALTY
+    hard: bool = True
 
     def at(self, iterate: Iterate) -> float:
         """The penalty for a step from an iterate: infinite (hard) if it is feasible."""
-        return math.inf if iterate.feasible else self.value
+        return math.inf if self.hard and iterate.feasible else self.value
 
     def may_rise(self, reached: Iterate) -> bool:
         """Whether violations remain and the penalty is below its maximum."""
@@ -124,7 +128,7 @@ class ElasticPenalty:
         capped = bool((multipliers >= AT_CAP * self.value).any())
         shrinks = reached.worst <= SHRINKING * left.worst
         if stalled or (capped and not shrinks):
-            return ElasticPenalty(self.value * RAISE_PENALTY)
+            return replace(self, value=self.value * RAISE_PENALTY)
         return self
 
 
@@ -184,6 +188,7 @@ def majorise_minimise(
     max_iter: int,
     tol: float,
     expected: float = math.inf,
+    penalty: ElasticPenalty | None = None,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
     """Minimise tight convex upper bounds in turn (Algorithm 1).
@@ -192,11 +197,12 @@ def majorise_minimise(
     infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
     reached or no step gains any more. Subproblems are solved more and more exactly
     (`AccuracySchedule`); only an exact step ends a converged run. When starting near an
-    optimum, pass the decrease expected of the first step.
+    optimum, pass the decrease expected of the first step. Another `penalty` to begin with may
+    keep the constraints elastic throughout.
     """
     current = problem.evaluate(start)
     path: list[float] = []
-    penalty = ElasticPenalty()
+    penalty = ElasticPenalty() if penalty is None else penalty
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
     solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)
     converged = False

@@ -155,11 +155,15 @@ class RampProblem:
         """Build Problem 3, tight at a point.
 
         A ratio as objective is first linearised at its present value rho, N - rho D: whatever
-        lowers that below 0 lowers the ratio (Dinkelbach 1967).
+        lowers that below 0 lowers the ratio (Dinkelbach 1967). Where it is 0/0, rho is the ratio
+        of a fair coin, which is defined.
         """
         f = self.scores(point)
         if self.fractional:
-            P, Q, gamma = self._costs(self.objective_value(ramp(f), self.regulariser(point)))
+            rho = self.objective_value(ramp(f), self.regulariser(point))
+            if np.isinf(rho):
+                rho = self.objective_value(np.full(len(f), 0.5))
+            P, Q, gamma = self._costs(rho)
         else:
             P, Q, gamma = self._linear_costs
         if not constrained:
@@ -184,11 +188,12 @@ class RampProblem:
         """Multipliers per unit of the bounds as the user wrote them.
 
         N/D <= t is solved as N - tD <= 0: raising t by dt relaxes that by D dt, with D at the
-        predictions pi. A ratio as objective divides by its own denominator there.
+        predictions pi. A ratio as objective divides by its own denominator there, and has no
+        prices where that is 0.
         """
         _, below = self.objective.fractions(positive)
         _, below_bounds = self.goals.forms.fractions(positive)
-        return multipliers / self.scale * below_bounds / below[0]
+        return multipliers / self.scale * below_bounds / (below[0] or np.nan)
 
     def tightened(self, by: np.ndarray) -> RampProblem:
         """Return the problem with every normalised bound moved inwards by `by`."""

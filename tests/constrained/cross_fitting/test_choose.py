@@ -17,6 +17,7 @@ from skbandit.rates import (
     difference,
     error_rate,
     false_positive_rate,
+    positive_rate,
     precision,
     recall,
 )
@@ -71,6 +72,14 @@ def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
     assert found.objective == pytest.approx(best, abs=1e-12)
     positive = (score > found.cut).astype(float)
     assert goals.objective.values(positive)[0] == pytest.approx(best, abs=1e-12)
+
+
+def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
+    label = np.array([1, 1, 0, 0], dtype=np.int8)
+    table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
+    data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
+    goals, limits = bound(error_rate(), positive_rate() <= 0.5, data)
+    assert CutSearch.of(np.arange(4.0)[::-1], goals, limits).lowest == 0.0
 
 
 def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():

@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, ExtraData
-from skbandit.constrained.cross_fitting import _cross_fit
+from skbandit.constrained.cross_fitting import _cross_fit, _train_folds
 from skbandit.constrained.cross_fitting._train_folds import deal_folds, rows_to_fit
+from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows
 
@@ -127,6 +128,25 @@ def test_preselection_on_a_sample_ends_at_the_same_rule(fitted, monkeypatch):
     clf = fit()
     assert clf.constraint_report_["satisfied"].all()
     assert (clf.predict(X) == fitted.predict(X)).mean() > 0.85
+
+
+def test_constraints_of_many_columns_are_never_hard(monkeypatch):
+    """Hard ones took multipliers far above those of the end; the rule is as good."""
+    penalties = []
+
+    class Noted(AugmentedLagrangianSolver):
+        def solve(self, problem, penalty, tol, warm=None):
+            penalties.append(penalty)
+            return super().solve(problem, penalty, tol, warm)
+
+    few = fit(solver=Noted())
+    assert np.isinf(penalties).any()
+    penalties.clear()
+    monkeypatch.setattr(_train_folds, "FEW_COLUMNS", 4)
+    many = fit(solver=Noted())
+    assert len(penalties) and np.isfinite(penalties).all()
+    error_of_few, error_of_many = (np.mean(clf.predict(X) != Y) for clf in (few, many))
+    assert many.feasible_ and error_of_many <= error_of_few + 0.02
 
 
 def test_folds_share_the_labels_and_skip_unused_rows():

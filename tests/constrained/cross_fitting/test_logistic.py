@@ -30,6 +30,15 @@ def test_it_is_the_optimum(fit_intercept, few_columns, make, monkeypatch):
         np.testing.assert_allclose(X.T @ slope, -found.coef, atol=1e-2)
 
 
+def test_entries_of_sparse_rows_come_in_any_order_and_twice():
+    backwards = np.hstack([X[:, ::-1], X[:, ::-1]]) / 2
+    columns = np.tile([3, 2, 1, 0], 2 * len(X))
+    rows = csr_array((backwards.ravel(), columns, np.arange(0, 8 * len(X) + 1, 8)), shape=X.shape)
+    np.testing.assert_allclose(rows.toarray(), X)
+    one, other = (fit_logistic(at, POSITIVE, WEIGHT) for at in (X, rows))
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-9)
+
+
 def test_the_start_does_not_matter():
     far = LinearFit(np.full(4, 5.0), -7.0)
     one, other = (fit_logistic(X, POSITIVE, WEIGHT, start=start) for start in (None, far))

@@ -11,7 +11,16 @@ from skbandit.constrained.training._mm import majorise_minimise
 from skbandit.constrained.training._problem import Point
 from skbandit.constrained.training._ramp import ramp
 from skbandit.constrained.training._train import TrainingOptions, train
-from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, precision, recall
+from skbandit.rates import (
+    churn,
+    each,
+    error_rate,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    ratio,
+    recall,
+)
 from tests.problems import compiled, sample
 from tests.tiers import first
 
@@ -85,3 +94,26 @@ def test_training_from_zero_is_the_run_of_the_paper():
         solver="cvxpy", solver_options={"solver": "CLARABEL"}, tol=1e-6,
     )  # fmt: skip
     np.testing.assert_allclose(clf.fit(X, y).objective_path_, expected.path)
+
+
+@pytest.mark.parametrize("alpha", first(1, [0.01, 0.1]))
+@pytest.mark.parametrize("seed", first(1, [413, *range(400, 413), *range(414, 452)]))
+def test_precision_ends_at_a_rule_though_the_ramp_runs_out_of_positives(seed, alpha):
+    """The ramp's precision is best where hardly any is left: there it is 0/0 but for rounding."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(80, 400)), int(rng.integers(1, 8))
+    group = np.array(list("ab"))[rng.integers(0, 2, n)]
+    X = rng.normal(size=(n, d))
+    X[:, 0] += (group == "a") * 0.7
+    y = (X @ rng.normal(size=d) + rng.normal(size=n) > rng.normal() * 0.5).astype(int)
+    goals = [
+        each(false_positive_rate, by="group") <= 0.6,
+        ratio(positive_rate, by="group") >= 0.5,
+        positive_rate() <= 0.5,
+    ]
+    clf = ConstrainedRampClassifier(
+        precision(), goals, alpha=alpha, threshold="train", solver="newton"
+    )
+    clf.fit(X, y, attributes={"group": group})  # a gap that is too large would be a warning
+    assert clf.feasible_ and np.isfinite(clf.multipliers_).all()
+    assert clf.predict(X).any()

@@ -268,6 +268,17 @@ def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
     assert price == pytest.approx((tighter - looser) / (2 * h), rel=0.02)
 
 
+def test_a_ratio_of_nothing_is_linearised_at_that_of_a_coin():
+    """From w = 0 and no positive predictions, as from any other point, a step lowers the ratio."""
+    X, y, group = sample(0)
+    problem = compiled(X, y, group, precision(), positive_rate() <= 0.5)
+    nothing = Point(np.zeros(X.shape[1]), -0.5)
+    assert problem.evaluate(nothing).objective == np.inf
+    assert np.isnan(problem.shadow_prices(np.ones(1), ramp(problem.scores(nothing)))).all()
+    found = majorise_minimise(problem, nothing, SOLVER, max_iter=20, tol=1e-6)
+    assert found.feasible and -found.path[-1] > y.mean() + 0.05
+
+
 def test_some_of_the_prices_above_are_not_zero():
     active = 0
     for objective, constraint, t, _ in LINEAR:

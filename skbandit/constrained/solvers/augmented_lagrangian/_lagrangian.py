@@ -16,6 +16,9 @@ from skbandit.constrained.solvers.augmented_lagrangian import _kernels as kernel
 MAX_CG = 300
 """Maximum number of conjugate gradient steps; then the direction found so far is used."""
 
+DENSE = 10
+"""Entries per nonzero one below which slopes of the constraints are multiplied as dense ones."""
+
 INTERCEPT_RIDGE = 1e-3
 """Ridge on b, in units of sigma, the curvature of one kinked row.
 
@@ -198,7 +201,8 @@ class AugmentedLagrangian:
         M, slope = self.curvature(here, free)
         D = csr_array((slope, by_row.indices, by_row.indptr), shape=by_row.shape)
         D = D[:, 1 + np.flatnonzero(free)]
-        gradients = X.T @ D
+        dense = DENSE * D.nnz > D.shape[0] * D.shape[1]
+        gradients = X.T @ (D.toarray() if dense else D)
         gradients = gradients.toarray() if issparse(gradients) else gradients
         E = np.vstack([gradients, self.problem.fit_intercept * D.sum(axis=0)])
         return E, np.linalg.solve(M, E.T)

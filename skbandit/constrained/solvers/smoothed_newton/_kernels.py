@@ -127,6 +127,29 @@ def hinge_shares(
 
 
 @compiled
+def add_gram(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    curvature: np.ndarray,
+    H: np.ndarray,
+) -> None:
+    """Add [X 1]' diag(curvature) [X 1] to the lower half of H; indices of a row are sorted."""
+    d = H.shape[0] - 1
+    for j in range(len(curvature)):
+        c = curvature[j]
+        if c > 0:
+            first, last = indptr[j], indptr[j + 1]
+            for a in range(first, last):
+                row = indices[a]
+                cx = c * data[a]
+                for b in range(first, a + 1):
+                    H[row, indices[b]] += cx * data[b]
+                H[d, row] += cx
+            H[d, d] += c
+
+
+@compiled
 def accumulate_sparse(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -157,12 +180,4 @@ def accumulate_sparse(
                 for a in range(first, last):
                     J[indices[a], k] += step * data[a]
                 J[d, k] += step
-        c = curvature[j]
-        if c > 0:
-            for a in range(first, last):
-                row = indices[a]
-                cx = c * data[a]
-                for b in range(first, a + 1):
-                    H[row, indices[b]] += cx * data[b]
-                H[d, row] += cx
-            H[d, d] += c
+    add_gram(indptr, indices, data, curvature, H)
