@@ -203,13 +203,15 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         or, if cross-fitted, of the out-of-fold objective, where that bound alone gives way by two
         standard errors, and direction and threshold are chosen anew. nan for groups that were
         skipped; if cross-fitted, nan too where no threshold is inside.
+        Of a `ratio` or `difference` of more than six groups, only the ordered pairs that training
+        has needed have an entry; that of the others is 0.
     objective_path_ : ndarray of shape (n_iter_,)
         Regularised ramp objective after each step, signed so that lower is better; if
         cross-fitted, the mean over the folds' ramps at `alpha_`. (If no useful threshold is
         found, bounds are tightened for a few more steps, which are not included.)
     constraint_report_ : DataFrame
-        One row per constraint, on the training data: `constraint`, `on`, `n_rows`,
-        `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
+        One row per constraint (see `multipliers_`), on the training data: `constraint`, `on`,
+        `n_rows`, `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
         rule), `value` (of the deterministic one), `slack`, `satisfied`, `multiplier`. If
         cross-fitted, `cross_fitted` after `value` is the rate of out-of-fold predictions, which
         new rows can be expected to show, with its interval of 95 %, `ci_low` and `ci_high`;
@@ -464,7 +466,6 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         goals = declared.bind(data, factors)
-        self._constraints = goals.constraints.constraints
         return _Training(stack_rows(X, X_extra), goals, declared, factors)
 
     def _read_alpha(self) -> float | None:
@@ -505,10 +506,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     def _cross_fit(self, read: _Training, options: CrossFitOptions) -> None:
         """Choose direction and threshold by rows left out; see `cross_fitting`."""
         design, goals = read.design, read.goals
+        work = SharedWork() if self._shared_work is None else self._shared_work
         with one_blas_thread():
-            found = cross_fit(
-                design, goals, read.declared, read.factors, options, self._shared_work
-            )
+            found = cross_fit(design, goals, read.declared, read.factors, options, work)
+            while found.choice.feasible and (wider := goals.widened(found.predictions)):
+                goals = wider
+                found = cross_fit(design, goals, read.declared, read.factors, options, work)
+        self._take_constraints(goals)
         self.solver_ = options.solver.name
         sign = self._classes.orientation
         self.coef_ = sign * found.point.coef[None, :]
@@ -519,7 +523,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self._plain = sign * found.plain.coef, sign * found.plain.intercept
         self.objective_path_, self.n_iter_ = np.array(found.path), len(found.path)
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = found.multipliers
+        self.multipliers_[goals.is_measured] = found.multipliers()
         own = self._report(self._linear(design), goals.data, goals.constraints)
         held_out = report_table(
             goals.constraints,
@@ -570,6 +574,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         )
         problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
         trained = train(problem, options, self._previous_point(previous, span))
+        self._take_constraints(goals)
         self._set_model(trained, problem, goals, span)
         self.alpha_, self.direction_ = alpha, "ramp"
         self._plain = None
@@ -578,6 +583,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
+        positive = self._predicted_positive(self._linear(design))
+        if self.feasible_ and (wider := goals.widened(positive)) is not None:
+            return self._train(design, wider, alpha, tol, previous, step_done)
         # advice is a search of its own, for which the fast solver will do
         fast = choose_solver("newton", {}, n, d, n_dimensions)
         relax = partial(relaxation_advice, problem, trained.point, goals, fast)

@@ -114,14 +114,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
-        One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`,
-        `value`, `unconstrained` (of the classifier's own predictions), `slack`, `satisfied`. With
-        cross-validation, `value` is that of `estimator_` on the rows that it was fitted to, and
-        `cross_fitted`, from `ci_low` to `ci_high` at 95 %, that of the out-of-fold scores, which
-        is what new rows are expected to show; `unconstrained`, `slack`, `effective_n` and
-        `satisfied` are out of fold, too. Extra rows are predicted by `estimator_`. With
-        a `confidence_level`, a column `margin` after `slack` gives the slack that the level
-        requires, and `satisfied` means a slack of at least that.
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row
+        per ordered pair that the search has needed. Columns: `constraint`, `on`, `n_rows`,
+        `effective_n`, `bound`, `value`, `unconstrained` (of the classifier's own predictions),
+        `slack`, `satisfied`. With cross-validation, `value` is that of `estimator_` on the rows
+        that it was fitted to, and `cross_fitted`, from `ci_low` to `ci_high` at 95 %, that of the
+        out-of-fold scores, which is what new rows are expected to show; `unconstrained`, `slack`,
+        `effective_n` and `satisfied` are out of fold, too. Extra rows are predicted by
+        `estimator_`. With a `confidence_level`, a column `margin` after `slack` gives the slack
+        that the level requires, and `satisfied` means a slack of at least that.
     confidence_level_ : float
         `confidence_level`, or 0.5 if that is None.
     feasible_ : bool
@@ -414,7 +415,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         fit_params: dict[str, Any],
     ) -> Trained:
         """Fit the classifiers, and set the best one and its thresholds."""
-        declared = Declared.read(self.objective, self.constraints)
+        declared = Declared.read(self.objective, self.constraints, self.by)
         reserved = set(type(self)._parameter_constraints)
         models = check_models(self.estimator, reserved)
         self._forget()
@@ -438,7 +439,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         goals = declared.bind(counted)
         group = self._find_groups(counted)
         limits = limits_at(self.confidence_level, goals, prefit, len(models))
-        fitted, rules, every = [], [], []
+        fitted, every = [], []
         for name, model in models:
             final = model if splits is None else clone(model).fit(X, y, **fit_params[name])
             method = response_of(final, self.response_method)
@@ -454,14 +455,22 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
                 scores = np.append(scores, added)
             fitted.append((name, final, method))
             every.append(scores)
-            rules.append(self._search(scores, goals, limits, method, group))
-        best = best_model(rules, goals.measured)
+        while True:
+            rules = [
+                self._search(scores, goals, limits, method, group)
+                for scores, (*_, method) in zip(every, fitted, strict=True)
+            ]
+            best = best_model(rules, goals.measured)
+            wider = goals.widened(goals.predicted(rules[best].positive))
+            if wider is None or not rules[best].feasible:
+                break
+            goals, limits = wider, limits_at(self.confidence_level, wider, prefit, len(models))
         name, self.estimator_, self.response_method_ = fitted[best]
         if isinstance(self.estimator, list):
             self.chosen_ = name
         self._take_features(self.estimator_)
         self._set_rule(rules[best])
-        self._constraints = goals.constraints.constraints
+        self._take_constraints(goals)
         own = None
         if not prefit:
             own = self._scores(X)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.constrained._classes import Classes
 from skbandit.constrained._extra_rows import with_weights
+from skbandit.constrained._grouping import read_by
+from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
     AbsoluteRate,
@@ -20,6 +23,7 @@ from skbandit.rates._binding import (
     ConfidenceLimit,
     Data,
     LinearFractionalForms,
+    bind_atom,
     bind_constraints,
     bind_rate,
     confidence_limits,
@@ -28,6 +32,8 @@ from skbandit.rates._binding import (
     flatten_constraints,
     positive_is_known,
     read_objective,
+    warn_of_groups,
+    worst_pairs,
 )
 
 
@@ -75,12 +81,17 @@ class Goals:
     maximise : bool
         Whether higher is better.
     constraints : BoundConstraints
-        One-sided, with groups filled in.
+        One-sided, with groups filled in; of forms over many pairs of groups, a working set.
     data : Data
         The rows.
     limits : tuple of ConfidenceLimit
         One per constraint that was not skipped if a confidence level was asked for, else
         empty.
+    every : tuple of Constraint
+        All constraints, of which `constraints` are those numbered `working`.
+    working : ndarray of int
+    counted : ndarray of bool, shape (n,), or None
+        The rows that some of all constraints depend on; None if `constraints` are all of them.
     """
 
     objective: LinearFractionalForms
@@ -88,6 +99,9 @@ class Goals:
     constraints: BoundConstraints
     data: Data
     limits: tuple[ConfidenceLimit, ...] = ()
+    every: tuple[Constraint, ...] = ()
+    working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    counted: np.ndarray | None = None
 
     @property
     def is_measured(self) -> np.ndarray:
@@ -101,7 +115,7 @@ class Goals:
         coefficients = [self.objective.numerator, self.objective.denominator]
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
         counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
-        rows = np.flatnonzero(counts)
+        rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
         objective = self.objective.negated() if self.maximise else self.objective
         return MeasuredGoals(
             objective.columns(rows),
@@ -109,6 +123,29 @@ class Goals:
             rows,
             tuple(limit.columns(rows) for limit in self.limits),
         )
+
+    def predicted(self, positive: np.ndarray) -> np.ndarray:
+        """Predictions of all n rows, negative where only those of the measured ones are known."""
+        found = np.zeros(len(self.data))
+        found[self.measured.rows] = positive
+        return found
+
+    def widened(self, positive: np.ndarray) -> Goals | None:
+        """The goals with the pairs of groups that are worst at predictions of all n rows.
+
+        None if these are in the working set: then predictions that are best under it hold for, and
+        so are best under, all pairs.
+        """
+        if self.counted is None:
+            return None
+        worst = worst_pairs(self.every, self.data, positive)
+        if np.isin(worst, self.working).all():
+            return None
+        working = np.union1d(self.working, worst)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # the first binding has warned
+            constraints = bind_constraints([self.every[k] for k in working], self.data)
+        return replace(self, constraints=constraints, working=working)
 
 
 def _has_other_labels(rate: Rate, data: Data) -> bool:
@@ -128,10 +165,11 @@ class Declared:
 
     objective: Rate
     constraints: Sequence[Constraint]
+    by: tuple[str, ...] | None = None
 
     @classmethod
-    def read(cls, objective: Any, constraints: Any) -> Declared:
-        """Check an estimator's parameters `objective` and `constraints`."""
+    def read(cls, objective: Any, constraints: Any, by: Any = None) -> Declared:
+        """Check an estimator's parameters `objective`, `constraints` and `by`."""
         declared = flatten_constraints(constraints)
         objective = read_objective(objective)
         if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
@@ -139,7 +177,7 @@ class Declared:
                 f"objective={objective} combines several rates into a worst case and cannot be "
                 "optimised: bound it instead, as a constraint."
             )
-        return cls(objective, declared)
+        return cls(objective, declared, None if by is None else read_by(by))
 
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
         """Raise an error if a rate depends on which class is positive, and nothing tells which."""
@@ -171,11 +209,17 @@ class Declared:
         """
         weighted = data if factors is None else with_weights(data, factors)
         above, below, _ = bind_rate(self.objective, weighted)
-        constraints = bind_constraints(expand(self.constraints, data), data)
+        every = expand(self.constraints, data)
+        warn_of_groups(self.constraints, self.by, data)
+        labels = np.concatenate([rows.label for rows, _ in data.parts("all")])
+        # before there is a model, pairs are those that a perfect one has the most trouble with
+        working = worst_pairs(every, data, labels == 1)
+        constraints = bind_constraints([every[k] for k in working], data)
         forms = LinearFractionalForms.stack([(above, below)], len(data))
         limits = () if error is None else confidence_limits(constraints, data, error)
         maximise = bool(self.objective.greater_is_better)
-        return Goals(forms, maximise, constraints, data, limits)
+        counted = None if len(working) == len(every) else _counted(every, data)
+        return Goals(forms, maximise, constraints, data, limits, every, working, counted)
 
     def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
         """Bind the goals of all rows to the rows `kept`; skip those with no rows there."""
@@ -191,3 +235,12 @@ class Declared:
         return Goals(
             LinearFractionalForms.stack([(above, below)], len(data)), whole.maximise, bound, data
         )
+
+
+def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
+    """Mask of the rows that some constraint depends on."""
+    counted = np.zeros(len(data), dtype=bool)
+    for atom in {atom.key: atom for one in constraints for atom in one.rate.atoms}.values():
+        with suppress(EmptyRateError):
+            counted |= bind_atom(atom, data)[2]
+    return counted

@@ -194,7 +194,7 @@ class _Counting:
         group = np.zeros(len(first.sample), dtype=np.int64)
         n_groups = 1
         if clf.by is not None:
-            clf._grouping = Grouping.find(clf.by, data)
+            clf._grouping = Grouping.find(clf.by, data, missing=False)
             group = clf._grouping.codes(Columns.read(first.sample, None, len(first.sample)))
             n_groups = len(clf._grouping.groups)
         known = np.isfinite(scores)
@@ -299,7 +299,7 @@ def _set_thresholds(
     rule = best_rule(scores, goals, clf._usual, None, group, len(cells.cuts))
     below = cells.below(scores, rule.cuts)
     clf._set_rule(replace(rule, cuts=cells.thresholds(below, *ends)))
-    clf._constraints = counting.constraints
+    clf._constraints = clf._every = counting.constraints
     return cells.positive(below)
 
 

@@ -25,14 +25,15 @@ class Grouping:
     columns : tuple of str
         Attribute columns whose values, or combinations of values, are the groups.
     groups : tuple of tuple
-        The values of each group, in the order of `columns`.
+        The values of each group, in the order of `columns`. All None, the last one, is for rows
+        with a missing value, if fit had some.
     """
 
     columns: tuple[str, ...]
     groups: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def find(cls, by: Any, data: Data) -> Grouping:
+    def find(cls, by: Any, data: Data, *, missing: bool = True) -> Grouping:
         """Find the groups on the rows of positive weight.
 
         Parameters
@@ -41,17 +42,26 @@ class Grouping:
             The parameter of the estimator.
         data : Data
             The rows of X, and of X_extra if passed.
+        missing : bool
+            Whether rows with a missing value, if there are some, share a threshold of their own.
         """
         names = read_by(by)
         ons = {"train"} if data.extra is None else {"all"}
         found = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
-        return cls(names, tuple(group.values for group in found))
+        groups = tuple(group.values for group in found)
+        if missing and data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
+            groups += ((None,) * len(names),)
+        return cls(names, groups)
 
     def codes(self, columns: Columns) -> np.ndarray:
-        """Number of the group of each row; UNKNOWN for values not found at fit, or missing."""
+        """Number of the group of each row; UNKNOWN for values not found at fit."""
         known = {values: code for code, values in enumerate(self.groups)}
         joint, distinct = _distinct(columns.several(self.columns, self._context))
-        code = np.array([known.get(values, UNKNOWN) for values in distinct], dtype=np.int64)
+        none = known.get((None,) * len(self.columns), UNKNOWN)
+        code = np.array(
+            [none if None in values else known.get(values, UNKNOWN) for values in distinct],
+            dtype=np.int64,
+        )
         return code[joint]
 
     def known_codes(self, columns: Columns) -> np.ndarray:

@@ -31,7 +31,7 @@ from skbandit.constrained._report import (
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, BoundConstraints, Data, bind_constraints
+from skbandit.rates._binding import MET, BoundConstraints, Data, bind_constraints, worst_pairs
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class ConstrainedClassifierMixin(ClassifierMixin):
     """Predicts ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
 
-    Subclasses set `classes_`, `_positive` (the positive class) and `_constraints` (one-sided,
-    groups filled in), and define `_scores`, `_both_scores` and `_shift`; those with a randomised
-    rule also `_expected` and `multipliers_`.
+    Subclasses set `classes_`, `_positive` (the positive class), `_constraints` (one-sided, groups
+    filled in) and `_every` (with all pairs of groups), and define `_scores`, `_both_scores` and
+    `_shift`; those with a randomised rule also `_expected` and `multipliers_`.
     """
 
     # Rows that travel with X: users need no set_fit_request.
@@ -61,6 +61,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     classes_: np.ndarray
     _positive: Any
     _constraints: tuple[Constraint, ...]
+    _every: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -169,20 +170,21 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`. `on` is
             "given" for the rows of X, and `unconstrained` is the rate of the classifier without
             constraints on these rows. A constraint that they cannot measure has ``n_rows`` 0, with
-            a warning. Rows with unequal weights, such as 1/propensity, carry less information than
-            their number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965) over
-            the rows in the denominator of `value`, the smallest if it combines several rates.
+            a warning. Of a `ratio` or `difference` of more than six groups, the 30 pairs with the
+            least slack. Rows with unequal weights, such as 1/propensity, carry less information
+            than their number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965)
+            over the rows in the denominator of `value`, the smallest if it combines several rates.
         """
         check_is_fitted(self)
         check_level(confidence_level)
         extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
         scores, plain = both.T
-        goals = bind_constraints(self._constraints, data, allow_empty=True)
+        positive = self._predicted_positive(scores)
+        goals = bind_constraints(self._deciding(data, positive), data, allow_empty=True)
         plain_positive = None if np.isnan(plain).all() else self._positive_where(plain > 0)
         table = self._report(scores, data, goals, plain_positive)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
-        positive = self._predicted_positive(scores)
         return add_intervals(table, goals, data, positive, confidence_level)
 
     def _read(
@@ -215,7 +217,19 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Report on the constraints of the fit, bound to data."""
         positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
+        if multipliers is not None:  # 0 for pairs of groups that training did not need
+            known = dict(zip(map(id, self._constraints), multipliers, strict=False))
+            multipliers = np.array([known.get(id(one), 0.0) for one in goals.constraints])
         return report_table(goals, data, positive, expected, multipliers, unconstrained)
+
+    def _take_constraints(self, goals: Goals) -> None:
+        """Keep the constraints of a fit, for reports."""
+        self._constraints, self._every = goals.constraints.constraints, goals.every
+
+    def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
+        """The constraints, with the pairs of groups that are the worst at predictions."""
+        every = vars(self).get("_every", self._constraints)  # older pickles have none
+        return [every[k] for k in worst_pairs(every, data, positive)]
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""

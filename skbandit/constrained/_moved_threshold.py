@@ -180,13 +180,8 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         if self.by is None:
             return None
         self._grouping = Grouping.find(self.by, counted)
-        parts = [("", counted.train), (" of X_extra", counted.extra)]
-        for name, rows in parts:
-            if rows is not None:
-                self._grouping.check_present(rows.columns, rows.weight > 0, name)
-        return np.concatenate(
-            [self._grouping.codes(rows.columns) for _, rows in parts if rows is not None]
-        )
+        parts = [rows for rows, _ in counted.parts("all")]
+        return np.concatenate([self._grouping.codes(rows.columns) for rows in parts])
 
     @property
     def _n_groups(self) -> int:

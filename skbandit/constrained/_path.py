@@ -6,7 +6,7 @@ import copy
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -315,9 +315,11 @@ def constraint_path(
         {
             "feasible": [model.feasible_ for model in trained],
             **_objectives(trained, objective, design, data),
-            "slack": [_smallest_slack(model, _own(model)) for model in trained],
+            "slack": [_smallest_slack(model._constraints, _own(model)) for model in trained],
             **_out_of_fold_slack(trained),
-            "multiplier": [np.nansum(model.multipliers_[_is_varied(model)]) for model in trained],
+            "multiplier": [
+                np.nansum(model.multipliers_[_is_varied(model._constraints)]) for model in trained
+            ],
             "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
         },
@@ -370,8 +372,9 @@ def _measure(
     """Results of one model, with the confidence interval of its objective."""
     # as one more row of the report, the objective gets its interval as constraints do
     as_goal = Constraint(objective, ">=", as_rate(0.0, repr(objective)))
-    goals = bind_constraints((*model._constraints, as_goal), data, allow_empty=True)
     positive, expected = model._predictions(design)
+    constraints = model._deciding(data, positive)
+    goals = bind_constraints((*constraints, as_goal), data, allow_empty=True)
     report = report_table(goals, data, positive, expected)
     report = add_intervals(report, goals, data, positive, level)
     report, of_objective = report.iloc[:-1], report.iloc[-1]
@@ -380,7 +383,7 @@ def _measure(
         "objective_low": of_objective["ci_low"],
         "objective_high": of_objective["ci_high"],
         "expected_objective": of_objective["expected"],
-        "slack": _smallest_slack(model, report),
+        "slack": _smallest_slack(constraints, report),
         "satisfied": bool(report["satisfied"].all()),
     }
 
@@ -410,18 +413,21 @@ def _out_of_fold_slack(models: list[ConstrainedRampClassifier]) -> dict[str, lis
     reports = [model.constraint_report_ for model in models]
     if "cross_fitted" not in reports[0]:
         return {}
-    slack = [_smallest_slack(*pair) for pair in zip(models, reports, strict=True)]
+    slack = [
+        _smallest_slack(model._constraints, report)
+        for model, report in zip(models, reports, strict=True)
+    ]
     return {"cross_fitted": slack}
 
 
-def _is_varied(model: ConstrainedRampClassifier) -> np.ndarray:
-    """Mask of the rows of a model's report whose bound varies."""
-    return np.array([isinstance(one, VariedConstraint) for one in model._constraints], dtype=bool)
+def _is_varied(constraints: Sequence[Constraint]) -> np.ndarray:
+    """Mask of the constraints whose bound varies."""
+    return np.array([isinstance(one, VariedConstraint) for one in constraints], dtype=bool)
 
 
-def _smallest_slack(model: ConstrainedRampClassifier, report: pd.DataFrame) -> float:
+def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> float:
     """The smallest slack of the varied constraints; nan if undefined or not measured."""
-    slack = report["slack"][_is_varied(model) & (report["n_rows"] > 0)]
+    slack = report["slack"][_is_varied(constraints) & (report["n_rows"] > 0)]
     return float(slack.min(skipna=False)) if len(slack) else np.nan
 
 

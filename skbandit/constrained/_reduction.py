@@ -120,12 +120,13 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
-        One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`, `value`
-        (of `estimators_`, on the rows that they were fitted to), `cross_fitted` (out of fold: what
-        new rows are expected to show) with `ci_low` and `ci_high`, `slack` and `satisfied` (by
-        the latter; with a `confidence_level`, `margin` is the slack that it takes). With
-        ``threshold="train"`` there is only `value`. `unconstrained` is the rate of the fit to the
-        rows as they are, out of fold too.
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row
+        per ordered pair that training has needed. Columns: `constraint`, `on`, `n_rows`,
+        `effective_n`, `bound`, `value` (of `estimators_`, on the rows that they were fitted
+        to), `cross_fitted` (out of fold: what new rows are expected to show) with `ci_low` and
+        `ci_high`, `unconstrained` (of the fit to the rows as they are, out of fold), `slack` and
+        `satisfied` (by `cross_fitted`; with a `confidence_level`, `margin` is the slack that it
+        takes). With ``threshold="train"`` nothing is out of fold.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -316,7 +317,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
-        declared = Declared.read(self.objective, self.constraints)
+        declared = Declared.read(self.objective, self.constraints, self.by)
         weight_name = weight_parameter(self.estimator)
         cross_fits = self.threshold == "cross_fit"
         if not cross_fits and self.confidence_level is not None:
@@ -345,9 +346,13 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         goals = declared.bind(with_weights(data, tested.astype(float)))
         estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
         learner = Learner(estimator, rows.classes, params, weight_name)
-        costs = Costs.of(declared, goals, data)
         group = self._find_groups(goals.data)
-        self._reduce(X_all, y, declared.objective, costs, goals, group, learner, folds)
+        working: Goals | None = goals
+        while working is not None:
+            costs = Costs.of(declared, working, data)
+            working = self._reduce(
+                X_all, y, declared.objective, costs, working, group, learner, folds
+            )
 
     def _reduce(
         self,
@@ -359,10 +364,12 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         group: np.ndarray | None,
         learner: Learner,
         folds: Folds,
-    ) -> None:
+    ) -> Goals | None:
         """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
 
         `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
+        Returned are goals to start again with, if the choice misses pairs of groups outside of
+        these.
         """
         method, measured = self.response_method_, goals.measured
         level, relax = self.confidence_level, self.confidence_level is None
@@ -397,6 +404,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
         found = best_round(done, judge, known)
+        wider = goals.widened(goals.predicted(found.rule.positive))
+        if found.rule.feasible and wider is not None:
+            return wider
         self.rounds_, self.n_iter_ = found.numbers, len(done)
         self._set_thresholds(found.rule)
         self.confidence_level_ = found.level
@@ -409,7 +419,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.prices_ = np.full(len(goals.is_measured), np.nan)
         positive = found.rule.positive
         self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, positive)
-        self._constraints = goals.constraints.constraints
+        self._take_constraints(goals)
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)
         decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
@@ -425,6 +435,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         free = found.level if relax and self.threshold == "cross_fit" else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
+        return None
 
     def _judged(
         self,

@@ -19,7 +19,8 @@ def each(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
         Rate measured in each group.
     by : str or list of str
         Attribute column; its values at fit are the groups. Of several columns, the
-        combinations of values that occur.
+        combinations of values that occur. Rows with a missing value are of no group. A column
+        of more than 50 different floats is refused: bin it with `pandas.cut`.
 
     Returns
     -------
@@ -47,12 +48,13 @@ def ratio(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
         Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
     by : str or list of str
         Attribute column; its values at fit are the groups. Of several columns, the
-        combinations of values that occur.
+        combinations of values that occur. Rows with a missing value are of no group. A column
+        of more than 50 different floats is refused: bin it with `pandas.cut`.
 
     Returns
     -------
     Rate
-        Its `value` is the smallest ratio; bound it from below.
+        Its `value` is the smallest ratio; bound it from below. At most 100 groups are compared.
 
     Examples
     --------
@@ -75,12 +77,14 @@ def difference(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> R
         Rate measured in each group. Precision, NPV and F1 can be measured, not trained.
     by : str or list of str
         Attribute column; its values at fit are the groups. Of several columns, the
-        combinations of values that occur.
+        combinations of values that occur. Rows with a missing value are of no group. A column
+        of more than 50 different floats is refused: bin it with `pandas.cut`.
 
     Returns
     -------
     Rate
-        Its `value` is the largest difference; bound it from above.
+        Its `value` is the largest difference; bound it from above. At most 100 groups are
+        compared.
 
     Examples
     --------

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,8 @@ class CrossFitted:
         Its rule for new rows.
     path : tuple of float
         The regularised ramp objective after each MM step at alpha, mean over the folds.
-    multipliers : ndarray of shape (m,)
-        Prices of the measured constraints out of fold: `prices_out_of_fold`.
+    multipliers : callable
+        Computes the multipliers of the measured constraints, of shape (m,): `prices_out_of_fold`.
     margins : ndarray of shape (m,) or None
         Slack that the level takes for each measured constraint; None without a level.
     rows_needed : float
@@ -108,7 +109,7 @@ class CrossFitted:
     unconstrained: np.ndarray
     plain: Point
     path: tuple[float, ...]
-    multipliers: np.ndarray
+    multipliers: Callable[[], np.ndarray]
     margins: np.ndarray | None
     rows_needed: float
     relaxations: Relaxations | None
@@ -315,7 +316,7 @@ def _choose(
         trained.plain_predictions(),
         trained.plain_rule(),
         _mean_path([mm.path for mm in folds]),
-        prices_out_of_fold(searches, limits, choice),
+        partial(prices_out_of_fold, searches, limits, choice),
         margins,
         needed,
         _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,

@@ -11,9 +11,10 @@ Describing data
     `encode`, `MISSING`: labels as 1, 0 and -1; `distinct`: those that occur.
     `positive_is_known`, `either_label`: labels without `pos_label`.
 Binding
-    `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
+    `expand`: one-sided constraints, one per group; `bind_atom`, `bind_rate`, `bind_constraints`.
     `atom_counts`, `combine_atoms`: what each row adds to a rate's atoms, and their sum.
     `find_rows`, `rows_behind`: numbers of rows; `fill`: a group form on given groups.
+    `warn_of_groups`: what training says of rows without a group, and of very many groups.
 Forms
     `LinearFractionalForms`, `BoundConstraints`: all that a solver sees; `MET`: their tolerance.
     `weight_rows`, `nonnegative_rows`: constraints as rows of Problem 1 of Goh et al. (2016).
@@ -21,6 +22,7 @@ Predictions
     `read_predictions`, `on_given_rows`, `measure`, `count`: rates as metrics.
 Figures
     `value_and_rows`, `satisfied`, `warn_of_few`: the columns of reports.
+    `worst_pairs`: of a bound on many pairs of groups, those that decide.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
     `ConfidenceLimit`, `confidence_limits`: one-sided limits that err on the safe side.
@@ -30,6 +32,7 @@ Confidence
 
 from skbandit.rates._binding._bind import (
     atom_counts,
+    bind_atom,
     bind_constraints,
     bind_rate,
     combine_atoms,
@@ -37,6 +40,7 @@ from skbandit.rates._binding._bind import (
     fill,
     find_rows,
     rows_behind,
+    warn_of_groups,
 )
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._confidence import (
@@ -49,6 +53,7 @@ from skbandit.rates._binding._figures import (
     satisfied,
     value_and_rows,
     warn_of_few,
+    worst_pairs,
 )
 from skbandit.rates._binding._forms import (
     MET,
@@ -94,6 +99,7 @@ __all__ = [
     "ScoreLimits",
     "as_rate",
     "atom_counts",
+    "bind_atom",
     "bind_constraints",
     "bind_rate",
     "combine_atoms",
@@ -123,5 +129,7 @@ __all__ = [
     "value_and_rows",
     "value_range",
     "warn_of_few",
+    "warn_of_groups",
     "weight_rows",
+    "worst_pairs",
 ]

@@ -14,11 +14,11 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding._columns import UnknownColumnError
-from skbandit.rates._binding._data import Data, Rows
+from skbandit.rates._binding._data import MANY_GROUPS, Data, Rows
 from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._expression import Constraint, Rate
-from skbandit.rates._kinds import Atom, Member, Slot
+from skbandit.rates._kinds import Atom, Member, On, Slot
 from skbandit.utils._messages import shortened
 
 
@@ -172,13 +172,32 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
     return message + "."
 
 
+MOST_PAIRED = 100
+"""Groups that `ratio` and `difference` compare at most.
+
+They make 9,900 ordered pairs, of which the worst is found anew in each step of a fit; among more
+groups it is decided by chance.
+"""
+
+
+def choices(groups: Sequence[Member], size: int, context: str) -> list[tuple[Member, ...]]:
+    """The groups one by one, or all ordered pairs of them."""
+    if size > 1 and len(groups) > MOST_PAIRED:
+        raise ValueError(
+            f"{context} compares each two of {len(groups)} groups, and {MOST_PAIRED} are the most. "
+            "Merge rare groups, or compare each with all rows, as in "
+            "abs(each(recall, by='g') - recall()) <= 0.05."
+        )
+    return list(itertools.permutations(groups, size))
+
+
 def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
     """One constraint per group, or per ordered pair of groups, found in the data."""
     grouped = constraint.rate.grouped_by
     if grouped is None:
         return [constraint]
     columns, size = grouped
-    ons = {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
+    ons = _datasets(constraint)
     values = data.groups(columns, ons, constraint.label)
     if len(values) < size:
         raise ValueError(
@@ -192,8 +211,54 @@ def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:
             rhs=fill(constraint.rhs, chosen),
             name=f"{constraint.label} [{joint.join(map(str, chosen))}]",
         )
-        for chosen in itertools.permutations(values, size)
+        for chosen in choices(values, size, constraint.label)
     ]
+
+
+def _datasets(constraint: Constraint) -> set[On]:
+    """The datasets in which a group form looks for groups."""
+    return {atom.on for atom in constraint.rate.atoms if isinstance(atom.group, Slot)}
+
+
+def warn_of_groups(
+    constraints: Iterable[Constraint], by: tuple[str, ...] | None, data: Data
+) -> None:
+    """Warn of rows without a group, and of very many groups, before training.
+
+    Parameters
+    ----------
+    constraints : iterable of Constraint
+        As declared.
+    by : tuple of str or None
+        Columns whose groups have a threshold each.
+    data : Data
+        The training rows.
+    """
+    several: dict[tuple[str, ...], set[On]] = {}
+    for one in constraints:
+        if (grouped := one.rate.grouped_by) is not None:
+            several.setdefault(grouped[0], set()).update(_datasets(one))
+    if by is not None:
+        several.setdefault(by, set()).add("train" if data.extra is None else "all")
+    for columns, ons in several.items():
+        shown, context = " and ".join(map(repr, columns)), f"by={list(columns)}"
+        if without := data.without_group(columns, ons, context):
+            alike = ", and share a threshold" if columns == by else ""
+            warnings.warn(
+                f"{without} of {len(data)} rows have no group, as {shown} is missing there: they "
+                f"count in no constraint by group{alike}. To make them a group, fill missing "
+                "values with one of their own, as fillna('missing') does.",
+                UserWarning,
+                stacklevel=7,
+            )
+        if (n_groups := len(data.groups(columns, ons, context))) > MANY_GROUPS:
+            warnings.warn(
+                f"The values of {shown} make {n_groups} groups, of {len(data) / n_groups:.3g} rows "
+                "on average. What the worst of so many attains is decided by chance where groups "
+                "are small: merge rare values.",
+                UserWarning,
+                stacklevel=7,
+            )
 
 
 def named(columns: Sequence[str]) -> str:

@@ -11,6 +11,9 @@ import numpy as np
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._kinds import Member, On
 
+MANY_GROUPS = 50
+"""Groups above which training warns, and floats of a column above which they are no groups."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -58,7 +61,10 @@ class Data:
             yield self.extra, slice(n, len(self))
 
     def groups(self, columns: Sequence[str], ons: set[On], context: str) -> list[Member]:
-        """Sorted groups: the combinations of values on rows of positive weight."""
+        """Sorted groups: the combinations of values on rows of positive weight.
+
+        Rows with a missing value are of no group: see `without_group`.
+        """
         parts = [part for on in sorted(ons) for part in self.parts(on)]
         if not parts:
             raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
@@ -73,8 +79,25 @@ class Data:
                     f"{context}: the values of by={list(columns)} must be hashable to be groups "
                     f"({error}); make them strings or tuples."
                 ) from error
+        for name, values in zip(columns, zip(*found, strict=True), strict=False):
+            numbers = {value for value in values if isinstance(value, float)}
+            if len(numbers) > MANY_GROUPS:
+                raise ValueError(
+                    f"{context}: column {name!r} holds {len(numbers)} different numbers, and each "
+                    "would be a group. Bin it with pandas.cut, or select rows by a condition such "
+                    f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
+                    "groups should be strings or integers."
+                )
         try:
-            values = sorted(found)
+            groups = sorted(found)
         except TypeError:  # values of several types
-            values = sorted(found, key=lambda group: list(map(str, group)))
-        return [Member(tuple(columns), one) for one in values]
+            groups = sorted(found, key=lambda group: list(map(str, group)))
+        return [Member(tuple(columns), group) for group in groups]
+
+    def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
+        """Number of rows of positive weight in which one of the columns is missing."""
+        missing = np.zeros(len(self), dtype=bool)
+        for rows, place in (part for on in sorted(ons) for part in self.parts(on)):
+            values = rows.columns.several(columns, context)
+            missing[place] = values.isna().any(axis=1).to_numpy() & (rows.weight > 0)
+        return int(missing.sum())

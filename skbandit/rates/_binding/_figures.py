@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from skbandit.exceptions import EmptyRateError
 from skbandit.rates._binding._confidence import effective_rows
 from skbandit.rates._binding._data import Data
 from skbandit.rates._binding._forms import MET
 from skbandit.rates._binding._metric import count
-from skbandit.rates._expression import Rate
+from skbandit.rates._expression import Constraint, Rate
 
 SMALL_DENOMINATOR = 20
 """Effective number of rows in a denominator below which a warning names the rate.
@@ -34,6 +35,53 @@ def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float,
         Predictions, 0 and 1.
     """
     return count(rate, data, positive), effective_rows(rate, data, positive)
+
+
+MOST_PAIRS = 30
+"""Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
+
+
+def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndarray) -> np.ndarray:
+    """Find the pairs of groups that decide whether constraints hold at given predictions.
+
+    A bound on all ordered pairs of groups holds if it holds for the worst pair.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Expanded: one-sided, groups filled in.
+    data : Data
+        The n rows they are measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+
+    Returns
+    -------
+    ndarray of int
+        Numbers of all constraints, but of a form over more than `MOST_PAIRS` pairs only of those
+        with the least slack, and of one pair for each group that cannot be measured.
+    """
+    forms: dict[str, list[int]] = {}
+    for k, one in enumerate(constraints):
+        if one.rate.summary is not None:
+            forms.setdefault(one.text, []).append(k)
+    kept = np.ones(len(constraints), dtype=bool)
+    known: dict[object, float] = {}
+    for form in (pairs for pairs in forms.values() if len(pairs) > MOST_PAIRS):
+        kept[form], empty, slack = False, set(), {}
+        for k in form:
+            one = constraints[k]
+            try:
+                value = count(one.rate, data, positive, known)
+            except EmptyRateError:
+                key = next(atom.key for atom in one.rate.atoms if atom.key not in known)
+                kept[k] = key not in empty
+                empty.add(key)
+                continue
+            room = one.bound - value if one.sense == "<=" else value - one.bound
+            slack[k] = -np.inf if np.isnan(room) else room  # an undefined rate meets no bound
+        kept[sorted(slack, key=slack.__getitem__)[:MOST_PAIRS]] = True
+    return np.flatnonzero(kept)
 
 
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:

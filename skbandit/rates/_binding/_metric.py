@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._bind import UnlabelledRateError, fill, named, prediction_counts
+from skbandit.rates._binding._bind import (
+    UnlabelledRateError,
+    choices,
+    fill,
+    named,
+    prediction_counts,
+)
 from skbandit.rates._binding._columns import Columns
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
@@ -96,9 +101,10 @@ def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
         return [value]
     columns, size = rate.grouped_by
     groups = data.groups(columns, {"train"}, repr(rate))
+    known: dict[object, float] = {}
     found = [
-        (group, *_single(fill(rate, group), data, positive))
-        for group in itertools.permutations(groups, size)
+        (group, *_single(fill(rate, group), data, positive, known))
+        for group in choices(groups, size, repr(rate))
     ]
     if not found:
         _warn_undefined(
@@ -127,28 +133,36 @@ def on_given_rows(rate: Rate) -> Rate:
     return rate.map_atoms(lambda atom: replace(atom, on="train"))
 
 
-def _single(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, str]:
+def _single(
+    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+) -> tuple[float, str]:
     """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
     try:
-        return count(rate, data, positive), "no prediction falls in its denominator."
+        return count(rate, data, positive, known), "no prediction falls in its denominator."
     except UnlabelledRateError:
         raise  # missing labels are an error of the caller, not an empty denominator
     except EmptyRateError as error:
         return float("nan"), str(error)
 
 
-def count(rate: Rate, data: Data, positive: np.ndarray) -> float:
+def count(
+    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+) -> float:
     """Value of a rate without open group slots, nan if a denominator is empty.
 
-    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``.
+    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``. `known` has the
+    values of atoms that were counted for other rates at the same predictions, and gains those of
+    this one.
     """
+    known = {} if known is None else known
     value, predicted = rate.constant, positive.astype(int)
     for coefficient, atom in rate.terms:
-        numerator, denominator = prediction_counts(atom, data, predicted)
-        value += coefficient * (
-            numerator.sum() / denominator.sum() if denominator.any() else np.nan
-        )
+        if atom.key not in known:
+            numerator, denominator = prediction_counts(atom, data, predicted)
+            some = denominator.any()
+            known[atom.key] = numerator.sum() / denominator.sum() if some else np.nan
+        value += coefficient * known[atom.key]
     if rate.denominator is None:
         return float(value)
-    divisor = count(rate.denominator, data, positive)
+    divisor = count(rate.denominator, data, positive, known)
     return float(value / divisor) if divisor > 0 else float("nan")

@@ -39,9 +39,6 @@ all rates, but far too rarely at some (.53 instead of .8 of the times, of two tr
 LARGEST = 1e12
 """Search for the end of an interval of a ratio stops here; beyond it, the end is infinite."""
 
-AT_ONCE = 1_000_000
-"""Distances of atoms to their limits that are in memory together, for some of the constraints."""
-
 
 @dataclass(frozen=True)
 class _Share:
@@ -215,9 +212,7 @@ class ScoreLimits:
         coefficients, value = self.coefficients[which], measured.value
         found = -(self.offset[which, None] + coefficients @ value)
         if measured.below is not None:
-            numbers = len(coefficients) * value.size
-            for part in np.array_split(np.arange(len(found)), 1 + numbers // AT_ONCE):
-                found[part] -= _distances(coefficients[part], measured, self.pairs)
+            found -= _distances(coefficients, measured, self.pairs)
         divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)
@@ -297,11 +292,19 @@ def _distances(
     """How far upper limits of K sums of rates lie above their estimates, by MOVER; (K, C)."""
     assert measured.below is not None and measured.above is not None
     assert measured.correlations is not None
-    c = coefficients[:, :, None]
-    moved = c * np.where(c > 0, measured.above, measured.below)
-    square = (moved**2).sum(axis=1)
+    below, above = measured.below, measured.above
+
+    def moved(a: int, rows: np.ndarray) -> np.ndarray:
+        c = coefficients[rows, a, None]
+        return c * np.where(c > 0, above[a], below[a])
+
+    square = np.zeros((len(coefficients), below.shape[1]))
+    for a, column in enumerate(coefficients.T):  # most sums have few of the rates
+        rows = np.flatnonzero(column)
+        square[rows] += moved(a, rows) ** 2
     for pair, r in zip(pairs, measured.correlations, strict=True):
-        square += 2.0 * r * moved[:, pair.first] * moved[:, pair.second]
+        rows = np.flatnonzero(coefficients[:, pair.first] * coefficients[:, pair.second])
+        square[rows] += 2.0 * r * moved(pair.first, rows) * moved(pair.second, rows)
     return np.sqrt(np.maximum(square, 0.0))
 
 
