@@ -22,6 +22,7 @@ from skbandit.rates._binding import (
     Data,
     as_rate,
     count,
+    either_label,
     expand,
     flatten_constraints,
     on_given_rows,
@@ -30,6 +31,7 @@ from skbandit.rates._binding import (
     rows_behind,
     smallest_value,
 )
+from skbandit.utils._pipeline import behind_transformers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,7 +63,9 @@ class RateScorer(BaseEstimator):
     constraints : Constraint or iterable of Constraint, default=()
         Constraints, which must hold to within 1e-9.
     pos_label : label, default=None
-        The positive class; optional for labels {0, 1}, {-1, 1} and bool.
+        The positive class; None is the `pos_label` of the classifier, if it has one, also within
+        a Pipeline or a search. Required otherwise, unless labels are {0, 1}, {-1, 1} or bool or
+        all rates are the same for either class, as `error_rate` and `churn` are.
 
     See Also
     --------
@@ -159,7 +163,7 @@ class RateScorer(BaseEstimator):
             _predictions(estimator, X, attributes),
             attributes=attributes,
             sample_weight=sample_weight,
-            pos_label=self.pos_label,
+            pos_label=_pos_label_of(estimator) if self.pos_label is None else self.pos_label,
             X=X,
         )
 
@@ -183,6 +187,9 @@ class RateScorer(BaseEstimator):
                 "of their ratio."
             )
         constraints = flatten_constraints(self.constraints)
+        rates = [objective.rate, *(one.rate for one in constraints)]
+        if pos_label is None and all(map(_needs_no_pos_label, rates)):
+            pos_label = either_label(y_true)
         data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, X)
         values, undefined = _measure([objective], data, positive)
         if not len(values):
@@ -242,6 +249,12 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
     return bounded.named(repr(objective))
 
 
+def _needs_no_pos_label(rate: Rate) -> bool:
+    """Whether either class may be the positive one; stored predictions of 0 and 1 tell it."""
+    stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
+    return rate.symmetric and not stored
+
+
 def _smallest_slack(side: Constraint) -> float:
     """Smallest possible slack of a one-sided constraint, on any data."""
     if side.sense == ">=":
@@ -280,6 +293,11 @@ def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
             f"such as {fractions[0]:g} instead of labels."
         )
     return labels
+
+
+def _pos_label_of(estimator: Any) -> Any:
+    """The parameter `pos_label` of a classifier, behind a Pipeline or in a fitted search too."""
+    return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 
 def _takes_attributes(estimator: Any) -> bool:

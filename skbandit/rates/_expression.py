@@ -106,6 +106,12 @@ class Rate:
         return tuple(atom for _, atom in self.terms) + denominator
 
     @property
+    def symmetric(self) -> bool:
+        """Whether the value is the same whichever class is positive, term by term."""
+        parts = [self] if self.denominator is None else [self, self.denominator]
+        return all(_counts(part.terms) == _counts(part.terms, mirrored=True) for part in parts)
+
+    @property
     def grouped_by(self) -> tuple[tuple[str, ...], int] | None:
         """Columns of a group form and number of groups per value (1 or 2), or None."""
         slots = [atom.group for atom in self.atoms if isinstance(atom.group, Slot)]
@@ -371,8 +377,9 @@ class Constraint:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            f"{self.text} is a constraint and has no truth value. Write a chained comparison "
-            "such as low <= rate <= high as two constraints: [rate >= low, rate <= high]."
+            f"{self.text} is a constraint and has no truth value. Write a list for several "
+            "constraints, [a, b] instead of (a) and (b), and two of them for a chained comparison: "
+            "[rate >= low, rate <= high]."
         )
 
     @property
@@ -424,6 +431,16 @@ class Constraint:
         if self.name is None:
             return upper, lower
         return upper.named(f"{self.name} (upper)"), lower.named(f"{self.name} (lower)")
+
+
+def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) -> dict[Any, float]:
+    """Coefficient of each atom, or of what it is if the classes change places."""
+    found: dict[Any, float] = {}
+    for coefficient, atom in terms:
+        kind = atom.kind.mirrored if mirrored else atom.kind
+        key = None if kind is None else replace(atom, kind=kind).key
+        found[key] = found.get(key, 0.0) + coefficient
+    return found
 
 
 def _measured(expression: Rate | AbsoluteRate, *predictions: Any) -> float:

@@ -90,6 +90,13 @@ class Kind:
         return any(negative != positive for negative, positive in self.denominator)
 
     @property
+    def mirrored(self) -> Kind | None:
+        """The kind that this one becomes if the classes change places, None if it has no name."""
+        mine = _mirrored(self.numerator), _mirrored(self.denominator), self.compares_with
+        tables = {(k.numerator, k.denominator, k.compares_with): k for k in KINDS.values()}
+        return tables.get(mine)
+
+    @property
     def success(self) -> tuple[float, float]:
         """Addition of one success to the numerator and to the denominator."""
         return next((above, below) for above, below in self._cells() if above > 0)
@@ -138,6 +145,12 @@ KINDS: dict[str, Kind] = {
         Kind("churn", "reference", ((0, 1), (1, 0)), _EVERY_ROW, False),
     )
 }
+
+
+def _mirrored(table: Table) -> Table:
+    """The table with the classes changed, in labels and predictions alike."""
+    (a, b), (c, d) = table
+    return (d, c), (b, a)
 
 
 @dataclass(frozen=True)

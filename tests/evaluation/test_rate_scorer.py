@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 
 import joblib
 import numpy as np
@@ -118,8 +119,11 @@ def test_labels_of_any_kind():
     answers = names[ONE_MISS]
     assert score(RateScorer(recall(), pos_label="good"), answers, names[Y]) == 0.75
     assert score(RateScorer(recall(), pos_label="bad"), answers, names[Y]) == 0.5
+    assert score(RateScorer(), answers, names[Y]) == score(RateScorer(), ONE_MISS)
     with pytest.raises(ValueError, match="pos_label"):
-        score(RateScorer(), answers, names[Y])
+        score(RateScorer(recall()), answers, names[Y])
+    with pytest.raises(ValueError, match="pos_label"):  # 1 may be good or bad
+        score(RateScorer(churn("g")), answers, names[Y], attributes={"g": Y})
 
 
 G = {"g": ["a", "a", "b", "b", "a", "a", "b", "b"]}
@@ -271,6 +275,13 @@ def test_objective_over_groups_of_which_none_is_left():
 def test_wrong_arguments(arguments, error, match):
     with pytest.raises(error, match=match):
         score(RateScorer(**arguments), Y)
+
+
+def test_the_constraint_is_named_whose_column_is_missing():
+    frame = pd.DataFrame({"a": ONE_MISS})
+    for goal in (difference(recall, by="g") <= 0.1, (recall({"g": "a"}) >= 0.1).named("women")):
+        with pytest.raises(ValueError, match=f"{re.escape(goal.label)}: .*'g'.*attributes=.*rout"):
+            RateScorer(None, goal)(Answers(), frame, Y)
 
 
 def test_not_a_classifier():

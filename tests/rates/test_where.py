@@ -172,11 +172,21 @@ def test_no_columns():
         rows({"sex": "F"}, None, np.zeros((5, 2)))
 
 
+def test_a_frame_without_the_column_may_lack_attributes():
+    frame = pd.DataFrame({"a": [1, 2]})
+    cure = r"known columns are 'a'\. Pass those that X lacks as attributes=.*routing=True\)"
+    for where in ({"sex": "F"}, "sex == 'F'"):
+        with pytest.raises(ValueError, match=cure):
+            rows(where, None, frame, n=2)
+        with pytest.raises(ValueError, match=r"known columns are 'a'\.$"):  # some were passed
+            rows(where, frame, n=2)
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
         ({"a": [1, 2], "b": [1, 2, 3]}, r"attributes\['a'\] has 2 rows for 3 rows of data.*DataFr"),
-        (pd.DataFrame({"a": [1, 2]}), "attributes has 2 rows for 3 rows of data"),
+        (pd.DataFrame({"a": [1, 2]}), r"2 rows for 3 rows of data\. Select .*\.loc\[X\.index\]"),
         (pl.DataFrame({"a": [1, 2]}), "attributes has 2 rows for 3 rows of data"),
     ],
 )

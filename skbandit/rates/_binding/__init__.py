@@ -8,7 +8,8 @@ Reading the language
     `as_rate`: a number as a constant expression; `smallest_value`, `value_range`: its range.
 Describing data
     `Columns`, `Rows`, `Data`: attributes, labels and weights, of X and of X_extra.
-    `encode`, `MISSING`: labels as 1, 0 and -1.
+    `encode`, `MISSING`: labels as 1, 0 and -1; `distinct`: those that occur.
+    `positive_is_known`, `either_label`: labels without `pos_label`.
 Binding
     `expand`: one-sided constraints, one per group; `bind_rate`, `bind_constraints`.
     `atom_counts`, `combine_atoms`: what each row adds to a rate's atoms, and their sum.
@@ -59,7 +60,13 @@ from skbandit.rates._binding._forms import (
     nonnegative_rows,
     weight_rows,
 )
-from skbandit.rates._binding._labels import MISSING, encode
+from skbandit.rates._binding._labels import (
+    MISSING,
+    distinct,
+    either_label,
+    encode,
+    positive_is_known,
+)
 from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
 from skbandit.rates._binding._score_limits import (
     MeasuredShares,
@@ -93,7 +100,9 @@ __all__ = [
     "combine_atoms",
     "confidence_limits",
     "count",
+    "distinct",
     "effective_rows",
+    "either_label",
     "encode",
     "expand",
     "fill",
@@ -104,6 +113,7 @@ __all__ = [
     "measure",
     "nonnegative_rows",
     "on_given_rows",
+    "positive_is_known",
     "reached_quantiles",
     "read_objective",
     "read_predictions",

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
+from skbandit.rates._binding._columns import UnknownColumnError
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._binding._labels import MISSING, encode
@@ -283,6 +284,8 @@ def _measurable(
                 bind(rate.map_atoms(_whole), data)
             skipped.append(f"{label} is not measured: {error}")
             found.append(None)
+        except UnknownColumnError as error:  # of a group: the rate does not name its column
+            raise ValueError(str(error) if label in str(error) else f"{label}: {error}") from error
     if skipped:
         warnings.warn(_listed(skipped, len(found)), UndefinedMetricWarning, stacklevel=3)
     return found

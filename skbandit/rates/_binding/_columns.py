@@ -13,6 +13,15 @@ import pandas as pd
 from skbandit.rates._binding._query import Query, QueryError
 from skbandit.rates._kinds import Member, Where
 
+_ROUTED = (
+    "Behind a Pipeline, whose transformers drop columns or their names, pass <step>__attributes=, "
+    "or attributes= with sklearn.set_config(enable_metadata_routing=True)"
+)
+
+
+class UnknownColumnError(ValueError):
+    """A rate refers to a column that is not there."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -45,18 +54,17 @@ class Columns:
                 if isinstance(found, pd.Series):
                     return found
                 raise ValueError(f"{context}: {found.shape[1]} columns are named {name!r}.")
-        raise ValueError(f"{context}: unknown column {name!r}; {self._known()}.")
+        raise UnknownColumnError(f"{context}: unknown column {name!r}; {self._known()}.")
 
     def _known(self) -> str:
         names = list(self.frame.columns)
         if not names:
-            return (
-                "no columns are known: pass attributes= (or X) as a DataFrame. Behind a Pipeline, "
-                "whose transformers drop columns or their names, pass <step>__attributes=, or "
-                "attributes= with sklearn.set_config(enable_metadata_routing=True)"
-            )
+            return f"no columns are known: pass attributes= (or X) as a DataFrame. {_ROUTED}"
         more = f", and {len(names) - 20} more" if len(names) > 20 else ""
-        return f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
+        known = f"known columns are {', '.join(repr(n) for n in names[:20])}{more}"
+        if self.attributes.shape[1]:
+            return known
+        return f"{known}. Pass those that X lacks as attributes=, a DataFrame. {_ROUTED}"
 
     def several(self, names: Sequence[str], context: str) -> pd.DataFrame:
         """Return some columns, with the errors of `get`."""
@@ -111,7 +119,9 @@ class Columns:
             raise ValueError(f"{context}: {error}.") from error
         unknown = [name for name in query.columns if name not in self.frame.columns]
         if unknown:
-            raise ValueError(f"{context}: name {unknown[0]!r} is not defined; {self._known()}.")
+            raise UnknownColumnError(
+                f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
+            )
         named = self.several(query.columns, context)
         try:
             # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
@@ -177,10 +187,12 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
         )
     for column, length in lengths.items():
         if length != n_rows:
-            raise ValueError(
-                f"{column} has {length} rows for {n_rows} rows of data. Cross-validation "
-                "slices a DataFrame but not a dict: pass a DataFrame."
+            cure = (
+                "Cross-validation slices a DataFrame but not a dict: pass a DataFrame"
+                if isinstance(table, Mapping)
+                else f"Select the rows of X, as in {name}.loc[X.index]"
             )
+            raise ValueError(f"{column} has {length} rows for {n_rows} rows of data. {cure}.")
     if isinstance(table, pd.DataFrame):
         return table.reset_index(drop=True)
     if isinstance(table, Mapping):

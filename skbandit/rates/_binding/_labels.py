@@ -34,7 +34,7 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
     ndarray of int8, shape (n,)
     """
     codes, found = _factorized(values, name)
-    zero_one = set(found) <= {0, 1} or set(found) <= {-1, 1}
+    zero_one = positive_is_known(found)
     if pos_label is None:
         if not zero_one:
             raise ValueError(
@@ -51,6 +51,17 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
         pos_label = 1
     positive = np.array([label == pos_label for label in found] + [MISSING], dtype=np.int8)
     return positive[codes]  # missing values have code -1, which is the last entry
+
+
+def positive_is_known(labels: Sequence[Any]) -> bool:
+    """Whether labels, {0, 1}, {-1, 1} or bool, say themselves which class is positive."""
+    return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
+
+
+def either_label(values: Any) -> Any:
+    """A label to stand for the positive class where it may be either; None if labels tell it."""
+    labels = distinct(values, "y_true")
+    return None if positive_is_known(labels) else labels[0]
 
 
 def distinct(values: Any, name: str) -> list[Any]:
