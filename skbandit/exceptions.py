@@ -5,11 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ConstrainedFitWarning",
     "EmptyRateError",
     "InfeasibleConstraintsError",
     "ReplayCoverageWarning",
     "SolverError",
 ]
+
+
+class ConstrainedFitWarning(UserWarning):
+    """A fit meets its constraints at a high cost, or with less confidence than it aims at.
+
+    It says which of these holds, with the figures:
+
+    - The objective is worse than without constraints by more than 0.1, or by more than 0.05 and a
+      half. (Not if the same prediction for all rows would be its optimum, as for recall alone.)
+    - A class is predicted for less than a tenth of its rows, and was not without constraints.
+    - `confidence_level_` is below 0.8, and no `confidence_level` was given.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.datasets import make_classification
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.exceptions import ConstrainedFitWarning
+    >>> from skbandit.rates import recall
+    >>> X, y = make_classification(400, flip_y=0.4, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     clf = ConstrainedRampClassifier(constraints=recall() >= 0.95).fit(X, y)
+    >>> caught[0].category is ConstrainedFitWarning
+    True
+    """
 
 
 class EmptyRateError(ValueError):

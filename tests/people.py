@@ -33,10 +33,15 @@ def fit(
     objective=None,
     threshold="cross_fit",
     n_perturbations="auto",
+    pos_label=None,
     **metadata,
 ):
     clf = ConstrainedRampClassifier(
-        objective, constraints, threshold=threshold, n_perturbations=n_perturbations
+        objective,
+        constraints,
+        threshold=threshold,
+        n_perturbations=n_perturbations,
+        pos_label=pos_label,
     )
     return clf.fit(rows, y, attributes=attributes, **metadata)
 

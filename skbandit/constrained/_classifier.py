@@ -142,7 +142,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         bounds on the rows that it was fitted to and often misses them on new ones. None: as
         "train", with the intercept left where training ended.
     pos_label : label, default=None
-        The positive class of all rates; None is ``classes_[1]``.
+        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
+        unless all rates are the same for either class, as `error_rate` and `churn` are.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the objective; constraints are not affected.
     warm_start : bool, default=False
@@ -208,9 +209,13 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         rule), `value` (of the deterministic one), `slack`, `satisfied`, `multiplier`. If
         cross-fitted, `cross_fitted` after `value` is the rate of out-of-fold predictions, which
         new rows can be expected to show, with its interval of 95 %, `ci_low` and `ci_high`;
-        `effective_n`, `slack` and `satisfied` refer to it. With a `confidence_level`, `margin`
+        `effective_n`, `slack` and `satisfied` refer to it. `unconstrained` is the out-of-fold rate
+        of logistic regression without constraints. With a `confidence_level`, `margin`
         is the slack that it takes for each constraint alone, and `satisfied` means a slack of at
         least that.
+    confidence_level_ : float
+        The level that is reached, if cross-fitted; 0.5 is for rates that are inside their bounds
+        without any margin.
     feasible_ : bool
         Whether every constraint is satisfied, by the deterministic rule on its training rows
         and, if cross-fitted, out of fold.
@@ -263,15 +268,18 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     >>> from skbandit.rates import false_positive_rate, recall
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = ConstrainedRampClassifier(
-    ...     objective=false_positive_rate(), constraints=recall() >= 0.98, pos_label=0
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.97, pos_label=0
     ... )
     >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
            constraint  bound  satisfied
-    0  recall() >= 0.98   0.98       True
+    0  recall() >= 0.97   0.97       True
     """
 
     _shared_work: SharedWork | None = None
     """What fits under other bounds on the same rows have left behind, while a path is fitted."""
+
+    _plain: tuple[np.ndarray, float] | None
+    """Weights and intercept of logistic regression without constraints, if cross-fitted."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "objective": "no_validation",
@@ -381,6 +389,11 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         InfeasibleConstraintsError
             If no rule is found that meets the constraints; the closest model is in its
             `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.8.
         """
         extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
@@ -444,6 +457,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
             read_X=self._validated,
         )
         data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         goals = declared.bind(data, factors)
         self._constraints = goals.constraints.constraints
@@ -495,16 +509,32 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         self.intercept_ = np.array([-sign * found.cut])
         self.ramp_intercept_ = np.array([sign * found.point.intercept])
         self.alpha_, self.direction_ = found.alpha, found.direction_name
+        self.confidence_level_ = found.choice.level
+        self._plain = sign * found.plain.coef, sign * found.plain.intercept
         self.objective_path_, self.n_iter_ = np.array(found.path), len(found.path)
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = found.multipliers
         own = self._report(self._linear(design), goals.data, goals.constraints)
-        held_out = report_table(goals.constraints, goals.data, found.predictions)
+        held_out = report_table(
+            goals.constraints,
+            goals.data,
+            found.predictions,
+            unconstrained=found.unconstrained,
+        )
         held_out = add_intervals(held_out, goals.constraints, goals.data, found.predictions)
         report = cross_fitted_report(own, held_out, found.margins)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and found.choice.feasible
         self._judge_cross_fitted(found, goals)
+        level = found.choice.level if self.confidence_level is None else None
+        self._warn_of_weak_fit(
+            read.declared.objective,
+            goals,
+            found.predictions,
+            found.unconstrained,
+            level,
+            stacklevel=5,
+        )
 
     def _train(
         self,
@@ -536,6 +566,9 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         trained = train(problem, options, self._previous_point(previous, span))
         self._set_model(trained, problem, goals, span)
         self.alpha_, self.direction_ = alpha, "ramp"
+        self._plain = None
+        if hasattr(self, "confidence_level_"):
+            del self.confidence_level_
         report = self._report(self._linear(design), goals.data, goals.constraints)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
@@ -647,7 +680,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
                 f"the final rule misses one: {'; '.join(values)}. Its features may be too weak "
                 "for the constraints; try fewer of either.",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
 
     def _why_infeasible(self, found: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
@@ -726,6 +759,16 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._linear(self._validated(X))
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validated(X)
+        scores = self._linear(rows)
+        if self._plain is None:
+            return np.column_stack([scores, np.full(len(scores), np.nan)])
+        coef, intercept = self._plain
+        plain = np.asarray(safe_sparse_dot(rows, coef, dense_output=True)).ravel()
+        return np.column_stack([scores, plain + intercept])
 
     @property
     def _shift(self) -> float:

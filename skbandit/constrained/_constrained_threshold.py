@@ -78,7 +78,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The scores. "auto" is `predict_proba` if available, else `decision_function`.
     pos_label : label, default=None
-        The positive class of all rates; None is ``classes_[1]``.
+        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
+        unless all rates are the same for either class, as `error_rate` and `churn` are.
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
@@ -114,12 +115,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         Class labels.
     constraint_report_ : DataFrame
         One row per constraint: `constraint`, `on`, `n_rows`, `effective_n`, `bound`,
-        `value`, `slack`, `satisfied`. With cross-validation, `value` is that of `estimator_` on
-        the rows that it was fitted to, and `cross_fitted`, from `ci_low` to `ci_high` at 95 %,
-        that of the out-of-fold scores, which is what new rows are expected to show; `slack`,
-        `effective_n` and `satisfied` refer to it. Extra rows are predicted by `estimator_`. With
+        `value`, `unconstrained` (of the classifier's own predictions), `slack`, `satisfied`. With
+        cross-validation, `value` is that of `estimator_` on the rows that it was fitted to, and
+        `cross_fitted`, from `ci_low` to `ci_high` at 95 %, that of the out-of-fold scores, which
+        is what new rows are expected to show; `unconstrained`, `slack`, `effective_n` and
+        `satisfied` are out of fold, too. Extra rows are predicted by `estimator_`. With
         a `confidence_level`, a column `margin` after `slack` gives the slack that the level
         requires, and `satisfied` means a slack of at least that.
+    confidence_level_ : float
+        `confidence_level`, or 0.5 if that is None.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -208,7 +212,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
     >>> clf = ConstrainedThreshold(
     ...     [RidgeClassifier(), forest],
-    ...     constraints=difference(positive_rate, by="site") <= 0.2,
+    ...     constraints=difference(positive_rate, by="site") <= 0.3,
     ...     by="site",
     ... ).fit(X, y, attributes=groups)
     >>> clf.chosen_, clf.thresholds_.index.tolist()
@@ -216,6 +220,9 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     >>> clf.predict(X[:1], attributes={"site": ["south"]}).shape
     (1,)
     """
+
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"attributes": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [
@@ -305,6 +312,11 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         InfeasibleConstraintsError
             If no threshold meets the constraints; the closest one is in its `closest_`, and
             this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective.
         """
         metadata = {
             "sample_weight": sample_weight,
@@ -410,6 +422,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         read = partial(read_prefit, models=models) if prefit else labels_of
         rows = FitRows.read(X, y, metadata, partial(read, pos_label=self.pos_label))
         X, y, data = rows.X, rows.y, rows.data
+        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         if not prefit:
             rows.require_both_classes()
@@ -453,7 +466,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         if not prefit:
             own = self._scores(X)
             own = np.append(own, every[best][len(own) :])  # those of extra rows
-        return Trained(every[best], own, goals, limits, data, group)
+        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
+        return Trained(declared.objective, every[best], own, goals, limits, data, group)
 
     def _search(
         self,
@@ -487,7 +501,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         goals, limits, shifts = trained.goals, trained.limits, self._shifts(trained.group)
         decisions = trained.scores + shifts
         positive = self._predicted_positive(decisions)
-        report = self._report(decisions, goals.data, goals.constraints)
+        plain = self._positive_where(self._usual_decisions(trained.scores) > 0)
+        report = self._report(decisions, goals.data, goals.constraints, plain)
         margins = None if limits is None else margins_of(goals, limits, positive)
         if trained.own is not None:
             own = trained.own + shifts
@@ -505,6 +520,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
             if isinstance(limits, SharedRisk):
                 why += level_reached(limits, positive[measured.rows])
             raise self._infeasible(why)
+        self._warn_of_weak_fit(trained.objective, goals, positive, plain, None, stacklevel=4)
 
     def _infeasible(self, why: str) -> InfeasibleConstraintsError:
         """The error for thresholds that miss the constraints."""
@@ -517,13 +533,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         )
 
     @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Probabilities of `estimator_`, unaffected by the threshold.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            As `predict` takes them; not needed here.
 
         Returns
         -------
@@ -534,13 +552,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         return self.estimator_.predict_proba(X)
 
     @available_if(_inner_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Logarithms of the probabilities of `estimator_`, unaffected by the threshold.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            As `predict` takes them; not needed here.
 
         Returns
         -------
@@ -552,3 +572,7 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
 
     def _scores(self, X: Any) -> np.ndarray:
         return responses(self.estimator_, X, self.response_method_, self._classes)
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        scores = self._scores(X)
+        return np.column_stack([scores, self._usual_decisions(scores)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from skbandit.constrained._extra_rows import ExtraData
-from skbandit.utils._pipeline import split_pipeline, transformed
+from skbandit.utils._pipeline import behind_transformers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,12 +28,13 @@ def constraint_report(
     sample_weight_extra: Any = None,
     confidence_level: float = 0.95,
 ) -> pd.DataFrame:
-    """Report on the constraints of a fitted classifier, or of a Pipeline that ends with one.
+    """Report on the constraints of a fitted classifier, behind a Pipeline or in a search too.
 
     Parameters
     ----------
-    estimator : ConstrainedRampClassifier, ConstrainedThreshold or Pipeline
-        Fitted. The transformers of a Pipeline are applied to X and to the extra rows.
+    estimator : classifier with declared constraints, Pipeline that ends with one, or search
+        Fitted. The transformers of a Pipeline are applied to X and to the extra rows; of a
+        search, such as `GridSearchCV`, `best_estimator_` is reported on.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Rows, as for the `predict` of `estimator`.
     y : array-like of shape (n_samples,), default=None
@@ -59,6 +60,7 @@ def constraint_report(
     --------
     skbandit.ConstrainedRampClassifier.constraint_report : The report without transformers.
     skbandit.inspection.ConstraintReportDisplay : Draws such a report.
+    skbandit.evaluation.rate_report : The same for the predictions of any classifier.
 
     Examples
     --------
@@ -75,21 +77,22 @@ def constraint_report(
              constraint  n_rows
     0  recall() >= 0.95     174
     """
-    transformers, classifier = split_pipeline(estimator)
+    classifier, _ = behind_transformers(estimator, None)
     if not hasattr(classifier, "constraint_report"):
         raise TypeError(
-            f"estimator must have constraint_report, got {classifier!r}: pass a classifier with "
-            "declared constraints."
+            f"{type(classifier).__name__} has no declared constraints: pass a classifier that has, "
+            "a Pipeline that ends with one, or a search that has refitted one. For other "
+            "classifiers use skbandit.evaluation.rate_report(y, predictions, constraints)."
         )
     if isinstance(extra, ExtraData):
-        extra = replace(extra, X=transformed(transformers, extra.X))
+        extra = replace(extra, X=behind_transformers(estimator, extra.X)[1])
     return classifier.constraint_report(
-        transformed(transformers, X),
+        behind_transformers(estimator, X)[1],
         y,
         sample_weight=sample_weight,
         attributes=attributes,
         extra=extra,
-        X_extra=transformed(transformers, X_extra),
+        X_extra=behind_transformers(estimator, X_extra)[1],
         y_extra=y_extra,
         attributes_extra=attributes_extra,
         sample_weight_extra=sample_weight_extra,

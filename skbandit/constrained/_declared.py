@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skbandit.constrained._classes import Classes
 from skbandit.constrained._extra_rows import with_weights
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
@@ -22,8 +23,10 @@ from skbandit.rates._binding import (
     bind_constraints,
     bind_rate,
     confidence_limits,
+    distinct,
     expand,
     flatten_constraints,
+    positive_is_known,
     read_objective,
 )
 
@@ -108,6 +111,17 @@ class Goals:
         )
 
 
+def _has_other_labels(rate: Rate, data: Data) -> bool:
+    """Whether a rate compares with stored predictions other than labels, such as 0 and 1."""
+    stored = [
+        distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
+        for atom in rate.atoms
+        if atom.reference is not None
+        for rows, _ in data.parts(atom.on)
+    ]
+    return any(not set(found) <= set(data.labels) for found in stored)
+
+
 @dataclass(frozen=True)
 class Declared:
     """The goals that the user declared, checked as far as possible without data."""
@@ -126,6 +140,20 @@ class Declared:
                 "optimised: bound it instead, as a constraint."
             )
         return cls(objective, declared)
+
+    def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
+        """Raise an error if a rate depends on which class is positive, and nothing tells which."""
+        labels = classes.labels.tolist()
+        if pos_label is not None or positive_is_known(labels):
+            return
+        rates = {repr(self.objective): self.objective}
+        rates |= {constraint.text: constraint.rate for constraint in self.constraints}
+        for text, rate in rates.items():
+            if not rate.symmetric or _has_other_labels(rate, data):
+                raise ValueError(
+                    f"{text} depends on which class is positive, and y has the labels "
+                    f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
+                )
 
     def bind(
         self, data: Data, factors: np.ndarray | None = None, error: float | None = None

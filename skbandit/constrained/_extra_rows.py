@@ -44,7 +44,7 @@ class ExtraData:
     >>> from skbandit.rates import positive_rate
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = scale(X)
-    >>> clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.5)
+    >>> clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.6)
     >>> clf.fit(X[:400], y[:400], extra=ExtraData(X[400:])).constraint_report_["n_rows"].tolist()
     [169]
     """

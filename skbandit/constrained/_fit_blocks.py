@@ -16,11 +16,11 @@ from skbandit.constrained._declared import Declared, MeasuredGoals
 from skbandit.constrained._extra_rows import read_rows
 from skbandit.constrained._grouping import Grouping, read_by
 from skbandit.constrained._out_of_fold import responses
-from skbandit.constrained._report import missed, plain_columns
+from skbandit.constrained._report import cost_of_constraints, missed, plain_columns
 from skbandit.constrained._rules import best_rule
 from skbandit.constrained._table_blocks import TableBlocks
 from skbandit.constrained._threshold import cuts_between
-from skbandit.exceptions import EmptyRateError
+from skbandit.exceptions import ConstrainedFitWarning, EmptyRateError
 from skbandit.logs import in_block
 from skbandit.rates import Constraint
 from skbandit.rates._binding import Columns, Data, Rows, encode, expand, satisfied
@@ -70,17 +70,22 @@ def fit_to_blocks(
     others = counting.of_others(source, first)
     held_out = others + counting.count(X, y, attributes, weight, trained.scores)
     positive = _set_thresholds(clf, counting, held_out)
-    report = counting.report(held_out, positive)
+    plain = counting.unconstrained(held_out)
+    report = counting.report(held_out, positive, plain)
     if trained.own is not None:
         own = others + counting.count(X, y, attributes, weight, trained.own)
         report = report.rename(columns={"value": "cross_fitted"})
         at = report.columns.tolist().index("cross_fitted")
-        report.insert(at, "value", counting.report(own, positive)["value"])
+        report.insert(at, "value", counting.report(own, positive, plain)["value"])
     clf._report_columns = plain_columns(report)
     clf.feasible_ = bool(report["satisfied"].fillna(True).all())
     if not clf.feasible_:
         bound, _ = held_out.goals(counting.constraints, counting.sign)
         raise clf._infeasible(missed(report, bound))
+    forms, maximise = held_out.forms(declared.objective), declared.objective.greater_is_better
+    told = cost_of_constraints(repr(declared.objective), forms, maximise, positive, plain)
+    if told is not None:
+        warnings.warn(told, ConstrainedFitWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -251,7 +256,13 @@ class _Counting:
             )
         return total
 
-    def report(self, counts: CellCounts, positive: np.ndarray) -> pd.DataFrame:
+    def unconstrained(self, counts: CellCounts) -> np.ndarray:
+        """Predictions per cell of the classifier itself."""
+        scores = self.cells.scores(counts.lowest, counts.highest)
+        usual = np.full(len(self.cells.cuts), self.clf._usual)
+        return self.cells.positive(self.cells.below(scores, usual))
+
+    def report(self, counts: CellCounts, positive: np.ndarray, plain: np.ndarray) -> pd.DataFrame:
         """The report on all rows, at predictions per cell."""
         goals, _ = counts.goals(self.constraints, self.sign)
         values = goals.values(positive)
@@ -264,6 +275,7 @@ class _Counting:
                 "effective_n": [counts.effective(one.rate, positive) for one in self.constraints],
                 "bound": goals.bound,
                 "value": values,
+                "unconstrained": goals.values(plain),
                 "slack": slack,
                 "satisfied": satisfied(slack, goals.n_rows > 0),
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._classes import Classes
+from skbandit.constrained._declared import Goals
 from skbandit.constrained._extra_rows import (
     ExtraData,
     join_extra,
@@ -19,9 +21,17 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     stack_rows,
 )
-from skbandit.constrained._report import add_intervals, report_of, report_table
-from skbandit.rates import Constraint
-from skbandit.rates._binding import BoundConstraints, Data, bind_constraints
+from skbandit.constrained._report import (
+    add_intervals,
+    cost_of_constraints,
+    rarely_predicted,
+    report_of,
+    report_table,
+)
+from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import MET, BoundConstraints, Data, bind_constraints
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
@@ -32,8 +42,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     """Predicts ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
 
     Subclasses set `classes_`, `_positive` (the positive class) and `_constraints` (one-sided,
-    groups filled in), and define `_scores` and `_shift`; those with a randomised rule also
-    `_expected` and `multipliers_`.
+    groups filled in), and define `_scores`, `_both_scores` and `_shift`; those with a randomised
+    rule also `_expected` and `multipliers_`.
     """
 
     # Rows that travel with X: users need no set_fit_request.
@@ -55,6 +65,13 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favours ``classes_[1]``."""
+        raise NotImplementedError
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        """The scores, and those of the classifier without constraints, of shape (n, 2).
+
+        The latter are positive where it predicts ``classes_[1]``, and nan if there is none.
+        """
         raise NotImplementedError
 
     @property
@@ -150,18 +167,22 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         Returns
         -------
         DataFrame
-            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`.
-            A constraint that these rows cannot measure has ``n_rows`` 0, with a warning. Rows
-            with unequal weights, such as 1/propensity, carry less information than their
-            number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965) over
+            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`. `on` is
+            "given" for the rows of X, and `unconstrained` is the rate of the classifier without
+            constraints on these rows. A constraint that they cannot measure has ``n_rows`` 0, with
+            a warning. Rows with unequal weights, such as 1/propensity, carry less information than
+            their number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965) over
             the rows in the denominator of `value`, the smallest if it combines several rates.
         """
         check_is_fitted(self)
         check_level(confidence_level)
         extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
-        scores, data = self._read(X, y, sample_weight, attributes, extra, self._scores)
+        both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
+        scores, plain = both.T
         goals = bind_constraints(self._constraints, data, allow_empty=True)
-        table = self._report(scores, data, goals)
+        plain_positive = None if np.isnan(plain).all() else self._positive_where(plain > 0)
+        table = self._report(scores, data, goals, plain_positive)
+        table["on"] = [on.replace("train", "given") for on in table["on"]]
         positive = self._predicted_positive(scores)
         return add_intervals(table, goals, data, positive, confidence_level)
 
@@ -185,13 +206,68 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
         return stack_rows(values, values_extra), data
 
-    def _report(self, scores: np.ndarray, data: Data, goals: BoundConstraints) -> pd.DataFrame:
+    def _report(
+        self,
+        scores: np.ndarray,
+        data: Data,
+        goals: BoundConstraints,
+        unconstrained: np.ndarray | None = None,
+    ) -> pd.DataFrame:
         """Report on the constraints of the fit, bound to data."""
         positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
-        return report_table(goals, data, positive, expected, multipliers)
+        return report_table(goals, data, positive, expected, multipliers, unconstrained)
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""
-        second = scores + self._shift > 0
+        return self._positive_where(scores + self._shift > 0)
+
+    def _positive_where(self, second: np.ndarray) -> np.ndarray:
+        """1.0 where the positive class is predicted, given where ``classes_[1]`` is."""
         return (second == (self._classes.orientation > 0)).astype(float)
+
+    def _warn_of_weak_fit(
+        self,
+        objective: Rate,
+        goals: Goals,
+        positive: np.ndarray,
+        plain: np.ndarray,
+        level: float | None,
+        stacklevel: int,
+    ) -> None:
+        """Warn of high costs of the constraints, and of a level below the default one.
+
+        Parameters
+        ----------
+        objective : Rate
+            As declared.
+        goals : Goals
+            Bound to n rows.
+        positive, plain : ndarray of shape (n,)
+            Predictions, 0 and 1, with and without constraints.
+        level : float or None
+            The level reached, if it was free to fall.
+        stacklevel : int
+            Of the warning, from the caller of this method.
+        """
+        if not goals.constraints.constraints:
+            return
+        forms, maximise = goals.objective, goals.maximise
+        sentences = [cost_of_constraints(repr(objective), forms, maximise, positive, plain)]
+        train, n = goals.data.train, len(goals.data.train)
+        for label in self.classes_.tolist():
+            as_declared = float(label == self._positive)
+            shares = [
+                np.average(here == as_declared, weights=train.weight)
+                for here in (train.label, positive[:n], plain[:n])
+            ]
+            sentences.append(rarely_predicted(label, *shares))
+        if level is not None and level < DEFAULT_LEVEL - MET:
+            sentences.append(
+                f"confidence_level_ is {level:.2g} instead of {DEFAULT_LEVEL}, which is out of "
+                "reach or too costly on these rows: pass more rows, relax the bounds, or set "
+                "confidence_level."
+            )
+        if any(sentences):
+            told = " ".join(filter(None, sentences))
+            warnings.warn(told, ConstrainedFitWarning, stacklevel=stacklevel + 1)

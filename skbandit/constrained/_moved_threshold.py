@@ -19,6 +19,7 @@ from skbandit.constrained._declared import Goals
 from skbandit.constrained._extra_rows import ExtraData
 from skbandit.constrained._grouping import Grouping
 from skbandit.constrained._mixin import ConstrainedClassifierMixin
+from skbandit.constrained._out_of_fold import USUAL
 from skbandit.constrained._report import add_intervals, cross_fitted_report
 from skbandit.constrained._rules import Rule
 from skbandit.rates._binding import Columns, Data
@@ -54,6 +55,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     cv: Any
     by: str | Sequence[str] | None
     threshold_: float
+    response_method_: str
     _grouping: Grouping | None
     _cuts: np.ndarray
 
@@ -231,9 +233,14 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         extra: ExtraData | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
-        scores, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
-        if self._grouping is None:
-            return scores + self._shifts(None), data
-        parts = [rows for rows in (data.train, data.extra) if rows is not None]
-        codes = [self._grouping.known_codes(rows.columns) for rows in parts]
-        return scores + self._shifts(np.concatenate(codes)), data
+        both, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
+        codes = None
+        if self._grouping is not None:
+            parts = [rows for rows in (data.train, data.extra) if rows is not None]
+            codes = np.concatenate([self._grouping.known_codes(rows.columns) for rows in parts])
+        both[:, 0] += self._shifts(codes)
+        return both, data
+
+    def _usual_decisions(self, scores: np.ndarray) -> np.ndarray:
+        """Decisions by scores and a classifier's own threshold."""
+        return scores - self._classes.orientation * USUAL[self.response_method_]

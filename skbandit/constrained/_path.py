@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -28,7 +29,7 @@ from skbandit.constrained._varying_bound import (
     tightest_first,
 )
 from skbandit.constrained.cross_fitting._cross_fit import SharedWork
-from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
     Data,
@@ -335,10 +336,12 @@ def _refitted(
 ) -> ConstrainedRampClassifier:
     """Train a model under other constraints, starting from where it ended."""
     model = copy.copy(model).set_params(constraints=constraints, tol=tol, warm_start=True)
-    try:
-        return model.fit(X, y, **metadata)
-    except InfeasibleConstraintsError as error:
-        return error.closest_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstrainedFitWarning)  # a path is there to show costs
+        try:
+            return model.fit(X, y, **metadata)
+        except InfeasibleConstraintsError as error:
+            return error.closest_
 
 
 def _spread(n: int, most: int) -> frozenset[int]:
@@ -431,7 +434,7 @@ def _parts(estimator: Any) -> tuple[Pipeline | None, ConstrainedRampClassifier]:
     if not isinstance(classifier, ConstrainedRampClassifier):
         raise TypeError(
             "estimator must be a ConstrainedRampClassifier, or a Pipeline that ends with one, "
-            f"got {estimator!r}."
+            f"got {type(classifier).__name__}."
         )
     return transformers, classifier
 

@@ -83,7 +83,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     tol : float, default=1e-3
         The rounds end when no rule, by the prices so far, can improve the objective by more.
     pos_label : label, default=None
-        The positive class of all rates; None is ``classes_[1]``.
+        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
+        unless all rates are the same for either class, as `error_rate` and `churn` are.
     random_state : int, RandomState instance or None, default=None
         Seeds `estimator` and its parts where their own `random_state` is None: equally in
         every fit, so that rounds differ by their prices alone.
@@ -123,7 +124,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         (of `estimators_`, on the rows that they were fitted to), `cross_fitted` (out of fold: what
         new rows are expected to show) with `ci_low` and `ci_high`, `slack` and `satisfied` (by
         the latter; with a `confidence_level`, `margin` is the slack that it takes). With
-        ``threshold="train"`` there is only `value`.
+        ``threshold="train"`` there is only `value`. `unconstrained` is the rate of the fit to the
+        rows as they are, out of fold too.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -178,7 +180,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> people = pd.DataFrame({"sex": rng.choice(["F", "M"], 600)})
     >>> X = rng.normal(size=(600, 3))
-    >>> X[:, 0] += 1.5 * (people["sex"] == "M")
+    >>> X[:, 0] += 0.5 * (people["sex"] == "M")
     >>> y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=600) > 1
     >>> trees = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     >>> clf = ConstrainedReduction(
@@ -294,6 +296,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         InfeasibleConstraintsError
             If no threshold on any of the fits meets the constraints; the closest one is in its
             `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.8.
         """
         metadata = {
             "sample_weight": sample_weight,
@@ -321,6 +328,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         rows = FitRows.read(X, y, metadata, partial(labels_of, pos_label=self.pos_label))
         rows.require_both_classes()
         X, y, data = rows.X, rows.y, rows.data
+        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         self.response_method_ = response_of(self.estimator, "auto")
@@ -338,12 +346,14 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
         learner = Learner(estimator, rows.classes, params, weight_name)
         costs = Costs.of(declared, goals, data)
-        self._reduce(X_all, y, costs, goals, self._find_groups(goals.data), learner, folds)
+        group = self._find_groups(goals.data)
+        self._reduce(X_all, y, declared.objective, costs, goals, group, learner, folds)
 
     def _reduce(
         self,
         X: Any,
         y: np.ndarray,
+        objective: Rate,
         costs: Costs,
         goals: Goals,
         group: np.ndarray | None,
@@ -392,6 +402,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.confidence_level_ = found.level
         every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
         self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
+        unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
+        self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
         self._take_features(self.estimators_[0])
         prices = np.mean([one.prices for one in won], axis=0)
         self.prices_ = np.full(len(goals.is_measured), np.nan)
@@ -402,24 +414,29 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         shifts = self._shifts(group)
         decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
         own = None if self.threshold == "train" else self._scores(X) + shifts
-        report = self._judged(decisions, own, goals, judge, found)
+        plain = self._positive_where(self._usual_decisions(every_score[0]) > 0)
+        report = self._judged(decisions, own, plain, goals, judge, found)
         self._report_columns = plain_columns(report)
         if not self.feasible_:
             why = _why_not(report, goals, judge, found, len(done), self.by)
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
+        free = found.level if relax and self.threshold == "cross_fit" else None
+        positive = self._predicted_positive(decisions)
+        self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
 
     def _judged(
         self,
         decisions: np.ndarray,
         own: np.ndarray | None,
+        plain: np.ndarray,
         goals: Goals,
         judge: Judge,
         found: Winner,
     ) -> pd.DataFrame:
         """The report on what everything was chosen by, and on the final classifier's `own`."""
-        report = self._report(decisions, goals.data, goals.constraints)
+        report = self._report(decisions, goals.data, goals.constraints, plain)
         if own is None:
             return report
         positive, margins = self._predicted_positive(decisions), None
@@ -436,6 +453,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes
         return np.mean([responses(one, X, method, classes) for one in self.estimators_], axis=0)
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        plain = responses(self._plain, X, self.response_method_, self._classes)
+        return np.column_stack([self._scores(X), self._usual_decisions(plain)])
 
 
 def _why_not(

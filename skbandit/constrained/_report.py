@@ -13,6 +13,7 @@ from skbandit.rates._binding import (
     Atom,
     BoundConstraints,
     Data,
+    LinearFractionalForms,
     interval_or_nan,
     satisfied,
     value_and_rows,
@@ -29,6 +30,7 @@ def report_table(
     positive: np.ndarray,
     expected: np.ndarray | None = None,
     multipliers: np.ndarray | None = None,
+    unconstrained: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Report on constraints, one row per constraint.
 
@@ -44,13 +46,16 @@ def report_table(
         Probabilities of a positive prediction by the randomised rule.
     multipliers : ndarray of shape (K,) or None
         Shadow prices; nan where skipped.
+    unconstrained : ndarray of shape (n,) or None
+        Predictions of the classifier without constraints, 0 and 1.
 
     Returns
     -------
     DataFrame
         `satisfied` refers to the deterministic rule: missing if nothing was measured, False
         if the rate is undefined. `effective_n` is Kish's number of rows for the deterministic
-        rule. The columns `expected` and `multiplier` are left out if these are None.
+        rule. The columns `expected`, `multiplier` and `unconstrained` are left out if these are
+        None.
     """
     measured = goals.n_rows > 0
     values, effective = np.full(len(measured), np.nan), np.zeros(len(measured))
@@ -78,6 +83,9 @@ def report_table(
     warn_of_few(table["constraint"].iloc[chosen].tolist(), effective[chosen], stacklevel=4)
     if expected is not None:
         table.insert(table.columns.tolist().index("value"), "expected", goals.values(expected))
+    if unconstrained is not None:
+        place = table.columns.tolist().index("value") + 1
+        table.insert(place, "unconstrained", goals.values(unconstrained))
     return table if multipliers is None else table.assign(multiplier=multipliers)
 
 
@@ -125,8 +133,8 @@ def cross_fitted_report(
     """Combine the reports of a rule on its training rows and of out-of-fold predictions.
 
     `expected` and `value` are the rule's own. All else is out of fold: `cross_fitted` and its
-    interval, `effective_n`, `slack`, the `margin` that a confidence level takes, if there is
-    one, and `satisfied`.
+    interval, `unconstrained`, `effective_n`, `slack`, the `margin` that a confidence level takes,
+    if there is one, and `satisfied`.
 
     Parameters
     ----------
@@ -145,11 +153,58 @@ def cross_fitted_report(
     table = own.assign(**kept)
     place = table.columns.tolist().index("value") + 1
     inserted = {"cross_fitted": "value", "ci_low": "ci_low", "ci_high": "ci_high"}
+    inserted |= {"unconstrained": "unconstrained"}
     for offset, (name, of) in enumerate(inserted.items()):
         table.insert(place + offset, name, held_out[of])
     if margins is None:
         return table
     return with_margins(table, table["n_rows"].to_numpy() > 0, margins)
+
+
+COSTLY, RELATIVELY_COSTLY, AT_LEAST = 0.1, 0.5, 0.05
+"""What constraints may cost of the objective: so much; or so large a share, if more than the last.
+
+In units of the sum of the objective's absolute costs.
+"""
+
+RARE = 0.1
+"""Share of a class's own rows; if it is predicted for fewer, the rule is all but constant."""
+
+
+def cost_of_constraints(
+    objective: str,
+    forms: LinearFractionalForms,
+    maximise: bool,
+    positive: np.ndarray,
+    plain: np.ndarray,
+) -> str | None:
+    """A sentence if the objective is much worse with the constraints than without them.
+
+    None too for an objective that is best if all predictions are the same: what it has without
+    constraints tells nothing.
+    """
+    costs = forms.numerator.data
+    if forms.denominator.nnz or not costs.min(initial=0.0) < 0 < costs.max(initial=0.0):
+        return None
+    without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
+    worse = (without - within if maximise else within - without) / np.abs(costs).sum()
+    share = worse / max(abs(without), MET)
+    if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
+        return None
+    return (
+        f"{objective} is {without:.3f} without constraints and {within:.3f} with them: relax the "
+        "bounds, or see the column unconstrained of constraint_report_ for what they change."
+    )
+
+
+def rarely_predicted(label: Any, share: float, predicted: float, plain: float) -> str | None:
+    """A sentence if a class is hardly ever predicted under the constraints, and is without them."""
+    if predicted >= RARE * share or plain < RARE * share:
+        return None
+    return (
+        f"{label!r} is predicted for {predicted:.2%} of the rows, and for {plain:.2%} without "
+        f"constraints; {share:.2%} are: the rule is all but constant."
+    )
 
 
 def plain_columns(table: pd.DataFrame) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from skbandit.constrained._classes import Classes
 from skbandit.constrained._declared import Goals, allowed_error
 from skbandit.constrained._limits import Limits, SeparateLimits, SharedRisk
+from skbandit.rates import Rate
 from skbandit.rates._binding import Data, confidence_limits, encode, score_limits
 
 
@@ -25,6 +26,8 @@ class Trained:
 
     Attributes
     ----------
+    objective : Rate
+        As declared.
     scores : ndarray of shape (n,)
         Those that the thresholds were chosen on.
     own : ndarray of shape (n,) or None
@@ -38,6 +41,7 @@ class Trained:
         Group of each row.
     """
 
+    objective: Rate
     scores: np.ndarray
     own: np.ndarray | None
     goals: Goals

@@ -98,8 +98,8 @@ class ConstraintReportDisplay:
 
         Parameters
         ----------
-        estimator : ConstrainedRampClassifier, ConstrainedThreshold or Pipeline
-            A fitted classifier with `constraint_report`, or a Pipeline that ends with one.
+        estimator : classifier with declared constraints, Pipeline that ends with one, or search
+            Fitted; see `skbandit.constrained.constraint_report`.
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
@@ -53,7 +54,7 @@ def missed_by(constraint, y, answers, attributes):
 @pytest.mark.parametrize("first_is_positive", first(1, [True, False]))
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_predict_decision_function_and_predict_proba_agree(labels, first_is_positive):
-    pos_label = labels.tolist()[0] if first_is_positive else None
+    pos_label = labels.tolist()[0 if first_is_positive else 1]
     clf = ConstrainedRampClassifier(
         constraints=recall() >= 0.8, pos_label=pos_label, threshold="train"
     )
@@ -88,8 +89,10 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
     text = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
     text.fit(X, LABELS["strings"][Y], attributes=stored)
-    number = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
-    number.fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)
+    number = clone(text)
+    with pytest.raises(ValueError, match=r"'deployed'.* 'no' and 'yes': .* pos_label"):
+        number.fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)  # is 1 yes or no?
+    number.set_params(pos_label="yes").fit(X, LABELS["strings"][Y], attributes=ATTRIBUTES)
     np.testing.assert_allclose(text.coef_, number.coef_)
     changed = np.mean(text.predict(X) != stored["deployed"])
     assert text.constraint_report_["value"].iloc[0] == pytest.approx(changed)
@@ -300,7 +303,7 @@ def test_warm_start_goes_on_from_the_last_fit(pos_label):
 @pytest.mark.parametrize("change", first(1, ["features", "classes", "not fitted"]))
 def test_warm_start_restarts_where_the_last_fit_is_of_no_use(change):
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, warm_start=True)
-    data, y = (X[:, :3], Y + (change == "classes")) if change == "features" else (X, Y + 1)
+    data, y = (X[:, :3], Y) if change == "features" else (X, 2 * Y - 1)
     if change != "not fitted":
         clf.fit(X, Y)
     clf.fit(data, y)

@@ -246,6 +246,7 @@ def test_columns_without_names_are_no_feature_names():
 def test_labels_in_any_series(dtype):
     y = pd.Series(np.where(Y, "yes", "no")).astype(dtype)
     y_extra = pd.Series(np.where(Y_EXTRA, "yes", None)).astype(dtype)
-    clf = fit(recall(on="all") >= 0.9, y=y, X_extra=X_EXTRA, y_extra=y_extra)
+    goal = recall(on="all") >= 0.9
+    clf = fit(goal, y=y, X_extra=X_EXTRA, y_extra=y_extra, pos_label="yes")
     assert clf.classes_.tolist() == ["no", "yes"] and set(clf.predict(X)) == {"no", "yes"}
     assert clf.constraint_report_["n_rows"].tolist() == [ALL_Y.sum()]

@@ -9,6 +9,7 @@ import pytest
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -24,13 +25,20 @@ X = pd.DataFrame(RNG.normal(size=(N, 3)), columns=list("abc"))
 Y = pd.Series(np.where(X["a"] + RNG.normal(size=N) > 0, "yes", "no"))
 TABLE = pd.DataFrame({"g": RNG.choice(["u", "v"], N)})
 GOALS = [recall() >= 0.6, each(positive_rate, by="g") >= 0.1, ratio(recall, by="g") >= 0.2]
-RAMP = ConstrainedRampClassifier(false_positive_rate(), GOALS, solver="newton")
+RAMP = ConstrainedRampClassifier(false_positive_rate(), GOALS, solver="newton", pos_label="yes")
 CLASSIFIERS = {
     "ramp": RAMP,
     "confidence": ConstrainedRampClassifier(
-        None, recall({"g": "u"}) >= 0.3, solver="newton", confidence_level=0.8, max_iter=3
+        None,
+        recall({"g": "u"}) >= 0.3,
+        solver="newton",
+        confidence_level=0.8,
+        max_iter=3,
+        pos_label="yes",
     ),
-    "threshold": ConstrainedThreshold(LogisticRegression(), false_positive_rate(), GOALS),
+    "threshold": ConstrainedThreshold(
+        LogisticRegression(), false_positive_rate(), GOALS, pos_label="yes"
+    ),
 }
 SETTLING = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -71,7 +79,7 @@ def test_the_report_is_of_the_types_of_a_report_on_rows(fitted):
 
 
 def test_a_skipped_group_is_missing_in_the_report():
-    clf = ConstrainedRampClassifier(constraints=each(recall, by="g") >= 0.1)
+    clf = ConstrainedRampClassifier(constraints=each(recall, by="g") >= 0.1, pos_label="yes")
     labels = np.where(TABLE["g"] == "u", Y, "no")
     with pytest.warns(UserWarning, match="is not measured"):
         clf.fit(X, labels, attributes=TABLE)
@@ -123,7 +131,7 @@ def test_a_report_behind_a_pipeline(name):
 
 @SETTLING
 def test_extra_rows_of_a_report_are_transformed_too():
-    clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.5)
+    clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.5, pos_label="yes")
     scaler = StandardScaler()
     clf.fit(scaler.fit_transform(X[:50]), Y[:50], X_extra=scaler.transform(X[50:]))
     pipeline = make_pipeline(scaler, clf)
@@ -137,8 +145,13 @@ def test_extra_rows_of_a_report_are_transformed_too():
 
 
 def test_a_report_needs_declared_constraints():
-    with pytest.raises(TypeError, match="must have constraint_report, got LogisticRegression"):
-        constraint_report(make_pipeline(StandardScaler(), LogisticRegression()), X, Y)
+    plain = make_pipeline(StandardScaler(), LogisticRegression())
+    for estimator in (plain, GridSearchCV(plain, {}).fit(X, Y)):
+        with pytest.raises(TypeError, match=r"^LogisticRegression has no .*rate_report") as told:
+            constraint_report(estimator, X, Y)
+        assert "(" not in str(told.value).split("rate_report")[0]
+    with pytest.raises(TypeError, match=r"^GridSearchCV has no .* search that has refitted one"):
+        constraint_report(GridSearchCV(RAMP, {}), X, Y)
 
 
 def test_a_column_that_a_pipeline_drops_is_found_by_the_message():
@@ -165,5 +178,6 @@ def test_numbers_beyond_any_float(name):
 
 
 def test_no_row_selected_stays_an_error_of_its_own():
+    goal = recall({"g": "w"}) >= 0.5
     with pytest.raises(EmptyRateError):
-        ConstrainedRampClassifier(constraints=recall({"g": "w"}) >= 0.5).fit(X, Y, attributes=TABLE)
+        ConstrainedRampClassifier(constraints=goal, pos_label="yes").fit(X, Y, attributes=TABLE)

@@ -268,7 +268,7 @@ def test_a_confidence_level_is_checked(recalls, level):
 
 
 def test_other_estimators_are_refused():
-    with pytest.raises(TypeError, match=r"got LogisticRegression\(\)"):
+    with pytest.raises(TypeError, match=r"got LogisticRegression\."):
         constraint_path(LogisticRegression(), X, Y, bounds=[0.9])
     with pytest.raises(ValueError, match="combines several rates into a worst case"):
         path_over(recall() >= 0.5, [0.9], objective=difference(recall, by="sex"))

@@ -28,8 +28,8 @@ from skbandit.rates import (
 from skbandit.rates._binding import Data, bind_constraints, confidence_limits, expand
 
 COLUMNS = [
-    "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "slack", "satisfied",
-    "multiplier",
+    "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "unconstrained",
+    "slack", "satisfied", "multiplier",
 ]  # fmt: skip
 _after = COLUMNS.index("value") + 1
 FITTED_COLUMNS = [*COLUMNS[:_after], "cross_fitted", "ci_low", "ci_high", *COLUMNS[_after:]]
@@ -115,9 +115,10 @@ def test_values_are_those_of_the_predictions(fitted, rows):
 
 
 def test_the_training_data_give_the_training_report(fitted):
-    own = ["constraint", "on", "n_rows", "bound", "expected", "value", "multiplier"]
-    found, expected = report_on(fitted, TRAIN)[own], fitted.constraint_report_[own]
-    pd.testing.assert_frame_equal(found, expected)
+    own = ["constraint", "n_rows", "bound", "expected", "value", "multiplier"]
+    found, expected = report_on(fitted, TRAIN), fitted.constraint_report_
+    pd.testing.assert_frame_equal(found[own], expected[own])
+    assert found["on"].tolist() == ["given"] * len(RATES) + ["extra"]
 
 
 def test_n_rows_counts_the_denominator(fitted):
@@ -290,6 +291,13 @@ def test_undefined_precision_is_not_satisfied():
 
 
 # --- wrong input ---------------------------------------------------------------------------
+
+
+def test_the_constraint_is_named_whose_column_is_missing():
+    goal = difference(recall, by="sex") <= 0.9
+    clf = ConstrainedRampClassifier(constraints=goal).fit(X, Y, attributes=ATTRIBUTES)
+    with pytest.raises(ValueError, match=r"difference\(.* \[F - M\]: .*'sex'; no .* attributes="):
+        clf.constraint_report(X, Y)
 
 
 def test_not_fitted():

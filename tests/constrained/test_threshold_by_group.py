@@ -159,6 +159,14 @@ def test_routed_through_searches_and_pipelines(routing):
 # --- what may go wrong ---------------------------------------------------------------------
 
 
+def test_probabilities_take_the_attributes_that_predict_takes():
+    clf = fit()
+    found = clf.predict_proba(X, attributes=ATTRIBUTES)
+    np.testing.assert_array_equal(found, clf.predict_proba(X))
+    logs = clf.predict_log_proba(X, attributes=ATTRIBUTES)
+    np.testing.assert_allclose(np.exp(logs), found)
+
+
 def test_errors_name_the_group_and_the_cure():
     clf = fit()
     before = pickle.dumps(clf)

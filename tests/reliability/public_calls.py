@@ -64,8 +64,9 @@ class PublicCall:
         return np.asarray(self.call(**(self.inputs | changed)))
 
 
-def ramp(X, y, attributes, sample_weight):
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+def ramp(X, y, attributes, sample_weight, pos_label=None):
+    options = {"solver": "newton", "max_iter": 3, "pos_label": pos_label}
+    clf = ConstrainedRampClassifier(constraints=GOALS, **options)
     clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
     return clf.decision_function(X)
 
@@ -76,8 +77,9 @@ def ramp_predicts(X):
     return clf.predict(X)
 
 
-def threshold(X, y, attributes, sample_weight):
-    clf = ConstrainedThreshold(LogisticRegression(), constraints=GOALS, cv=3)
+def threshold(X, y, attributes, sample_weight, pos_label=None):
+    options = {"cv": 3, "pos_label": pos_label}
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=GOALS, **options)
     clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
     return clf.decision_function(X)
 

@@ -82,6 +82,10 @@ class CrossFitted:
         Its out-of-fold figures.
     predictions : ndarray of shape (n,)
         Out-of-fold predictions of all rows, 0 and 1.
+    unconstrained : ndarray of shape (n,)
+        Those of logistic regression at its own threshold.
+    plain : Point
+        Its rule for new rows.
     path : tuple of float
         The regularised ramp objective after each MM step at alpha, mean over the folds.
     multipliers : ndarray of shape (m,)
@@ -101,6 +105,8 @@ class CrossFitted:
     cut: float
     choice: Choice
     predictions: np.ndarray
+    unconstrained: np.ndarray
+    plain: Point
     path: tuple[float, ...]
     multipliers: np.ndarray
     margins: np.ndarray | None
@@ -306,6 +312,8 @@ def _choose(
         size * (cut + mean),
         choice,
         (directions.out_of_fold(chosen) > cut).astype(float),
+        trained.plain_predictions(),
+        trained.plain_rule(),
         _mean_path([mm.path for mm in folds]),
         prices_out_of_fold(searches, limits, choice),
         margins,

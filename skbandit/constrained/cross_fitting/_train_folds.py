@@ -163,6 +163,27 @@ class TrainedFolds:
         """1.0 for the rows that matter."""
         return self.used.astype(float)
 
+    def plain_predictions(self) -> np.ndarray:
+        """Predictions of all rows, 0 and 1, by the logistic regression without their fold."""
+        positive = np.zeros(len(self.fold))
+        for k, one in enumerate(self.runs[0]):
+            rows = np.flatnonzero(self.fold == k)
+            scores = self.columns.rows(rows) @ one.plain.coef + one.plain.intercept
+            positive[rows] = np.asarray(scores).ravel() > 0
+        return positive
+
+    def plain_rule(self) -> Point:
+        """The mean of the folds' logistic regressions, for the design's columns."""
+        coefs, intercepts = [], []
+        for one in self.runs[0]:
+            coef = one.plain.coef / self.columns.scales
+            weights, larger = self.place.weights(coef)
+            if self.columns.centre is not None:
+                larger += float(self.columns.centre @ coef)
+            coefs.append(weights)
+            intercepts.append(one.plain.intercept - larger)
+        return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
+
     @property
     def ramps(self) -> dict[str, tuple[float, list[MMResult]]]:
         """Alpha and results without each fold of every ramp, by the name of its direction."""
