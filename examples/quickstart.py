@@ -13,6 +13,7 @@ From that log alone: how should a policy answer that learns as it goes, and what
 """
 
 from pathlib import Path
+from warnings import simplefilter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,6 +37,7 @@ from skbandit import (
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.datasets import load_adult
 from skbandit.evaluation import ReplaySplit
+from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import error_rate, positive_rate, ratio
 from skbandit.selection import PopularitySetSelector, logged_costs
 
@@ -59,10 +61,13 @@ encode = make_column_transformer(
 logistic = LogisticRegression(max_iter=1000)
 MODELS = {
     "logistic regression": logistic,
-    "threshold moved": ConstrainedThreshold(logistic, error_rate(), GOAL),
-    "trained for the goal": ConstrainedRampClassifier(error_rate(), GOAL),
-    "... with confidence .9": ConstrainedRampClassifier(error_rate(), GOAL, confidence_level=0.9),
+    "threshold moved": ConstrainedThreshold(logistic, error_rate(), GOAL, pos_label=">50K"),
+    "trained for the goal": ConstrainedRampClassifier(error_rate(), GOAL, pos_label=">50K"),
+    "... with confidence .9": ConstrainedRampClassifier(
+        error_rate(), GOAL, pos_label=">50K", confidence_level=0.9
+    ),
 }
+simplefilter("ignore", ConstrainedFitWarning)  # moving the threshold is dear: see below
 
 rows = []
 splits = ShuffleSplit(N_SPLITS, train_size=10_000, random_state=0)
