@@ -338,10 +338,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         goals = declared.bind(with_weights(data, tested.astype(float)))
         estimator = seeded(self.estimator, seed_for("reduction", self.random_state) % 2**31)
         learner = Learner(estimator, rows.classes, params, weight_name)
-        group, working = self._find_groups(goals.data), goals
+        group = self._find_groups(goals.data)
+        working: Goals | None = goals
         while working is not None:
-            goals, costs = working, Costs.of(declared, working, data)
-            working = self._reduce(X_all, y, costs, goals, group, learner, folds)
+            costs = Costs.of(declared, working, data)
+            working = self._reduce(X_all, y, costs, working, group, learner, folds)
 
     def _reduce(
         self,
@@ -356,8 +357,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
 
         `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
-        Returned are goals to start again with, if the choice misses pairs of groups outside of
-        these.
+        Return the goals to start again with if pairs of groups that are not among these are worse
+        at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
         level, relax = self.confidence_level, self.confidence_level is None
@@ -392,8 +393,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
         found = best_round(done, judge, known)
-        wider = goals.widened(goals.predicted(found.rule.positive))
-        if found.rule.feasible and wider is not None:
+        if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
         self.rounds_, self.n_iter_ = found.numbers, len(done)
         self._set_thresholds(found.rule)
