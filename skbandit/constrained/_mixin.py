@@ -217,9 +217,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Report on the constraints of the fit, bound to data."""
         positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
-        if multipliers is not None:  # 0 for pairs of groups that training did not need
-            known = dict(zip(map(id, self._constraints), multipliers, strict=False))
-            multipliers = np.array([known.get(id(one), 0.0) for one in goals.constraints])
+        if multipliers is not None and len(self._all_pairs) > len(self._constraints):
+            labels = [one.label for one in self._constraints]
+            known = dict(zip(labels, multipliers, strict=True))
+            # 0 for pairs of groups that training did not need
+            multipliers = np.array([known.get(one.label, 0.0) for one in goals.constraints])
         return report_table(goals, data, positive, expected, multipliers, unconstrained)
 
     def _take_constraints(self, goals: Goals) -> None:
@@ -228,8 +230,12 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at predictions."""
-        every = vars(self).get("_every", self._constraints)  # older pickles have none
+        every = self._all_pairs
         return [every[k] for k in worst_pairs(every, data, positive)]
+
+    @property
+    def _all_pairs(self) -> tuple[Constraint, ...]:
+        return vars(self).get("_every", self._constraints)  # older pickles have none of the former
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""

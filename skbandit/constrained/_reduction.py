@@ -368,8 +368,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
 
         `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
-        Returned are goals to start again with, if the choice misses pairs of groups outside of
-        these.
+        Return the goals to start again with if pairs of groups that are not among these are worse
+        at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
         level, relax = self.confidence_level, self.confidence_level is None
@@ -404,8 +404,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
         found = best_round(done, judge, known)
-        wider = goals.widened(goals.predicted(found.rule.positive))
-        if found.rule.feasible and wider is not None:
+        if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
         self.rounds_, self.n_iter_ = found.numbers, len(done)
         self._set_thresholds(found.rule)

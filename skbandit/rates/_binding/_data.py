@@ -79,8 +79,8 @@ class Data:
                     f"{context}: the values of by={list(columns)} must be hashable to be groups "
                     f"({error}); make them strings or tuples."
                 ) from error
-        for name, values in zip(columns, zip(*found, strict=True), strict=False):
-            numbers = {value for value in values if isinstance(value, float)}
+        for name, of_groups in zip(columns, zip(*found, strict=True), strict=False):
+            numbers = {value for value in of_groups if isinstance(value, float)}
             if len(numbers) > MANY_GROUPS:
                 raise ValueError(
                     f"{context}: column {name!r} holds {len(numbers)} different numbers, and each "
