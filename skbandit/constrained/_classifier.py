@@ -131,7 +131,8 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. All solve
         the same convex problems, but training is local: where rounding and tolerances differ,
         it may end at another local optimum. "auto"
-        is newton; with another `threshold` than "cross_fit" it is cvxpy for at most 500 rows and
+        is newton, or augmented_lagrangian with fewer than five rows per feature; with another
+        `threshold` than "cross_fit" it is newton, or cvxpy for at most 500 rows and
         500 features, where that is as fast. Also an instance from
         `skbandit.constrained.solvers`, such as ``SmoothedNewtonSolver(max_iter=50)``, or any
         object that follows `Solver` there.
