@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained._declared import Goals
+from skbandit.constrained._goals import Goals
 from skbandit.constrained.training._problem import compile_problem
 from skbandit.rates._binding import (
     Columns,

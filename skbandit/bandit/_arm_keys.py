@@ -1,10 +1,10 @@
-"""Keys of arms' random streams: functions of their labels, whatever the order of the arms."""
+"""Labels of arms: keys of their random streams, and those to forget."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,6 +13,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+
+from skbandit.utils._messages import first_few
+from skbandit.utils._validation import as_labels
 
 # An address in memory, as in the default repr of objects: it changes from process to process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -115,3 +118,16 @@ def _numbers_written(text: str) -> list[Any]:
         return [float(text) if "." in text else int(text)]
     except ValueError:  # more digits than Python converts
         return []
+
+
+def arms_to_drop(labels: Iterable[Any], known: Collection[Any]) -> set[Any]:
+    """Return the labels, which must be of known arms, but not of all of them."""
+    dropped = set(as_labels(labels, "labels"))
+    unknown = [label for label in dropped if label not in known]
+    if unknown:
+        raise ValueError(
+            f"labels contains {unknown[0]!r}, which is not an arm: {first_few(known)}."
+        )
+    if len(dropped) == len(known):
+        raise ValueError("labels names all arms: a policy needs at least one.")
+    return dropped

@@ -13,10 +13,10 @@ from skbandit.bandit._contexts import (
     gathered,
     of_features,
 )
-from skbandit.bandit._delayed import Events, joined, still_waiting, windows_of
 from skbandit.bandit._kernels import EncodedLog, Schedule
 from skbandit.bandit._passes import replay_rows
 from skbandit.bandit._posterior import with_arms
+from skbandit.bandit._sequential import Events, joined, still_waiting, windows_of
 from skbandit.bandit._state import N_LEARNED_ARMS, ArmSets, Beliefs, Prior, Rule, only_arms
 from skbandit.logs import Codes, ReplayRequest, code_labels, label_array
 

@@ -23,7 +23,7 @@ from skbandit.bandit.exploration import (
     proposes,
     score,
 )
-from skbandit.bandit.exploration._ties import uniform_score, wins_tie
+from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 

@@ -13,20 +13,23 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._arms_to_drop import arms_to_drop
-from skbandit.bandit._coefficients import mean_weights, weight_covariance
-from skbandit.bandit._delayed import Events, check_time, windows_of
-from skbandit.bandit._parameters import (
+from skbandit.bandit._arm_keys import arms_to_drop, twin
+from skbandit.bandit._sequential import Events, WindowedPolicy, check_time, windows_of
+from skbandit.bandit._state import (
+    N_EVENTS,
+    Beliefs,
+    Prior,
+    copied,
+    no_beliefs,
+    only_arms,
     prior_evidence,
     read_alphas,
     read_interval,
     read_prior,
     read_rule,
+    renewed,
 )
-from skbandit.bandit._state import N_EVENTS, Beliefs, Prior, copied, no_beliefs, only_arms, renewed
 from skbandit.bandit._stream import ChoiceStream
-from skbandit.bandit._windows import WindowedPolicy
 from skbandit.logs import (
     Codes,
     align_rows,
@@ -51,6 +54,49 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+
+def mean_weights(beliefs: Beliefs) -> np.ndarray:
+    """Posterior means, (n_arms, n_weights), the constant's last."""
+    return _in_units(beliefs, np.einsum("e,kei->ki", beliefs.share, beliefs.mean))
+
+
+def weight_covariance(beliefs: Beliefs) -> np.ndarray:
+    """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
+    share, factor = beliefs.share, beliefs.cov_factor
+    away = beliefs.mean - np.einsum("e,kei->ki", share, beliefs.mean)[:, None]
+    if factor.ndim == 3:
+        of_weights = np.einsum("e,kei->ki", share, factor + away**2)
+        return _diagonal_in_units(beliefs, of_weights)
+    covariance = factor @ factor.transpose(0, 1, 3, 2) + away[..., None] * away[..., None, :]
+    mixed = np.einsum("e,keij->kij", share, covariance)
+    once = _in_units(beliefs, mixed)
+    both = _in_units(beliefs, once.transpose(0, 2, 1))
+    return both if not len(beliefs.rate) else (both + both.transpose(0, 2, 1)) / 2
+
+
+def _in_units(beliefs: Beliefs, weights: np.ndarray) -> np.ndarray:
+    """Map the last axis of weights of features in running units to those of the contexts."""
+    n_features = len(beliefs.rate)
+    if not n_features:
+        return weights
+    mapped = weights.copy()
+    mapped[..., :n_features] *= beliefs.rate
+    if len(beliefs.centre):
+        mapped[..., -1] -= mapped[..., :n_features] @ beliefs.centre
+    return mapped
+
+
+def _diagonal_in_units(beliefs: Beliefs, variance: np.ndarray) -> np.ndarray:
+    """Map variances of uncorrelated weights likewise."""
+    n_features = len(beliefs.rate)
+    if not n_features:
+        return variance
+    mapped = variance.copy()
+    mapped[:, :n_features] *= beliefs.rate**2
+    if len(beliefs.centre):
+        mapped[:, -1] += mapped[:, :n_features] @ beliefs.centre**2
+    return mapped
 
 
 # Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,6 @@ from sklearn.utils import ClassifierTags, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from skbandit.bandit._weighted_examples import weighted_examples
 from skbandit.logs import (
     Codes,
     Log,
@@ -46,6 +46,45 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedExamples:
+    """Examples of a classifier."""
+
+    row: np.ndarray  # (n_examples,)
+    arm: np.ndarray  # (n_examples,)
+    weight: np.ndarray  # (n_examples,), positive
+
+
+def weighted_examples(
+    rewards: np.ndarray, allowed: np.ndarray, row_weight: np.ndarray
+) -> WeightedExamples:
+    """Turn estimated rewards into examples.
+
+    Parameters
+    ----------
+    rewards : ndarray of shape (n_rows, n_arms)
+        Estimated rewards R; those of arms that are not allowed are ignored.
+    allowed : ndarray of bool, shape (n_rows, n_arms)
+        Available arms, at least one per row.
+    row_weight : ndarray of shape (n_rows,)
+        Weights of the rows.
+
+    Returns
+    -------
+    WeightedExamples
+        Their weights add up to those of the rows, so that the strength of a classifier's penalty
+        does not depend on the unit of the rewards.
+    """
+    lowest = np.where(allowed, rewards, np.inf).min(axis=1)
+    excess = np.where(allowed, rewards - lowest[:, None], 0.0) * row_weight[:, None]
+    total = row_weight.sum()
+    share = row_weight @ allowed / total if total > 0 else np.ones(allowed.shape[1])
+    excess = excess / np.where(share > 0, share, 1.0)
+    row, arm = np.nonzero(excess > 0)
+    weight = excess[row, arm]
+    return WeightedExamples(row, arm, weight * (total / weight.sum()) if len(weight) else weight)
 
 
 # Default classifier; cloned before use.

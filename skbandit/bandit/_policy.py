@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
-from skbandit.bandit._parameters import read_interval, read_rule
+from skbandit.bandit._sequential import join
 from skbandit.bandit._state import (
     EXPLORATIONS,
     LINKS,
@@ -23,6 +22,8 @@ from skbandit.bandit._state import (
     ArmSets,
     Beliefs,
     all_arms,
+    read_interval,
+    read_rule,
 )
 from skbandit.logs import (
     Codes,
@@ -497,7 +498,7 @@ class GLMUCBPolicy(ArmLearner):
         return self._guard.read(lambda: score_rows(X, t, now._alphas()[0], now._beliefs, rule))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._replay_request.ReplaysLogs`.
+        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
 
         Subclasses that choose or learn differently are replayed event by event.
         """

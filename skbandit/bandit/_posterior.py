@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._mixture import mixed, of_mixture, renew_shares
-from skbandit.bandit._state import BY_ARM, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
+from skbandit.bandit._state import BY_ARM, LEAST_SHARE, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
 from skbandit.bandit._units import carry_over, count, is_due, renew, show
 from skbandit.bandit.links import linear, log_predictive, step
 from skbandit.utils._compiled import (
@@ -27,6 +26,45 @@ from skbandit.utils._compiled import (
     compiled_exactly,
     inlined_exactly,
 )
+
+
+@called_exactly
+def renew_shares(evidence: np.ndarray, share: np.ndarray) -> None:
+    """Write the softmax of the evidence, with shares below `LEAST_SHARE` set to 0."""
+    best = evidence[0]
+    for e in range(1, len(evidence)):
+        best = max(best, evidence[e])
+    total = 0.0
+    for e in range(len(evidence)):
+        share[e] = math.exp(evidence[e] - best)
+        total += share[e]
+    kept = 0.0
+    for e in range(len(evidence)):
+        if share[e] < LEAST_SHARE * total:
+            share[e] = 0.0
+        kept += share[e]
+    for e in range(len(evidence)):
+        share[e] /= kept
+
+
+@inlined_exactly
+def mixed(
+    w: float, m: float, v: float, origin: float, away: float, square: float, within: float
+) -> tuple[float, float, float]:
+    """Include a part N(m, v) of weight w in sums for `of_mixture`, taken about an origin.
+
+    Any of the means serves as origin: then a single part keeps its moments to the bit, and little
+    is lost by subtraction.
+    """
+    d = m - origin
+    return away + w * d, square + w * d * d, within + w * v
+
+
+@inlined_exactly
+def of_mixture(origin: float, away: float, square: float, within: float) -> tuple[float, float]:
+    """Mean and variance of a mixture whose weights sum to 1."""
+    return origin + away, within + max(square - away * away, 0.0)
+
 
 FEW_WEIGHTS = 12
 """Weights up to which the columns of a full Σ's factor are read faster than its rows."""

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.bandit._arm_keys import twin
-from skbandit.bandit._delayed import Events, check_time, windows_of
-from skbandit.bandit._guarded import GuardedPolicy
-from skbandit.bandit._state import ArmSets, all_arms
+from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._state import ArmSets, all_arms, read_interval
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
+    ReplayRequest,
     align_rows,
     as_actions,
+    check_in_order,
     column_names,
     in_label_order,
     label_array,
     read_log,
     read_pools,
+    read_times,
 )
+from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
@@ -32,6 +37,200 @@ from skbandit.utils._validation import (
     explained_strings,
     warn_if_reordered,
 )
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events for a policy to learn, in order."""
+
+    X: Any  # (n_events, n_features), array or CSR
+    arms: np.ndarray  # (n_events,), labels
+    reward: np.ndarray  # (n_events,)
+    weight: np.ndarray  # (n_events,)
+    window: np.ndarray  # (n_events,), number of the update window
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    def take(self, rows: np.ndarray) -> Events:
+        """Select events by a mask or by position."""
+        return Events(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def join(parts: Sequence[Events]) -> Events:
+    """Concatenate events."""
+    return Events(
+        *(
+            (joined if name == "X" else np.concatenate)([getattr(part, name) for part in parts])
+            for name in Events.__dataclass_fields__
+        )
+    )
+
+
+def joined(parts: list[Any]) -> Any:
+    """Concatenate contexts; one sparse part makes all sparse."""
+    if any(issparse(part) for part in parts):
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
+    """Number of the window of `every` seconds that holds each of the ordered times."""
+    if timestamp is None:
+        raise ValueError(
+            "update_every requires event times, but the log has no column 'timestamp'."
+        )
+    check_in_order(timestamp, "update_every")
+    return np.floor(timestamp / every).astype(np.int64)
+
+
+def still_waiting(
+    request: ReplayRequest, window: np.ndarray, n_before: int, accepted: np.ndarray, n_seen: int
+) -> np.ndarray:
+    """Rows accepted by a replay, or waiting before it, whose window had not ended at its end.
+
+    Parameters
+    ----------
+    request : ReplayRequest
+        The replay.
+    window : ndarray of shape (n_events + n_before,)
+        Number of each event's window, followed by those of the events that waited before.
+    n_before : int
+        Number of these.
+    accepted : ndarray
+        Positions of accepted events in the rows of the request.
+    n_seen : int
+        Number of rows that were consumed.
+    """
+    before = np.arange(len(window) - n_before, len(window))
+    learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
+    waiting = np.concatenate([before, request.rows[learned]])
+    # showing an event first learns those of earlier windows
+    shown = np.flatnonzero(request.keep[:n_seen])
+    if len(shown):
+        waiting = waiting[window[waiting] == window[request.rows[shown[-1]]]]
+    return waiting
+
+
+def check_time(
+    timestamp: np.ndarray, latest: float | None, *, every: float | None, forgetting: float
+) -> None:
+    """Check that time runs forward, within events and from those learned before.
+
+    Update windows and forgetting need it, so events out of order are an error. Otherwise they are
+    learned in the order given, with a warning.
+
+    Parameters
+    ----------
+    timestamp : ndarray of shape (n_events,)
+        Seconds.
+    latest : float or None
+        Time of the latest event of earlier calls.
+    every : float or None
+        Length of update windows in seconds; an event may be late within its window.
+    forgetting : float
+        Discount of earlier evidence; below 1, the order of events matters.
+    """
+    first = float(timestamp[0])
+    if every is None:
+        late = latest is not None and first < latest
+    else:
+        windows_of(timestamp, every)
+        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
+    needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
+    strict = every is not None or forgetting < 1
+    if late:
+        problem = (
+            f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
+            f"{latest:.15g} s"
+        )
+        if strict:
+            raise ValueError(f"{problem}: {needs} needs events in order of time.")
+    elif strict:
+        check_in_order(timestamp, needs)
+        return
+    else:
+        back = np.flatnonzero(np.diff(timestamp) < 0)
+        if not len(back):
+            return
+        problem = f"timestamp goes back on row {back[0] + 1}"
+    warnings.warn(
+        f"{problem}: events are learned in the given order, and another order leads to another "
+        "state. Sort the log by time.",
+        UserWarning,
+        stacklevel=7,
+    )
+
+
+class WindowedPolicy(GuardedPolicy):
+    """Holds the events that wait for their window to end, and learns them then."""
+
+    update_every: Any
+    _waiting: Sequence[Events] = ()  # all of one window
+
+    def advance(self, timestamp: Any = None) -> Self:
+        """Advance the clock: learn the events of `update_every` windows that have ended.
+
+        Parameters
+        ----------
+        timestamp : datetime or float, default=None
+            Current time, in seconds if a number; None learns all delayed events.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning:
+            if self.__sklearn_is_fitted__() and self._waiting:
+                every = read_interval(self.update_every)
+                if timestamp is None or every is None:
+                    passed = True
+                else:
+                    now = windows_of(read_times([timestamp], 1), every)[0]
+                    passed = now > self._waiting[0].window[0]
+                if passed:
+                    with atomic_fit(self) as draft:
+                        draft._learn_waiting()
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        raise NotImplementedError
+
+    def _absorb(self, events: Events) -> None:
+        """Learn events now."""
+        raise NotImplementedError
+
+    def _take(self, events: Events) -> None:
+        """Learn events at once, or those whose window has ended."""
+        if self.update_every is None:
+            self._absorb(events)
+        elif len(events):
+            passed = events.window < events.window[-1]
+            if self._waiting and self._waiting[0].window[0] < events.window[-1]:
+                self._learn_waiting()
+            self._absorb(events.take(passed))
+            self._waiting = [*self._waiting, events.take(~passed)]
+
+    def _learn_waiting(self) -> None:
+        """Learn all delayed events."""
+        self._absorb(join(self._waiting))
+        self._waiting = []
+
+    def _waiting_arms(self) -> list[Any]:
+        """Labels of the arms of delayed events, in order, possibly repeated."""
+        return [label for part in self._waiting for label in part.arms.tolist()]
+
+    def _drop_waiting(self, dropped: set[Any]) -> None:
+        """Forget the delayed events of arms."""
+        remaining = [
+            part.take(np.array([arm not in dropped for arm in part.arms.tolist()], dtype=bool))
+            for part in self._waiting
+        ]
+        self._waiting = [part for part in remaining if len(part)]
 
 
 class SequentialPolicy(GuardedPolicy):

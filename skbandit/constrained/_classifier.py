@@ -16,9 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.constrained._classes import Classes
-from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._extra_rows import (
+from skbandit.constrained._fit_rows import (
+    Classes,
     ExtraData,
     class_factors,
     join_extra,
@@ -26,7 +25,8 @@ from skbandit.constrained._extra_rows import (
     read_rows,
     stack_rows,
 )
-from skbandit.constrained._mixin import ConstrainedClassifierMixin
+from skbandit.constrained._goals import Declared, Goals
+from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import (
     add_intervals,
     cross_fitted_report,
@@ -36,7 +36,7 @@ from skbandit.constrained._report import (
 )
 from skbandit.constrained._tolerances import INACCURATE, MET
 from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
-from skbandit.constrained.cross_fitting._train_folds import (
+from skbandit.constrained.cross_fitting._folds import (
     NEWTON_ROWS_PER_COLUMN,
     CrossFitOptions,
     is_wide,
@@ -44,12 +44,21 @@ from skbandit.constrained.cross_fitting._train_folds import (
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import NAMES, choose_solver
 from skbandit.constrained.training._mm import Step
-from skbandit.constrained.training._perturbations import number_of_perturbations
-from skbandit.constrained.training._problem import Point, RampProblem, compile_problem
-from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._relaxations import in_words, relaxation_advice
-from skbandit.constrained.training._row_span import RowSpan, row_span
-from skbandit.constrained.training._train import Trained, TrainingOptions, train
+from skbandit.constrained.training._problem import (
+    Point,
+    RampProblem,
+    RowSpan,
+    compile_problem,
+    ramp,
+    row_span,
+)
+from skbandit.constrained.training._starts import in_words, relaxation_advice
+from skbandit.constrained.training._train import (
+    Trained,
+    TrainingOptions,
+    number_of_perturbations,
+    train,
+)
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data

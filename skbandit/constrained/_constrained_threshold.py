@@ -13,23 +13,38 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._base_models import SINGLE, NamedModels, check_models, named_models
-from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._extra_rows import ExtraData, blamed_on_extra, with_weights
-from skbandit.constrained._fit_blocks import fit_to_blocks
-from skbandit.constrained._fit_rows import FitRows, labels_of
-from skbandit.constrained._limits import Limits, SharedRisk
-from skbandit.constrained._moved_threshold import MovedThresholdMixin
-from skbandit.constrained._out_of_fold import USUAL, out_of_fold_scores, response_of, responses
+from skbandit.constrained._fit_blocks import TableBlocks, fit_to_blocks
+from skbandit.constrained._fit_rows import (
+    ExtraData,
+    FitRows,
+    blamed_on_extra,
+    labels_of,
+    with_weights,
+)
+from skbandit.constrained._goals import Declared, Goals, Limits, SharedRisk
+from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._report import (
+    level_reached,
+    margins_of,
     missed,
     plain_columns,
     with_margins,
 )
-from skbandit.constrained._rules import Rule, best_model, best_rule
-from skbandit.constrained._table_blocks import TableBlocks
-from skbandit.constrained._threshold_report import level_reached, margins_of
-from skbandit.constrained._threshold_training import Trained, limits_at, metadata_for, read_prefit
+from skbandit.constrained._threshold_training import (
+    SINGLE,
+    USUAL,
+    NamedModels,
+    Trained,
+    check_models,
+    limits_at,
+    metadata_for,
+    named_models,
+    out_of_fold_scores,
+    read_prefit,
+    response_of,
+    responses,
+)
+from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET

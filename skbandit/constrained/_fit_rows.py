@@ -2,17 +2,224 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.sparse import issparse, vstack
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from skbandit.constrained._classes import Classes
-from skbandit.constrained._extra_rows import join_extra, read_extra, read_rows
-from skbandit.rates._binding import Data
+from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
+from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import feature_names
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Two class labels, sorted, one of which is positive.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (2,)
+    positive : label
+    """
+
+    labels: np.ndarray
+    positive: Any
+
+    @classmethod
+    def read(cls, y: np.ndarray, pos_label: Any) -> Classes:
+        """Find the classes in y; `pos_label` None makes the second positive."""
+        check_classification_targets(y)
+        labels = np.unique(y)
+        return cls.of(labels, pos_label, type_of_target(y) if len(labels) > 2 else "binary")
+
+    @classmethod
+    def of(cls, labels: np.ndarray, pos_label: Any, kind: str = "multiclass") -> Classes:
+        """Check the distinct labels of a target of type `kind`; there must be two."""
+        if len(labels) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{kind}, with {len(labels)} classes."
+            )
+        if not len(labels):
+            raise ValueError("y is empty.")
+        if len(labels) < 2:
+            raise ValueError(
+                f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."
+            )
+        if pos_label is not None and pos_label not in labels.tolist():
+            raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
+        return cls(labels, labels.tolist()[1] if pos_label is None else pos_label)
+
+    @property
+    def orientation(self) -> float:
+        """1 if the positive class is ``labels[1]``, as in scikit-learn's scores, else -1."""
+        return 1.0 if self.labels[1] == self.positive else -1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExtraData:
+    """A second dataset, measured only by rates with ``on="extra"`` or ``"all"``.
+
+    Pass it as ``extra=`` to `fit` or a report. It suits direct calls and cross-validation,
+    which passes it whole. A Pipeline does not transform it: there pass the parts as `X_extra`,
+    `y_extra`, ... instead, with ``transform_input=["X_extra"]``.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, DataFrame} of shape (n_extra, n_features)
+        Rows, with the same features as the training rows.
+    y : array-like of shape (n_extra,), default=None
+        Labels; None or missing entries are unlabelled.
+    attributes : DataFrame or dict of arrays, default=None
+        Columns that constraints name and the model need not see.
+    sample_weight : array-like of shape (n_extra,), default=None
+        Row weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.constrained import ExtraData
+    >>> from skbandit.rates import positive_rate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.6)
+    >>> clf.fit(X[:400], y[:400], extra=ExtraData(X[400:])).constraint_report_["n_rows"].tolist()
+    [169]
+    """
+
+    X: Any
+    y: Any = None
+    attributes: Any = None
+    sample_weight: Any = None
+
+    def __post_init__(self) -> None:
+        """Require rows."""
+        if self.X is None:
+            raise ValueError("ExtraData needs rows: X is None.")
+
+
+def join_extra(
+    extra: ExtraData | None, X: Any, y: Any, attributes: Any, sample_weight: Any
+) -> ExtraData | None:
+    """Read the extra dataset from `extra` or from the four `*_extra` arguments, not both.
+
+    Each of the latter may be wrapped in a tuple of one, which cross-validation leaves whole
+    (it slices everything else with as many rows as X).
+    """
+    parts = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+    parts = {name: _unwrap(part) for name, part in parts.items()}
+    passed = [f"{name}_extra" for name, part in parts.items() if part is not None]
+    if extra is not None and not isinstance(extra, ExtraData):
+        raise TypeError(
+            f"extra must be an ExtraData, got {type(extra).__name__}: pass "
+            "extra=ExtraData(X, y, attributes, sample_weight), or use X_extra, y_extra, ..."
+        )
+    if extra is not None and passed:
+        raise ValueError(f"Pass the extra dataset once, as extra= or as {passed[0]}=, not both.")
+    if passed and parts["X"] is None:
+        raise ValueError(f"{passed[0]} was passed without X_extra.")
+    return ExtraData(**parts) if passed else extra
+
+
+def read_rows(
+    X: Any, label: np.ndarray, sample_weight: Any, attributes: Any, suffix: str = "", y: Any = None
+) -> Rows:
+    """Read one dataset; `X` and `y` as the user passed them, for their names and indices."""
+    n = len(label)
+    given = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
+    warn_if_reordered({name + suffix: part for name, part in given.items()})
+    columns = Columns.read(attributes, X, n, f"attributes{suffix}")
+    return Rows(columns, label, check_row_weights(sample_weight, n, f"sample_weight{suffix}"))
+
+
+def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: str) -> np.ndarray:
+    """Return codes 1, 0 and -1 (missing) of shape (n_rows,); None is all missing."""
+    if y is None:
+        return np.full(n_rows, MISSING, dtype=np.int8)
+    codes = encode(y, pos_label, classes.tolist(), name)
+    if len(codes) != n_rows:
+        raise ValueError(f"{name} has {len(codes)} entries for {n_rows} rows.")
+    return codes
+
+
+def read_extra(
+    extra: ExtraData | None,
+    pos_label: Any,
+    classes: np.ndarray,
+    *,
+    X_is_named: bool,
+    read_X: Callable[[Any], Any],
+) -> tuple[Any, Rows | None]:
+    """Return ``read_X(extra.X)`` and its rows, or (None, None) without extra data."""
+    if extra is None:
+        return None, None
+    if feature_names(extra.X) is not None and not X_is_named:
+        raise ValueError(
+            "X_extra has column names and X has none, so X was transformed and X_extra was not: "
+            'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
+        )
+    with blamed_on_extra():
+        X = read_X(extra.X)
+    label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
+    return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra", extra.y)
+
+
+@contextmanager
+def blamed_on_extra() -> Iterator[None]:
+    """Name X_extra in the message of any ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        if "feature" not in str(error):
+            raise ValueError(f"X_extra: {error}") from error
+        raise ValueError(
+            f"X_extra does not fit X: {error}\n(In a Pipeline, transform_input=['X_extra'] "
+            "sends it through the same transformers.)"
+        ) from error
+
+
+def stack_rows(X: Any, X_extra: Any) -> Any:
+    """Stack the extra rows, if any, below the others; so with values computed from them."""
+    if X_extra is None:
+        return X
+    if issparse(X) or issparse(X_extra):
+        return vstack([X, X_extra], format="csr")
+    return np.concatenate([X, X_extra])
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Factors of the rows' weights in the objective; "balanced" refers to total weights."""
+    if class_weight is None:
+        return np.ones(len(y))
+    codes = np.searchsorted(classes, y)
+    if isinstance(class_weight, Mapping):
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
+    else:
+        totals = np.bincount(codes, weights=weight, minlength=len(classes))
+        factors = weight.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return check_row_weights(factors[codes], len(y), "class_weight")
+
+
+def with_weights(data: Data, factors: np.ndarray) -> Data:
+    """Multiply the weights of the rows of X."""
+    train = Rows(data.train.columns, data.train.label, data.train.weight * factors)
+    return Data(train, data.extra, data.pos_label, data.labels)
+
+
+def _unwrap(part: Any) -> Any:
+    return part[0] if isinstance(part, tuple) and len(part) == 1 else part
 
 
 @dataclass(frozen=True)
@@ -87,3 +294,139 @@ def extra_of(metadata: dict[str, Any]) -> Any:
     """The extra dataset among the arguments of `fit`, or None."""
     parts = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
     return join_extra(metadata["extra"], *(metadata[name] for name in parts))
+
+
+UNKNOWN = -1
+"""Code of a row whose group was not found at fit."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that have a threshold.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Attribute columns whose values, or combinations of values, are the groups.
+    groups : tuple of tuple
+        The values of each group, in the order of `columns`. All None, the last one, is for rows
+        with a missing value, if fit had some.
+    """
+
+    columns: tuple[str, ...]
+    groups: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def find(cls, by: Any, data: Data, *, missing: bool = True) -> Grouping:
+        """Find the groups on the rows of positive weight.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            The parameter of the estimator.
+        data : Data
+            The rows of X, and of X_extra if passed.
+        missing : bool
+            Whether rows with a missing value, if there are some, share a threshold of their own.
+        """
+        names = read_by(by)
+        ons = {"train"} if data.extra is None else {"all"}
+        found = data.groups(names, ons, f"by={by!r}")  # type: ignore[arg-type]
+        groups = tuple(group.values for group in found)
+        if missing and data.without_group(names, ons, f"by={by!r}"):  # type: ignore[arg-type]
+            groups += ((None,) * len(names),)
+        return cls(names, groups)
+
+    def codes(self, columns: Columns) -> np.ndarray:
+        """Number of the group of each row; UNKNOWN for values not found at fit."""
+        known = {values: code for code, values in enumerate(self.groups)}
+        joint, distinct = _distinct(columns.several(self.columns, self._context))
+        none = known.get((None,) * len(self.columns), UNKNOWN)
+        code = np.array(
+            [none if None in values else known.get(values, UNKNOWN) for values in distinct],
+            dtype=np.int64,
+        )
+        return code[joint]
+
+    def known_codes(self, columns: Columns) -> np.ndarray:
+        """Number of the group of each row; an error names rows without a known group."""
+        codes = self.codes(columns)
+        if (codes == UNKNOWN).any():
+            self._blame(columns, codes == UNKNOWN)
+        return codes
+
+    def check_present(self, columns: Columns, counted: np.ndarray, name: str) -> None:
+        """Require a group for each of the rows `counted` at fit."""
+        missing = columns.several(self.columns, self._context).isna().to_numpy() & counted[:, None]
+        if missing.any():
+            self._blame_missing(missing, name)
+
+    def index(self) -> pd.Index:
+        """The groups as an index."""
+        if len(self.columns) == 1:
+            return pd.Index([values[0] for values in self.groups], name=self.columns[0])
+        return pd.MultiIndex.from_tuples(self.groups, names=self.columns)
+
+    @property
+    def _context(self) -> str:
+        return f"by={self.columns[0] if len(self.columns) == 1 else list(self.columns)!r}"
+
+    def _blame(self, columns: Columns, unknown: np.ndarray) -> None:
+        frame = columns.several(self.columns, self._context)
+        missing = frame.isna().to_numpy()
+        if missing.any():
+            self._blame_missing(missing, "")
+        row = int(np.flatnonzero(unknown)[0])
+        _, distinct = _distinct(frame.iloc[[row]])
+        raise ValueError(
+            f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
+            f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
+            "give rare groups one value in common before fit and predict."
+        )
+
+    def _blame_missing(self, missing: np.ndarray, name: str) -> None:
+        row, column = map(int, np.argwhere(missing)[0])
+        raise ValueError(
+            f"{self._context}: column {self.columns[column]!r}{name} is missing in "
+            f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a group: "
+            "give missing values one of their own, such as 'unknown', before fit and predict."
+        )
+
+    def _listed(self) -> str:
+        shown = [one[0] if len(one) == 1 else one for one in self.groups]
+        return first_few(shown, most=10)
+
+
+def read_by(by: Any) -> tuple[str, ...]:
+    """Names of columns, from the parameter `by`."""
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, Sequence) or not names:
+        raise TypeError(f"by must be a column or a list of columns, got {by!r}.")
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"by must name columns by strings, got {by!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"by={by!r} names a column twice.")
+    return tuple(names)
+
+
+def _distinct(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
+    """Code of each row, and the combination of values that each code stands for."""
+    joint = np.zeros(len(frame), dtype=np.int64)
+    parts: list[list[Any]] = []
+    for name in frame.columns:
+        codes, values = pd.factorize(frame[name], use_na_sentinel=True)
+        parts.append([*pd.Index(values).tolist(), None])  # the code of missing values is -1
+        joint = joint * len(parts[-1]) + np.where(codes < 0, len(parts[-1]) - 1, codes)
+    occurring, joint = np.unique(joint, return_inverse=True)
+    combinations = []
+    for code in occurring.tolist():
+        chosen: list[Any] = []
+        for part in reversed(parts):
+            code, place = divmod(code, len(part))
+            chosen.insert(0, part[place])
+        combinations.append(tuple(chosen))
+    return joint, combinations
+
+
+def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))

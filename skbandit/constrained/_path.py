@@ -17,10 +17,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skbandit.constrained._classifier import ConstrainedRampClassifier
-from skbandit.constrained._declared import Declared
-from skbandit.constrained._extra_rows import ExtraData, join_extra
+from skbandit.constrained._fit_rows import ExtraData, join_extra
+from skbandit.constrained._goals import Declared
 from skbandit.constrained._report import add_intervals, report_table
-from skbandit.constrained._varying_bound import (
+from skbandit.constrained.cross_fitting._cross_fit import SharedWork
+from skbandit.constrained.thresholds._candidates import (
     VariedConstraint,
     common_sense,
     common_text,
@@ -28,7 +29,6 @@ from skbandit.constrained._varying_bound import (
     read_bounds,
     tightest_first,
 )
-from skbandit.constrained.cross_fitting._cross_fit import SharedWork
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (

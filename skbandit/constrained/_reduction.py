@@ -12,17 +12,18 @@ from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
-from skbandit.constrained._best_round import Winner, best_round
-from skbandit.constrained._declared import Declared, Goals
-from skbandit.constrained._extra_rows import ExtraData, blamed_on_extra, with_weights
-from skbandit.constrained._fit_rows import FitRows, labels_of
-from skbandit.constrained._limits import SharedRisk
-from skbandit.constrained._moved_threshold import MovedThresholdMixin
-from skbandit.constrained._out_of_fold import USUAL, response_of, responses
-from skbandit.constrained._prices import Prices, prices_per_bound
-from skbandit.constrained._reduction_rounds import Costs, Judge, Round, rounds
-from skbandit.constrained._report import missed, plain_columns
-from skbandit.constrained._threshold_report import level_reached
+from skbandit.constrained._fit_rows import (
+    ExtraData,
+    FitRows,
+    blamed_on_extra,
+    labels_of,
+    with_weights,
+)
+from skbandit.constrained._goals import Declared, Goals, SharedRisk
+from skbandit.constrained._mixins import MovedThresholdMixin
+from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
+from skbandit.constrained._report import level_reached, missed, plain_columns
+from skbandit.constrained._threshold_training import USUAL, response_of, responses
 from skbandit.constrained._weighted_fits import (
     Folds,
     Learner,
@@ -34,6 +35,7 @@ from skbandit.constrained._weighted_fits import (
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
 from skbandit.constrained.cross_fitting._cross_fit import dearest
+from skbandit.constrained.thresholds._multipliers import Prices, prices_per_bound
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits

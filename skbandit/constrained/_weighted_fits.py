@@ -17,8 +17,8 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from skbandit.constrained._classes import Classes
-from skbandit.constrained._out_of_fold import responses
+from skbandit.constrained._fit_rows import Classes
+from skbandit.constrained._threshold_training import responses
 from skbandit.utils._folds import Splits
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 

@@ -2,11 +2,12 @@
 
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._estimators import ips, snips
-from skbandit.evaluation._off_policy._model_based import (
+from skbandit.evaluation._off_policy._estimators import (
     doubly_robust,
     dr_shrinkage,
+    ips,
     self_normalized_dr,
+    snips,
     switch_dr,
 )
 from skbandit.evaluation._off_policy._scorer import OffPolicyScorer

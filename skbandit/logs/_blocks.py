@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from skbandit.logs._columns import columns_of
-from skbandit.logs._log import Log
+import numpy as np
+
+from skbandit.logs._log import Log, columns_of
 
 
 def as_blocks(blocks: Any) -> Iterable[Any]:
@@ -113,3 +115,30 @@ def in_block(number: int) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"In block {number}, counted from 0.")
         raise
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """Events to replay, and how."""
+
+    X: Any  # contexts, rows in the order of `log`
+    log: Log  # without `pools`, all of its arms are available
+    rows: np.ndarray  # (n_rows,), positions in the log in the order of the replay
+    keep: np.ndarray  # (n_rows,), False skips the event without showing it to the policy
+    deployment: np.ndarray  # (n_rows,), True plays `predict` and learns nothing
+    rule: str  # "select" or "predict": the choice played outside the deployment bucket
+    learn: bool
+    max_accepted: int | None  # stop after accepting this many outside the deployment bucket
+
+
+class ReplaysLogs(Protocol):
+    """A policy with a replay of its own, faster than event by event."""
+
+    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
+        """Replay a log, changing the policy as it learns.
+
+        Decisions must be those of the policy's `select`, `predict` and `partial_fit`. Return the
+        positions in `request.rows` of the accepted events and the number of rows consumed, or
+        None, with the policy unchanged, to be replayed event by event.
+        """
+        ...

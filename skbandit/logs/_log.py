@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any
 
@@ -13,8 +15,122 @@ from scipy.sparse import issparse
 
 from skbandit.logs._arms import Codes, code_labels, label_array, label_order, plain_labels
 from skbandit.logs._availability import Pools, read_pools
-from skbandit.logs._columns import columns_of
+from skbandit.utils._messages import first_few
 from skbandit.utils._validation import check_not_masked, check_squares, warn_if_reordered
+
+LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
+
+# Names in use elsewhere. Overlooking a propensity or a time would pass in silence.
+_SYNONYMS = {
+    "action": ("arm", "arm_id", "action_id", "item", "item_id", "ad_id", "choice", "chosen"),
+    "reward": ("click", "clicked", "clicks", "payoff", "r", "outcome"),
+    "propensity": ("pscore", "propensity_score", "prob", "probability", "action_prob", "p"),
+    "timestamp": ("ts", "time", "datetime", "event_time"),
+    "available": ("pool", "candidates", "available_arms"),
+}
+_NEEDED_IF_PRESENT = ("propensity", "timestamp")
+
+
+def column_names(y: Any) -> list[Any] | None:
+    """Column names of a table, dict or structured array; None if it has no named columns."""
+    if isinstance(y, Mapping):
+        return list(y)
+    names = getattr(y, "columns", None)
+    if names is None:
+        names = getattr(getattr(y, "dtype", None), "names", None)
+    return None if names is None else list(names)
+
+
+def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Name in `y` of each column that describes events.
+
+    Parameters
+    ----------
+    y : object
+        A log.
+    columns : dict, default=None
+        Names in `y` that differ, by meaning: ``{"action": "arm_id", "propensity": "pscore"}``.
+
+    Returns
+    -------
+    dict or None
+        From meaning to name, with the key action and, if present, reward, propensity, available
+        and timestamp; None if `y` has no column names.
+
+    Raises
+    ------
+    ValueError
+        If there is no action, `columns` names what is not there, or an unmapped name is close to
+        one of a log's columns or used for it elsewhere.
+    """
+    check_not_masked(y, "y")
+    mapped = _checked_mapping(columns)
+    names = column_names(y)
+    if names is None:
+        if mapped:
+            raise ValueError(
+                f"columns={mapped} needs a DataFrame or structured array as y, got "
+                f"{type(y).__name__} without column names."
+            )
+        return None
+    for meaning, name in mapped.items():
+        if name not in names:
+            near = get_close_matches(str(name), [str(other) for other in names], n=1)
+            raise ValueError(
+                f"columns maps {meaning!r} to {name!r}, which is not a column of y"
+                + (f"; did you mean {near[0]!r}?" if near else f": {first_few(names, 20)}.")
+            )
+    found = {name: name for name in LOG_COLUMNS if name in names} | mapped
+    _check_overlooked([name for name in names if name not in found.values()], found)
+    if "action" not in found:
+        near = [name for name in names if _meaning(name) == "action"]
+        guess = repr(near[0] if near else "arm_id")
+        raise ValueError(
+            f"y has no column 'action': rename the column of the chosen arms, or map it by "
+            f"columns={{'action': {guess}}}. Its columns are {first_few(names, 20)}."
+        )
+    return {name: found[name] for name in LOG_COLUMNS if name in found}
+
+
+def _checked_mapping(columns: Any) -> dict[str, Any]:
+    """Require a mapping from a log's columns to distinct names."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a dict such as {{'action': 'arm_id'}}, got {columns!r}.")
+    mapped = dict(columns)
+    for meaning in mapped:
+        if meaning not in LOG_COLUMNS:
+            hint = ""
+            if mapped[meaning] in LOG_COLUMNS:
+                hint = f" Write {{{mapped[meaning]!r}: {meaning!r}}}."
+            raise ValueError(f"columns has the key {meaning!r}, expected {LOG_COLUMNS}.{hint}")
+    names = list(mapped.values())
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ValueError(f"columns maps {name!r} twice: {mapped}.")
+    return mapped
+
+
+def _check_overlooked(names: list[Any], found: Mapping[str, Any]) -> None:
+    """Refuse names that probably are a column of the log which is otherwise missing."""
+    for name in names:
+        meaning = _meaning(name)
+        similar = get_close_matches(str(name).lower(), LOG_COLUMNS, n=1, cutoff=0.75)
+        if similar and similar[0] not in found:
+            meaning = similar[0]
+        elif meaning is None or meaning in found or meaning not in _NEEDED_IF_PRESENT:
+            continue
+        raise ValueError(
+            f"y has a column {name!r}: rename it to {meaning!r}, map it by "
+            f"columns={{{meaning!r}: {name!r}}}, or drop it."
+        )
+
+
+def _meaning(name: Any) -> str | None:
+    """The meaning of a name in use elsewhere."""
+    return next((m for m, words in _SYNONYMS.items() if str(name).lower() in words), None)
+
 
 _SLATES = (
     "a log of slates is for skbandit.bandit.SlatePolicy, and for replay_slates, slate_ips and "
@@ -318,3 +434,104 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
             "convert with pandas.to_datetime."
         )
     return read_numbers(series, n_rows, "timestamp")
+
+
+def named_rewards(
+    y: Any, reward: Any, columns: Mapping[str, Any] | None
+) -> tuple[Any, Mapping[str, Any] | None, list[str]]:
+    """Resolve ``reward="minutes"`` and ``reward=["click", "minutes"]``.
+
+    Parameters
+    ----------
+    y : object
+        A log.
+    reward : str, list of str, array-like or None
+        Names of columns of `y`, or rewards.
+    columns : dict, default=None
+        Names of the columns of `y`, if different.
+
+    Returns
+    -------
+    reward : object
+        Rewards, for `read_log`; None if they are named.
+    columns : dict or None
+        The mapping, with the first name as the column of rewards.
+    names : list of str
+        Names of all rewards; empty if they are not named.
+    """
+    names = [reward] if isinstance(reward, str) else reward
+    listed = isinstance(names, Sequence) and len(names) > 0
+    if not listed or not all(isinstance(name, str) for name in names):
+        return reward, columns, []
+    if columns and "reward" in columns:
+        raise ValueError(
+            f"reward={reward!r} and columns={dict(columns)} both name the rewards: pass only one."
+        )
+    known = column_names(y)
+    if known is None:
+        raise ValueError(
+            f"reward={reward!r} names columns, and y has none: pass a DataFrame as y, or rewards."
+        )
+    for k, name in enumerate(names):
+        if name not in known:
+            raise ValueError(
+                f"reward names {name!r}, which is not a column of y: {first_few(known, 20)}."
+            )
+        if name in names[:k]:
+            raise ValueError(f"reward names {name!r} twice.")
+    return None, {**(columns or {}), "reward": names[0]}, list(names)
+
+
+def check_names(reward: Any) -> None:
+    """Require the rewards of a log in blocks to be names of columns, or None."""
+    names = [reward] if isinstance(reward, str) else reward
+    if names is not None and not (
+        isinstance(names, Sequence) and names and all(isinstance(name, str) for name in names)
+    ):
+        raise TypeError(
+            "reward must name columns of the blocks, as in reward=['click', 'minutes'], got "
+            f"{type(reward).__name__}."
+        )
+
+
+def read_rewards(y: Any, names: Sequence[str], n_rows: int) -> dict[str, np.ndarray]:
+    """The named columns of a log as finite numbers."""
+    rewards = {name: read_numbers(y[name], n_rows, f"reward {name!r}") for name in names}
+    for name, values in rewards.items():
+        check_squares(values, f"reward {name!r}")
+    return rewards
+
+
+def is_far(found: Any, expected: Any, variance: Any) -> Any:
+    """Whether counts are more than about 5 standard deviations from their expectation.
+
+    By Freedman's inequality this has probability at most 2 exp(-12.5) < 8e-6.
+    """
+    gap = np.abs(found - expected)
+    return gap**2 > 25 * (variance + gap / 3)
+
+
+def check_uniform(log: Log, stacklevel: int = 4) -> None:
+    """Warn if a log lacks propensities and its actions are clearly not uniform."""
+    n_arms = len(log.arms)
+    if log.pools is None:
+        times, sizes, arms = np.array([len(log)]), np.array([n_arms]), np.arange(n_arms)
+    else:
+        sizes, arms = np.diff(log.pools.start), log.pools.arms
+        times = np.bincount(log.pools.of_event, minlength=len(sizes))
+    share = np.repeat(1 / sizes, sizes)
+    seen = np.repeat(times, sizes)
+    expected = np.bincount(arms, weights=seen * share, minlength=n_arms)
+    variance = np.bincount(arms, weights=seen * share * (1 - share), minlength=n_arms)
+    found = np.bincount(log.action, minlength=n_arms)
+    far = np.flatnonzero(is_far(found, expected, variance))
+    if len(far):
+        arm = far[np.argmax(np.abs(found - expected)[far])]
+        warnings.warn(
+            "the log has no propensities, but its actions were not chosen uniformly: "
+            f"{log.arms.tolist()[arm]!r} on {found[arm]:,} events, where {expected[arm]:,.0f} are "
+            "expected. The estimate is biased: pass the propensities, or the arms available to "
+            "each event.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

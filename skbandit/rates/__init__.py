@@ -24,20 +24,22 @@ positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
 from skbandit.rates._catalogue import (
     accuracy,
     churn,
+    difference,
+    each,
     error_rate,
     f1,
     false_negative_rate,
     false_positive_rate,
+    g_mean_at_least,
     negative_predictive_value,
     negative_rate,
     positive_rate,
     precision,
+    ratio,
     recall,
     true_negative_rate,
 )
 from skbandit.rates._expression import Constraint, Rate
-from skbandit.rates._g_mean import g_mean_at_least
-from skbandit.rates._groups import difference, each, ratio
 
 __all__ = [
     "Constraint",

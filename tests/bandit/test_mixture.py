@@ -6,9 +6,8 @@ from scipy import integrate, stats
 from scipy.special import expit, logsumexp, ndtr
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._mixture import renew_shares
-from skbandit.bandit._parameters import CONSTANTS_COUNT, CONSTANTS_ODDS
-from skbandit.bandit._state import LEAST_SHARE
+from skbandit.bandit._posterior import renew_shares
+from skbandit.bandit._state import CONSTANTS_COUNT, CONSTANTS_ODDS, LEAST_SHARE
 from skbandit.bandit.links import LINEAR, LOGISTIC, PROBIT, log_predictive
 from tests.benchmarks._online import play
 from tests.tiers import first

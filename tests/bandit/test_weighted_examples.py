@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.bandit._weighted_examples import weighted_examples
+from skbandit.bandit._off_policy_classifier import weighted_examples
 
 
 def shares(examples, n_arms):

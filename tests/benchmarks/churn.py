@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.sparse import vstack
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained._declared import Declared
+from skbandit.constrained._goals import Declared
 from skbandit.constrained.solvers._registry import choose_solver
 from skbandit.constrained.training._mm import majorise_minimise
 from skbandit.constrained.training._problem import Point, compile_problem

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._off_policy._log_sums import LogSums
+from skbandit.evaluation._off_policy._estimate import LogSums
 from skbandit.evaluation._off_policy._sums import WeightedEvents
 from tests.benchmarks._table import Column, print_table
 

@@ -41,14 +41,14 @@ WARM_UP_ROWS = 300
 
 def five_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The solver alone, from zero; the last step is solved to its certificate."""
-    from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
+    from skbandit.constrained.solvers._smoothed_newton import SmoothedNewtonSolver
 
     return _steps(sample, goals, alpha, SmoothedNewtonSolver())
 
 
 def five_rough_steps(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """The same, every step as rough as the first."""
-    from skbandit.constrained.solvers.smoothed_newton._solver import SmoothedNewtonSolver
+    from skbandit.constrained.solvers._smoothed_newton import SmoothedNewtonSolver
 
     class RoughNewtonSolver(SmoothedNewtonSolver):
         exact = SmoothedNewtonSolver.rough

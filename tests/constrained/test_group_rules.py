@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from skbandit.constrained._group_rules import GroupCuts, with_group_cuts
-from skbandit.constrained._prices import (
+from skbandit.constrained.thresholds._multipliers import (
+    GroupCuts,
     LinearProblem,
     Prices,
     Rules,
@@ -15,6 +15,7 @@ from skbandit.constrained._prices import (
     rules_of_cuts,
     rules_of_sums,
     summed_rows,
+    with_group_cuts,
 )
 from skbandit.rates import difference, error_rate, f1, positive_rate, precision, recall
 from tests.constrained.cross_fitting.test_choose import bound, made

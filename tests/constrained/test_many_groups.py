@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_predict
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
-from skbandit.constrained._declared import Declared
+from skbandit.constrained._goals import Declared
 from skbandit.rates import (
     difference,
     each,

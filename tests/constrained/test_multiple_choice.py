@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult
 
-from skbandit.constrained import _branch_and_bound
-from skbandit.constrained._branch_and_bound import minimise
-from skbandit.constrained._multiple_choice import ROUNDING, MultipleChoice, Options
+from skbandit.constrained.thresholds import _multiple_choice
+from skbandit.constrained.thresholds._multiple_choice import (
+    ROUNDING,
+    MultipleChoice,
+    Options,
+    minimise,
+)
 from tests.tiers import first
 
 
@@ -61,9 +65,9 @@ def test_equals_enumeration(quotient, seeds):
 
 @pytest.mark.parametrize("quotient", [False, True])
 def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
-    monkeypatch.setattr(_branch_and_bound, "ENUMERATED", 0)
-    monkeypatch.setattr(_branch_and_bound, "BOXES", 2)
-    monkeypatch.setattr(_branch_and_bound, "MORE_BOXES", 3)
+    monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
+    monkeypatch.setattr(_multiple_choice, "BOXES", 2)
+    monkeypatch.setattr(_multiple_choice, "MORE_BOXES", 3)
     open_ = 0
     for seed in range(60):
         problem = drawn(seed, quotient)
@@ -78,7 +82,7 @@ def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_without_splitting_by_enumeration_the_optimum_is_the_same(seed, monkeypatch):
-    monkeypatch.setattr(_branch_and_bound, "ENUMERATED", 0)
+    monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
     problem = drawn(seed, False)
     best, _ = enumerated(problem)
     found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
@@ -94,7 +98,7 @@ def test_no_bounds_take_the_best_of_each_set():
 
 
 def test_a_solver_that_fails_leaves_the_optimum_to_branching(monkeypatch):
-    monkeypatch.setattr(_branch_and_bound, "linprog", lambda *_, **__: OptimizeResult(x=None))
+    monkeypatch.setattr(_multiple_choice, "linprog", lambda *_, **__: OptimizeResult(x=None))
     for seed in range(10):
         problem = drawn(seed, False)
         best, _ = enumerated(problem)

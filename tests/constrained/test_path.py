@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstraintPath, _classifier, _path, constraint_path
-from skbandit.constrained._varying_bound import with_bound
 from skbandit.constrained.cross_fitting import _cross_fit
+from skbandit.constrained.thresholds._candidates import with_bound
 from skbandit.rates import (
     accuracy,
     churn,

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from skbandit.constrained._prices import (
+from skbandit.constrained.thresholds._multipliers import (
     LinearProblem,
     Prices,
     Rules,

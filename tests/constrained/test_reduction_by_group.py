@@ -10,10 +10,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
-from skbandit.constrained._best_round import SEARCHED, best_round
-from skbandit.constrained._declared import Declared
-from skbandit.constrained._reduction_rounds import Judge, Round
-from skbandit.constrained._rules import best_rule
+from skbandit.constrained._goals import Declared
+from skbandit.constrained._reduction_rounds import SEARCHED, Judge, Round, best_round
+from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     difference,

@@ -10,8 +10,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained._extra_rows import read_rows
-from skbandit.constrained._limits import SeparateLimits
+from skbandit.constrained._fit_rows import read_rows
+from skbandit.constrained._goals import SeparateLimits
 from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.rates import (
     churn,

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit.constrained._classes import Classes
+from skbandit.constrained._fit_rows import Classes
 from skbandit.constrained._weighted_fits import (
     Folds,
     Learner,

@@ -18,11 +18,11 @@ from skbandit.evaluation import (
 )
 from skbandit.evaluation._guaranteed import (
     BETS,
+    RewardEvidence,
     WeightedShares,
     betting_limit,
     path_limit,
 )
-from skbandit.evaluation._reward_evidence import RewardEvidence
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first

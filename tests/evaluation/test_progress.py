@@ -10,7 +10,7 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
-from skbandit.evaluation._replay import _pass
+from skbandit.evaluation._replay import _engine
 from skbandit.inspection import ReplayDisplay
 from skbandit.utils._progress import iter_with_progress
 
@@ -42,7 +42,7 @@ class AlwaysOne:
 
 
 def test_a_generic_pass_reports_its_share(capsys, monkeypatch):
-    monkeypatch.setattr(_pass, "iter_with_progress", partial(iter_with_progress, every=0.0))
+    monkeypatch.setattr(_engine, "iter_with_progress", partial(iter_with_progress, every=0.0))
     told = replay(AlwaysOne(), LOG.X[:50], LOG.y[:50], random_state=0, verbose=1)
     *during, last = capsys.readouterr().out.splitlines()
     shares = [

@@ -6,7 +6,7 @@ import pytest
 
 from skbandit.rates import churn, recall
 from skbandit.rates._binding import encode
-from skbandit.rates._binding._labels import check_two_labels, distinct
+from skbandit.rates._binding._columns import check_two_labels, distinct
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

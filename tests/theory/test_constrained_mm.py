@@ -11,8 +11,7 @@ from sklearn.svm import SVC, LinearSVC
 from skbandit.constrained._tolerances import FEASIBLE, SCALES
 from skbandit.constrained.solvers import CvxpySolver, SolverError
 from skbandit.constrained.training._mm import majorise_minimise
-from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._ramp import KINK
+from skbandit.constrained.training._problem import KINK, Point
 from skbandit.constrained.training._starts import best_intercept
 from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import (

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
-from skbandit.constrained._declared import Declared
+from skbandit.constrained._goals import Declared
 from skbandit.rates import error_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows, score_limits
 from tests.tiers import first

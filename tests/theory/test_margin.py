@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._threshold import best_threshold
+from skbandit.constrained.thresholds._candidates import best_threshold
 from skbandit.rates import (
     each,
     error_rate,

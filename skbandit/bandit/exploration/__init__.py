@@ -21,11 +21,11 @@ import numpy as np
 
 from skbandit.bandit._random import NO_ARM
 from skbandit.bandit._state import EXPLORATIONS, Rule
-from skbandit.bandit.exploration import _epsilon_greedy as epsilon_greedy
+from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.exploration import _ucb as ucb
-from skbandit.bandit.exploration._ties import share_best
+from skbandit.bandit.exploration._greedy import share_best
 from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 

@@ -23,7 +23,7 @@ from scipy.special import log_ndtr
 
 from skbandit.bandit._random import standard_normal
 from skbandit.bandit._state import Rule
-from skbandit.bandit.exploration._ties import share_best
+from skbandit.bandit.exploration._greedy import share_best
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 NODES = np.arange(-8.0, 6.0 + 1 / 32, 1 / 16)

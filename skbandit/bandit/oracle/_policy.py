@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit.oracle import _probabilities as rules
-from skbandit.bandit.oracle._learner import OracleLearner
-from skbandit.bandit.oracle._reward_models import (
+from skbandit.bandit.oracle._learner import (
+    OracleLearner,
     predicted_rewards,
     shrunk,
 )

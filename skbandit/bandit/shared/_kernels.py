@@ -20,7 +20,7 @@ from skbandit.bandit.exploration import (
     proposes,
     score,
 )
-from skbandit.bandit.exploration._ties import uniform_score, wins_tie
+from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.bandit.links import step
 from skbandit.bandit.shared._bilinear import (
     absorb,

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._arms_to_drop import arms_to_drop
-from skbandit.bandit._delayed import Events
-from skbandit.bandit._parameters import read_alphas, read_interval, read_rule
-from skbandit.bandit._sequential import SequentialPolicy
-from skbandit.bandit._windows import WindowedPolicy
-from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
+from skbandit.bandit._arm_keys import arms_to_drop, new_keys
+from skbandit.bandit._sequential import Events, SequentialPolicy, WindowedPolicy
+from skbandit.bandit._state import read_alphas, read_interval, read_rule
 from skbandit.logs import Codes, code_labels
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import fit_context
+from skbandit.utils._validation import check_squares
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,6 +26,110 @@ if TYPE_CHECKING:
 
     from skbandit.bandit.shared._standardize import Units
     from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior
+
+
+@dataclass(frozen=True)
+class ArmFeatures:
+    """Features of arms, as given."""
+
+    columns: tuple[Hashable, ...]
+    values: np.ndarray  # (n_arms, n_columns), rows in the order of the arms
+
+    def plus(self, values: np.ndarray) -> ArmFeatures:
+        """Features of further arms, too."""
+        return ArmFeatures(self.columns, np.concatenate([self.values, values]))
+
+    def take(self, arms: np.ndarray) -> ArmFeatures:
+        """Features of the arms of these numbers."""
+        return ArmFeatures(self.columns, self.values[arms])
+
+
+def read_arm_features(
+    table: Any, columns: tuple[Hashable, ...] | None = None
+) -> tuple[list[Any], ArmFeatures]:
+    """Check a table of arm features with one row per arm, labelled by its index.
+
+    Parameters
+    ----------
+    table : DataFrame of shape (n_arms, n_arm_features)
+        Finite numbers.
+    columns : tuple of labels, default=None
+        Columns that the table must have, in any order; None takes them as they are.
+
+    Returns
+    -------
+    tuple of list and ArmFeatures
+        Labels of the arms, as Python scalars, and their features.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(
+            "arm_features must be a DataFrame with one row per arm, whose index holds the labels "
+            f"of the arms, got {type(table).__name__}."
+        )
+    if not len(table):
+        raise ValueError("arm_features is empty: it has one row for each arm.")
+    for axis, names in (("index", table.index), ("columns", table.columns)):
+        if not names.is_unique:
+            twice = names[names.duplicated()][0]
+            raise ValueError(f"arm_features: its {axis} has {twice!r} twice.")
+    if table.index.hasnans:
+        raise ValueError("arm_features: a label is missing in its index.")
+    given = tuple(table.columns)
+    if columns is not None and given != columns:
+        missing = [name for name in columns if name not in given]
+        unknown = [name for name in given if name not in columns]
+        if missing or unknown:
+            what = f"lacks {first_few(missing)}" if missing else f"has {first_few(unknown)}, too"
+            raise ValueError(
+                f"arm_features {what}: its columns must be those of the arms described first, "
+                f"{first_few(columns)}."
+            )
+        table = table[list(columns)]
+    labels = table.index.tolist()
+    return labels, ArmFeatures(tuple(table.columns), _numbers(table, labels))
+
+
+def _numbers(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
+    """Entries of the table, finite."""
+    for name in table.columns:
+        kind = table[name].dtype
+        if not (pd.api.types.is_numeric_dtype(kind) and kind.kind != "c"):
+            raise ValueError(
+                f"arm_features: column {name!r} holds {kind}, but features are numbers: encode "
+                "categories, for example by pandas.get_dummies."
+            )
+    values = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"arm_features: {table.columns[column]!r} of arm {labels[row]!r} is "
+            f"{values[row, column]}: features must be finite; impute what is missing."
+        )
+    check_squares(values, "arm_features")
+    return np.ascontiguousarray(values)
+
+
+def new_arms(
+    labels: list[Any], described: ArmFeatures, known: ArmFeatures, codes: Codes
+) -> tuple[list[Any], np.ndarray]:
+    """Labels and features of the arms that are new; a known arm must keep its features."""
+    fresh = []
+    for row, label in enumerate(labels):
+        number = codes.get(label)
+        if number is None:
+            fresh.append(row)
+            continue
+        differ = np.flatnonzero(described.values[row] != known.values[number])
+        if len(differ):
+            column = differ[0]
+            raise ValueError(
+                f"arm_features: {known.columns[column]!r} of arm {label!r} was "
+                f"{known.values[number, column]:g} and is now {described.values[row, column]:g}, "
+                "but an arm keeps the features that it was learned with: give the changed arm a "
+                "label of its own, or put what changes into the context."
+            )
+    return [labels[row] for row in fresh], described.values[fresh]
 
 
 class SharedLearner(SequentialPolicy, WindowedPolicy):
@@ -92,7 +194,7 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
     @property
     def coef_(self) -> np.ndarray:
         """Posterior mean of B for features as given, of shape (dx, dz), constants last."""
-        from skbandit.bandit.shared._arm_units import as_given
+        from skbandit.bandit.shared._state import as_given
 
         check_is_fitted(self)
         beliefs = self._beliefs
@@ -299,9 +401,8 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit.shared._arm_units import in_new_units, standardized
         from skbandit.bandit.shared._standardize import Units, count_row, renew
-        from skbandit.bandit.shared._state import prior_variances
+        from skbandit.bandit.shared._state import in_new_units, prior_variances, standardized
 
         assert self._arm_units is not None and self._known is not None
         units = Units(*(array.copy() for array in self._arm_units))
@@ -324,8 +425,7 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
 
     def _with_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
         """Beliefs about new arms, too."""
-        from skbandit.bandit.shared._arm_units import standardized
-        from skbandit.bandit.shared._state import with_arms
+        from skbandit.bandit.shared._state import standardized, with_arms
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._delayed import Events, join, still_waiting, windows_of
-from skbandit.bandit._parameters import read_interval, read_rule
-from skbandit.bandit._state import EXPLORATIONS, LINKS
+from skbandit.bandit._sequential import Events, join, still_waiting, windows_of
+from skbandit.bandit._state import EXPLORATIONS, LINKS, read_interval, read_rule
 from skbandit.bandit.shared._learner import SharedLearner
 from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
 from skbandit.utils._atomic_fit import atomic_fit
@@ -360,7 +359,7 @@ class SharedGLMPolicy(SharedLearner):
         return score_rows(X, t, now._alpha(), now._beliefs, read_rule(now, seed))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._replay_request.ReplaysLogs`.
+        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
 
         Subclasses that choose or learn differently are replayed event by event.
         """

@@ -146,3 +146,69 @@ def _with_sum(probability: np.ndarray, m: int) -> np.ndarray:
             break
         probability = np.where(free, np.minimum(probability * (missing / total), 1.0), 1.0)
     return probability
+
+
+_HALVINGS = 80
+
+
+def inverse_gap_inclusion(rewards: np.ndarray, m: int, gamma: np.ndarray) -> np.ndarray:
+    """Inclusion probabilities π of shape (n_rows, n_arms), with one γ per row; infinity is greedy.
+
+    Rewards are -inf for arms that are not available. Under γ = inf, ties share their probability.
+    """
+    available = rewards > -np.inf
+    top = -np.partition(-rewards, m - 1, axis=1)[:, m - 1 : m]
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = np.where(available, gamma[:, None] * (rewards - top), -np.inf)
+    excess[np.isnan(excess)] = 0.0  # inf times 0
+    # the m-th best arm has 0, so that l = γ (λ - top) is between 1 and the number K - m + 1 of
+    # arms that are not better, which then share one place
+    low, high = np.ones(len(rewards)), available.sum(axis=1) - m + 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = _capped(middle, excess).sum(axis=1) > m
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return _capped((low + high) / 2, excess)
+
+
+def _capped(level: np.ndarray, excess: np.ndarray) -> np.ndarray:
+    """min(1, 1/(l - e)), and 1 where l - e is not above 1."""
+    return 1.0 / np.maximum(level[:, None] - excess, 1.0)
+
+
+def systematic_sample(inclusion: np.ndarray, m: int, u: np.ndarray) -> np.ndarray:
+    """Draw m different columns per row, each with its inclusion probability.
+
+    Arms are laid end to end in random order, each as long as its probability, and every one that
+    holds a point of v, v + 1, ..., v + m - 1 is taken (Madow, 1949).
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n_rows, n_arms)
+        At most 1, with rows that sum to m.
+    m : int
+        Number of columns to draw.
+    u : ndarray of shape (n_rows, n_arms + 1)
+        Uniform numbers from [0, 1): one per arm for the order, and v.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, m)
+        In no particular order.
+    """
+    order = np.argsort(u[:, :-1], axis=1)
+    length = np.take_along_axis(inclusion, order, axis=1)
+    end = np.cumsum(length, axis=1)
+    end *= m / end[:, -1:]
+    # number of points before the end of each arm; rounding must not lose the last
+    points = np.ceil(end - u[:, -1:]).clip(0, m)
+    points[:, -1] = m
+    points = np.maximum.accumulate(points, axis=1)
+    taken = np.diff(points, axis=1, prepend=0.0) > 0
+    short = np.flatnonzero(taken.sum(axis=1) != m)
+    for row in short:  # an arm of length 1 that rounding made hold two points
+        missing = m - taken[row].sum()
+        spare = np.flatnonzero(~taken[row])
+        taken[row, spare[np.argsort(-length[row, spare], kind="stable")[:missing]]] = True
+    places = np.nonzero(taken)[1].reshape(len(inclusion), m)
+    return np.take_along_axis(order, places, axis=1)

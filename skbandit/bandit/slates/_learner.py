@@ -12,10 +12,9 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._guarded import GuardedPolicy
+from skbandit.bandit._guard import GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
-from skbandit.bandit.slates import _feedback as feedbacks
 from skbandit.bandit.slates._models import ArmModels, check_models
 from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._atomic_fit import atomic_fit
@@ -26,6 +25,83 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+
+
+FEEDBACK = ("semi_bandit", "cascade", "slate")
+
+
+def looked_at(clicks: np.ndarray) -> np.ndarray:
+    """Clicks of a visitor who looks from the best place on until the first click.
+
+    Parameters
+    ----------
+    clicks : ndarray of shape (n_events, n_places)
+        Positive if clicked.
+
+    Returns
+    -------
+    ndarray of the same shape
+        nan after the first click: what was not looked at is unknown.
+    """
+    after = np.cumsum(np.nan_to_num(clicks) > 0, axis=1) - (np.nan_to_num(clicks) > 0)
+    return np.where(after > 0, np.nan, clicks)
+
+
+def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    """Clicks of shape (n_events, n_places), 1 at a position counted from 0; nan is no click."""
+    places = np.arange(shown.shape[1])
+    clicks = (places == position[:, None]).astype(float)
+    clicks[~shown] = np.nan
+    return clicks
+
+
+def read_cascade(log: SlateLog) -> np.ndarray:
+    """Clicks by place, from these or from the position of the first click; nan if unknown."""
+    rewards = log.reward
+    first = rewards.iloc[0] if hasattr(rewards, "iloc") else rewards[0]
+    if np.ndim(first):
+        clicks = log.of_arms(rewards, "reward")
+        wrong = np.argwhere((clicks != 0) & (clicks != 1) & ~np.isnan(clicks))
+        if len(wrong):
+            row, place = wrong[0]
+            raise ValueError(
+                f"a cascade needs clicks, 0 or 1: row {row} has the reward {clicks[row, place]:g}; "
+                "for other rewards use feedback='semi_bandit', with nan for what was not looked at."
+            )
+        return looked_at(clicks)
+    position = np.array([np.nan if at is None else at for at in rewards], dtype=np.float64)
+    if len(position) != len(log):
+        raise ValueError(f"reward has {len(position)} entries for {len(log)} slates.")
+    known = ~np.isnan(position)
+    wrong = known & ~(
+        (position >= 0) & (position < log.sizes) & (position == np.floor(np.nan_to_num(position)))
+    )
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"the position of the first click in row {row} is {position[row]:g}, but places are "
+            f"counted from 0 to {log.sizes[row] - 1}; nan is no click."
+        )
+    return looked_at(clicks_at(position, log.shown))
+
+
+def shares_of_slate_reward(
+    reward: float, mean: np.ndarray, variance: np.ndarray, noise_variance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards and weights of single arms that stand for the one reward of their slate.
+
+    The reward is Σ θ_a + ε over the arms shown, with θ_a ~ N(mean, variance) independent and ε of
+    the noise variance. For arm a it is an observation of θ_a, of the reward less the means of the
+    others, with the noise of the others' variances on top. Learning each arm from it is the exact
+    (Kalman) update of the arm; only the correlations between arms that it creates are dropped.
+
+    Returns
+    -------
+    pseudo_reward, weight : ndarray of shape (n_places,)
+        A weight w stands for a noise of the noise variance divided by w.
+    """
+    pseudo = reward - (mean.sum() - mean)
+    return pseudo, noise_variance / (noise_variance + variance.sum() - variance)
 
 
 class SlateLearner(GuardedPolicy):
@@ -224,7 +300,7 @@ class SlateLearner(GuardedPolicy):
             self._learn_sums(X, log, log.of_slates(log.reward, "reward"), weight)
             return
         if self.feedback == "cascade":
-            rewards = feedbacks.read_cascade(log)
+            rewards = read_cascade(log)
         else:
             rewards = log.of_arms(log.reward, "reward")
         event, place = np.nonzero(log.shown & ~np.isnan(rewards) & (weight > 0)[:, None])
@@ -270,7 +346,7 @@ class SlateLearner(GuardedPolicy):
             position = {label: i for i, label in enumerate(models.labels.tolist())}
             numbers = [position[label] for label in log.arms[log.action[k, place]].tolist()]
             mean, deviation = models.moments_of_prediction()
-            pseudo, share = feedbacks.shares_of_slate_reward(
+            pseudo, share = shares_of_slate_reward(
                 reward[k], mean[0, numbers], deviation[0, numbers] ** 2, noise / weight[k]
             )
             self._pass_on(X, log, np.full(len(place), k), place, pseudo, share * weight[k])

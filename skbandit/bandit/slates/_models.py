@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.bandit._parameters import read_rule
 from skbandit.bandit._policy import GLMUCBPolicy
-from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule
+from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule, read_rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
 from skbandit.logs import align_rows, label_array
 

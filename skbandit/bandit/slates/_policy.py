@@ -10,9 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit.slates import _feedback as feedbacks
 from skbandit.bandit.slates import _inclusion as inclusion
-from skbandit.bandit.slates._inverse_gap import inverse_gap_inclusion, systematic_sample
+from skbandit.bandit.slates import _learner as feedbacks
+from skbandit.bandit.slates._inclusion import inverse_gap_inclusion, systematic_sample
 from skbandit.bandit.slates._learner import SlateLearner
 from skbandit.bandit.slates._models import ArmModels
 from skbandit.utils._atomic_fit import atomic_fit

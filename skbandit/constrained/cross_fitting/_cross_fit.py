@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._declared import Declared, Goals, MeasuredGoals
+from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import MET, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
+    CutSearch,
     attainable_quantile,
     choose,
+    prices_out_of_fold,
 )
-from skbandit.constrained.cross_fitting._cut_search import CutSearch
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
-from skbandit.constrained.cross_fitting._prices import prices_out_of_fold
-from skbandit.constrained.cross_fitting._train_folds import (
+from skbandit.constrained.cross_fitting._folds import (
     PLAIN,
     RAMP,
     CrossFitOptions,
@@ -38,12 +38,12 @@ from skbandit.constrained.cross_fitting._train_folds import (
     train_folds,
 )
 from skbandit.constrained.training._problem import Point, compile_problem
-from skbandit.constrained.training._relaxations import (
+from skbandit.constrained.training._starts import (
     Relaxations,
+    best_intercept,
     declared_bounds,
     least_relaxations,
 )
-from skbandit.constrained.training._starts import best_intercept
 from skbandit.rates._binding import ScoreLimits, score_limits
 
 SELECTION_ROWS = 100_000

@@ -4,19 +4,19 @@ from typing import TYPE_CHECKING, Any
 
 from skbandit.constrained.solvers._cvxpy import CvxpySolver
 from skbandit.constrained.solvers._interface import (
+    ConvexProblem,
     HingeDuals,
     Solution,
     Solver,
     SolverError,
     certify,
 )
-from skbandit.constrained.solvers._problem import ConvexProblem
 from skbandit.constrained.solvers._registry import SOLVERS, solver_class
 
 if TYPE_CHECKING:
-    from skbandit.constrained.solvers.augmented_lagrangian import AugmentedLagrangianSolver
-    from skbandit.constrained.solvers.cutting_plane import CuttingPlaneSolver
-    from skbandit.constrained.solvers.smoothed_newton import SmoothedNewtonSolver
+    from skbandit.constrained.solvers._augmented_lagrangian import AugmentedLagrangianSolver
+    from skbandit.constrained.solvers._cutting_plane import CuttingPlaneSolver
+    from skbandit.constrained.solvers._smoothed_newton import SmoothedNewtonSolver
 
 __all__ = [
     "AugmentedLagrangianSolver",

@@ -10,10 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csc_array, hstack
 
-from skbandit.constrained.solvers._interface import HingeDuals, Solution, SolverError, certify
-from skbandit.constrained.solvers._parameters import ParametersMixin
+from skbandit.constrained.solvers._interface import (
+    ConvexProblem,
+    HingeDuals,
+    ParametersMixin,
+    Solution,
+    SolverError,
+    certify,
+)
 from skbandit.constrained.solvers._polish import polish
-from skbandit.constrained.solvers._problem import ConvexProblem
 
 ACCURACY_OPTIONS = {
     "PIQP": lambda tol: {

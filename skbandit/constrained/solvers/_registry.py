@@ -13,9 +13,9 @@ from skbandit.constrained.solvers._interface import Solver
 SOLVERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "cvxpy": ("_cvxpy", "CvxpySolver"),
-        "smoothed_newton": ("smoothed_newton", "SmoothedNewtonSolver"),
-        "augmented_lagrangian": ("augmented_lagrangian", "AugmentedLagrangianSolver"),
-        "cutting_plane": ("cutting_plane", "CuttingPlaneSolver"),
+        "smoothed_newton": ("_smoothed_newton", "SmoothedNewtonSolver"),
+        "augmented_lagrangian": ("_augmented_lagrangian", "AugmentedLagrangianSolver"),
+        "cutting_plane": ("_cutting_plane", "CuttingPlaneSolver"),
     }
 )
 """Module and class per name: modules are imported on first use, since most load numba."""

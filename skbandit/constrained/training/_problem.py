@@ -10,17 +10,143 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from skbandit.constrained._declared import MeasuredGoals
+from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import FEASIBLE, NO_DIRECTION
 from skbandit.constrained.solvers import ConvexProblem
-from skbandit.constrained.solvers._problem import canonical
-from skbandit.constrained.training._ramp import majorise, ramp
+from skbandit.constrained.solvers._interface import canonical
 from skbandit.rates._binding import (
     BoundConstraints,
     LinearFractionalForms,
     nonnegative_rows,
     weight_rows,
 )
+
+KINK = 1e-6
+"""How close to a kink of the ramp a row counts as being on it.
+
+Optima put many rows exactly at f = 1/2 or -1/2. There both bounds are tight and the hinge is
+the one that can still move, so rounding must not push such a row onto the flat one.
+"""
+
+
+def ramp(z: np.ndarray) -> np.ndarray:
+    """Probability of a positive answer, sigma(z) = min(1, max(0, 1/2 + z)) (eq. 2)."""
+    return np.clip(0.5 + z, 0.0, 1.0)
+
+
+def majorise(
+    X: Any,
+    P: csr_array,
+    Q: csr_array,
+    gamma: np.ndarray,
+    alpha: float,
+    f: np.ndarray,
+    fit_intercept: bool = True,
+) -> ConvexProblem:
+    """Build Problem 3 at the scores f' = `f` (eq. 4 and 5).
+
+    sigma(f) is bounded by its hinge where f' <= 1/2 and by 1 elsewhere, sigma(-f) by its
+    hinge where f' >= -1/2 and by 1 elsewhere: above the ramp everywhere, equal at f'.
+    """
+    bent_up = f <= 0.5 + KINK
+    bent_down = f >= -0.5 - KINK
+    flat = P @ (~bent_up).astype(float) + Q @ (~bent_down).astype(float)
+    return ConvexProblem(
+        X, _keep(P, bent_up), _keep(Q, bent_down), gamma - flat, alpha, fit_intercept
+    )
+
+
+def _keep(weights: csr_array, columns: np.ndarray) -> csr_array:
+    kept = columns[weights.indices]
+    indptr = np.append(0, np.cumsum(kept))[weights.indptr].astype(weights.indptr.dtype)
+    return csr_array((weights.data[kept], weights.indices[kept], indptr), shape=weights.shape)
+
+
+MAX_ROWS = 2000
+"""Largest number of rows: their inner products are decomposed, a dense matrix of this order.
+
+Beyond it, training sees the features themselves.
+"""
+
+SMALLEST_SHARE = 1e-10
+"""Smallest squared singular value that is kept, as a share of the largest.
+
+Inner products are exact to about 1e-16 of the largest: far below, they say nothing.
+"""
+
+NULL = 1e-10
+"""Largest |X'v|, as a share of the largest singular value, of a direction that counts as empty."""
+
+
+@dataclass(frozen=True)
+class RowSpan:
+    """The rows in coordinates of their own span.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        The rows.
+    rows : ndarray or csr_array of shape (n, r)
+        X Q, for a basis Q with r columns; X itself if `combinations` is None.
+    combinations : ndarray of shape (n, r) or None
+        C such that Q = X' C. None means that Q is the identity.
+    """
+
+    X: Any
+    rows: Any
+    combinations: np.ndarray | None = None
+
+    def weights(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return w = Q u."""
+        if self.combinations is None:
+            return coordinates
+        return np.asarray(self.X.T @ (self.combinations @ coordinates)).ravel()
+
+    def coordinates(self, weights: np.ndarray) -> np.ndarray:
+        """Return u = Q'w, the coordinates of the part of w in the span."""
+        if self.combinations is None:
+            return weights
+        return self.combinations.T @ np.asarray(self.X @ weights).ravel()
+
+
+def row_span(X: Any) -> RowSpan:
+    """Express rows in a basis of their span if that has fewer dimensions than there are features.
+
+    By the eigenvectors of the inner products X X' = V S V', Q = X' V S^(-1/2) and X Q = V S^(1/2).
+    Directions of tiny eigenvalues are dropped if they are empty. If they are not, as among columns
+    of very different scales, a dense X is decomposed itself, and a sparse one left as it is.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        Design matrix.
+
+    Returns
+    -------
+    RowSpan
+    """
+    n, d = X.shape
+    if not n < d or n > MAX_ROWS:
+        return RowSpan(X, X)
+    inner = X @ X.T
+    squares, V = np.linalg.eigh(inner.toarray() if issparse(inner) else inner)
+    largest = squares[-1]
+    if not 0 < largest < np.inf:
+        return RowSpan(X, X)
+    kept = squares > SMALLEST_SHARE * largest
+    probe = V[:, ~kept] @ np.cos(np.arange((~kept).sum()))  # no direction has weight 0
+    if np.linalg.norm(X.T @ probe) > NULL * np.sqrt(largest):
+        return RowSpan(X, X) if issparse(X) else _by_singular_values(X)
+    sizes = np.sqrt(squares[kept])
+    return RowSpan(X, V[:, kept] * sizes, V[:, kept] / sizes)
+
+
+def _by_singular_values(X: np.ndarray) -> RowSpan:
+    """As `row_span`, from X itself: exact over many more orders of magnitude, and slower."""
+    V, sizes, _ = np.linalg.svd(X, full_matrices=False)
+    kept = sizes > NULL * sizes[0]
+    V, sizes = V[:, kept], sizes[kept]
+    return RowSpan(X, V * sizes, V / sizes)
 
 
 @dataclass(frozen=True)

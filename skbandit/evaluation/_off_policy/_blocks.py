@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._off_policy._choices import require_probabilities
-from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._log_sums import LogSums
-from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, read_evaluated
+from skbandit.evaluation._guaranteed import Range, check_range, read_range
+from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate
+from skbandit.evaluation._off_policy._target_policy import (
+    EvaluatedLog,
+    read_evaluated,
+    require_probabilities,
+)
 from skbandit.evaluation._policy_protocol import log_columns
-from skbandit.evaluation._reward_evidence import Range, check_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,

@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._estimators import ips, snips
-from skbandit.evaluation._off_policy._model_based import (
+from skbandit.evaluation._off_policy._estimators import (
     doubly_robust,
     dr_shrinkage,
+    ips,
     self_normalized_dr,
+    snips,
     switch_dr,
 )
 

@@ -11,18 +11,6 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, shortcoming
-from skbandit.evaluation._off_policy._slate_target import (
-    checked_slates,
-    inclusion_of_shown,
-    is_policy,
-    place_matches,
-    shown_slates,
-)
-from skbandit.evaluation._off_policy._slate_weights import (
-    weights_of_arms,
-    weights_of_independent,
-    weights_of_uniform,
-)
 from skbandit.evaluation._off_policy._sums import IPS, WeightedEvents
 from skbandit.evaluation._policy_protocol import check_rule, log_columns
 from skbandit.exceptions import ReplayCoverageWarning
@@ -30,6 +18,137 @@ from skbandit.logs import SlateLog, are_slates, read_slates
 from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+
+
+def weights_of_uniform(
+    at_place: np.ndarray, included: np.ndarray, n_arms: np.ndarray
+) -> np.ndarray:
+    """Weights of slates that were logged uniformly, (n_events,).
+
+    Parameters
+    ----------
+    at_place : ndarray of shape (n_events, m)
+        q_{j,s_j}: probability of each shown arm at its own place.
+    included : ndarray of shape (n_events, m)
+        π_a of each shown arm: its probability at any place.
+    n_arms : ndarray of shape (n_events,)
+        Number K of arms that were available.
+    """
+    m = at_place.shape[1]
+    own = at_place.sum(axis=1) - m / n_arms
+    spare = n_arms - m
+    any_place = (included.sum(axis=1) - m * m / n_arms) / np.maximum(spare, 1)
+    return 1.0 + (n_arms - 1) * (own + np.where(spare > 0, any_place, 0.0))
+
+
+def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.ndarray:
+    """Weights of slates whose places were logged independently, (n_events,)."""
+    return (at_place / propensity).sum(axis=1) - at_place.shape[1] + 1.0
+
+
+def weights_of_arms(included: np.ndarray, propensity: np.ndarray) -> np.ndarray:
+    """Weights π_a/p_a of shown arms, nan in empty places, as 0 there."""
+    return np.nan_to_num(included / propensity)
+
+
+def is_policy(given: Any) -> bool:
+    """Whether a policy is given, rather than slates or probabilities."""
+    if hasattr(given, "__array__"):
+        return False
+    policy, _ = behind_transformers(given, None)
+    return hasattr(policy, "select") or hasattr(policy, "predict")
+
+
+def shown_slates(policy: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
+    """Labels of the slates that a policy shows, (n_events, m)."""
+    policy, X = behind_transformers(policy, X)
+    if not hasattr(policy, rule):
+        raise ValueError(f"{type(policy).__name__} has no {rule}.")
+    return checked_slates(
+        getattr(policy, rule)(X, available=log.available_sets()),
+        len(log),
+        f"{type(policy).__name__}.{rule}",
+    )
+
+
+def checked_slates(slates: Any, n_events: int, name: str) -> np.ndarray:
+    """Slates as an array of labels of shape (n_events, m)."""
+    table = slates.to_numpy() if isinstance(slates, pd.DataFrame) else np.asarray(slates)
+    if table.ndim != 2 or len(table) != n_events:
+        raise ValueError(
+            f"{name}: slates have shape {table.shape}, expected a row of labels for each of the "
+            f"{n_events} events."
+        )
+    return table
+
+
+def place_matches(slates: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each shown arm of the log has its own place in a slate, and whether any place.
+
+    Returns
+    -------
+    at_place, included : ndarray of bool, shape (n_events, n_places)
+    """
+    codes = {label: k for k, label in enumerate(log.arms.tolist())}
+    numbers = np.array(
+        [[codes.get(label, -2) for label in slate] for slate in slates.tolist()], dtype=np.int64
+    ).reshape(len(log), -1)
+    equal = log.action[:, :, None] == numbers[:, None, :]
+    places = min(equal.shape[1:])
+    at_place = np.zeros(log.action.shape, dtype=bool)
+    diagonal = np.arange(places)
+    at_place[:, :places] = equal[:, diagonal, diagonal]
+    return at_place, equal.any(axis=2)
+
+
+def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np.ndarray, float]:
+    """Inclusion probabilities of the shown arms, and the evaluated slates' mean number of arms.
+
+    Parameters
+    ----------
+    given : policy, slates, or DataFrame of inclusion probabilities
+    X, log, rule : object
+        As the estimators read them.
+
+    Returns
+    -------
+    included : ndarray of shape (n_events, n_places)
+        nan in empty places.
+    size : float
+    """
+    check_rule(rule)
+    if isinstance(given, pd.DataFrame) and all(map(pd.api.types.is_float_dtype, given.dtypes)):
+        if len(given) != len(log):
+            raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
+        return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
+    if not is_policy(given):
+        slates = checked_slates(given, len(log), "the evaluated policy")
+    else:
+        if X is None:
+            raise ValueError("X is None: a policy needs contexts.")
+        policy, rows = behind_transformers(copy.deepcopy(given), X)
+        if rule == "select" and hasattr(policy, "select_proba"):
+            found = policy.select_proba(rows, available=log.available_sets())
+            return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
+        slates = shown_slates(policy, rows, log, rule)
+    _, included = place_matches(slates, log)
+    return np.where(log.shown, included, np.nan), float(slates.shape[1])
+
+
+def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.ndarray, float]:
+    """Inclusion probabilities of shown arms, from those of the arms of the columns."""
+    wrong = np.argwhere(~((table >= 0) & (table <= 1 + 1e-6)))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"inclusion probabilities must be in [0, 1]: row {row} has {table[row, column]:g} for "
+            f"{arms[column]!r}."
+        )
+    codes = {label: k for k, label in enumerate(arms)}
+    column = np.array([codes.get(label, -1) for label in log.arms.tolist()])
+    padded = np.column_stack([table, np.zeros(len(table))])  # arms without a column
+    included = padded[np.arange(len(log))[:, None], column[log.action]]
+    return np.where(log.shown, included, np.nan), float(table.sum(axis=1).mean())
 
 
 def slate_ips(

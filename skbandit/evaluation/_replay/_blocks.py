@@ -9,26 +9,29 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skbandit.evaluation._guaranteed import Range, check_range, natural_range, read_range
 from skbandit.evaluation._off_policy._sums import IPS, EventSums, WeightedEvents
 from skbandit.evaluation._policy_protocol import log_columns
 from skbandit.evaluation._replay._engine import (
+    ReplayOptions,
+    Streams,
+    draw_schedule,
     prepared_copy,
     read_replayed,
     replay_block,
     seeds_of_runs,
 )
-from skbandit.evaluation._replay._options import ReplayOptions
 from skbandit.evaluation._replay._result import (
     FEW,
     LoggedReward,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
+    check_clipped,
+    check_kept,
+    check_past,
     too_few,
 )
-from skbandit.evaluation._replay._schedule import Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import check_clipped, check_kept, check_past
-from skbandit.evaluation._reward_evidence import Range, check_range, natural_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Codes,

@@ -5,33 +5,35 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from numbers import Integral
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._policy_protocol import known_arms, log_columns
-from skbandit.evaluation._replay._options import ReplayOptions
-from skbandit.evaluation._replay._pass import replay_pass
+from skbandit.evaluation._guaranteed import Range, check_range, natural_range, read_range
+from skbandit.evaluation._policy_protocol import (
+    check_rule,
+    checked_choices,
+    known_arms,
+    log_columns,
+)
 from skbandit.evaluation._replay._result import (
     FEW,
     LoggedReward,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
-    too_few,
-)
-from skbandit.evaluation._replay._schedule import ReplaySchedule, Streams, draw_schedule
-from skbandit.evaluation._replay._warnings import (
     check_clipped,
     check_kept,
     check_past,
+    too_few,
 )
-from skbandit.evaluation._reward_evidence import Range, check_range, natural_range, read_range
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Log,
@@ -45,10 +47,241 @@ from skbandit.logs import (
     read_rewards,
 )
 from skbandit.utils._pipeline import behind_transformers
-from skbandit.utils._progress import report_progress
+from skbandit.utils._progress import iter_with_progress, report_progress
 from skbandit.utils._seeds import seed_for
-from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import warn_if_reordered
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of `replay`, validated."""
+
+    learn: bool = True
+    rule: str = "select"
+    deployment_share: float = 0.0
+    acceptance: float | None = None
+    max_accepted: int | None = None
+    n_repeats: int = 1
+    shuffle: bool = False
+    subsample: float | None = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        check_rule(self.rule)
+        if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
+            raise ValueError(
+                f"deployment_share must be in [0, 1), got {self.deployment_share!r}: without a "
+                "learning bucket, use learn=False and rule='predict'."
+            )
+        for name in ("acceptance", "subsample"):
+            share = getattr(self, name)
+            if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
+                raise ValueError(f"{name} must be None or in (0, 1], got {share!r}.")
+        for name in ("n_repeats", "max_accepted"):
+            number = getattr(self, name)
+            if name == "max_accepted" and number is None:
+                continue
+            if not (isinstance(number, Integral) and number >= 1):
+                raise ValueError(f"{name} must be a positive integer, got {number!r}.")
+
+    def check_policy(self, policy: Any) -> None:
+        """Require a policy with the methods that the options need."""
+        if isinstance(policy, type):
+            raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
+        if not hasattr(policy, self.rule):
+            other = "predict" if self.rule == "select" else "select"
+            raise TypeError(f"{type(policy).__name__} has no {self.rule}: choose rule={other!r}.")
+        if self.deployment_share and not hasattr(policy, "predict"):
+            raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
+
+    def learns(self, policy: Any) -> bool:
+        """Whether the policy learns in the replay."""
+        return self.learn and hasattr(policy, "partial_fit")
+
+
+@dataclass(frozen=True)
+class ReplaySchedule:
+    """The events of one run in order, which matches are kept, and their bucket."""
+
+    rows: np.ndarray  # (n_rows,), positions in the log, in the order of the replay
+    keep: np.ndarray  # (n_rows,), whether the event is kept if the policy chooses its action
+    deployment: np.ndarray  # (n_rows,), whether it is in the deployment bucket
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Independent random streams of one run, so that a log can be replayed in blocks."""
+
+    events: np.random.Generator  # order, subsample and which matches are kept
+    buckets: np.random.Generator
+    seed: int  # for a policy without a `random_state` of its own
+
+    @classmethod
+    def of(cls, seed: np.random.SeedSequence) -> Streams:
+        """All streams, spawned from one seed."""
+        events, buckets, policy = (np.random.default_rng(own) for own in (seed, *seed.spawn(2)))
+        return cls(events, buckets, int(policy.integers(2**31)))
+
+
+def draw_schedule(
+    probability: np.ndarray,
+    c: float,
+    streams: Streams,
+    *,
+    deployment_share: float,
+    shuffle: bool = False,
+    subsample: float | None = None,
+) -> ReplaySchedule:
+    """Draw the order, subsample and buckets of the events, and which matches are kept.
+
+    A match logged with probability p is kept with probability min(1, c/p): if c is at most every
+    p, matches are kept with probability c whatever their context and arm.
+
+    Without `shuffle` and `subsample`, the schedules of consecutive blocks are the schedule of the
+    whole log.
+    """
+    rng = streams.events
+    n_events = len(probability)
+    rows = np.arange(n_events)
+    if subsample is not None:
+        chosen = np.zeros(n_events, dtype=bool)
+        size = max(1, round(subsample * n_events))
+        chosen[rng.choice(n_events, size, replace=False, shuffle=False)] = True
+        rows = np.flatnonzero(chosen)
+    if shuffle:
+        rows = rng.permutation(rows)
+    of_rows = probability[rows] if shuffle or subsample is not None else probability
+    keep = rng.random(len(rows)) < c / of_rows
+    deployment = np.zeros(len(rows), dtype=bool)
+    if deployment_share:
+        deployment = streams.buckets.random(len(rows)) < deployment_share
+    return ReplaySchedule(rows, keep, deployment)
+
+
+# Events per call of a policy whose choices cannot change during the replay.
+_BATCH_SIZE = 8192
+
+
+def replay_pass(
+    policy: Any, request: ReplayRequest, report: Callable[[float], None] = lambda share: None
+) -> tuple[np.ndarray, int]:
+    """Show a policy one event after the other, and keep those whose action it chooses.
+
+    This is the reference for `_replay_log` of a policy, which must return the same.
+
+    Parameters
+    ----------
+    policy : object
+        Modified as it learns.
+    request : ReplayRequest
+        The log, the events to replay, and the choice to play. With `max_accepted`, the pass is
+        Algorithm 1, else Algorithm 2.
+    report : callable
+        Called every few seconds with the share of the events replayed.
+
+    Returns
+    -------
+    accepted : ndarray of shape (n_accepted,)
+        Positions in ``request.rows`` of the matches in either bucket, ascending.
+    n_seen : int
+        Number of rows consumed.
+    """
+    replayed = _ReplayedPolicy(policy, request)
+    accepted, n_valid = [np.empty(0, dtype=np.int64)], 0  # n_valid is T in the paper
+    n_seen, horizon = len(request.rows), request.max_accepted
+    for events in replayed.batches(report):  # line 5: get the next event
+        kept = events[replayed.chooses_logged_action(events)]  # line 6
+        valid = kept[~request.deployment[kept]]
+        if horizon is not None and n_valid + len(valid) >= horizon:  # Algorithm 1 ends
+            last = valid[horizon - n_valid - 1]
+            accepted.append(kept[kept <= last])
+            n_seen = int(last) + 1
+            break
+        accepted.append(kept)
+        replayed.learn(valid)  # line 7
+        n_valid += len(valid)  # line 9
+    replayed.warn_of_unavailable_choices()
+    return np.concatenate(accepted), n_seen
+
+
+class _ReplayedPolicy:
+    """A policy before the events of a request; events are positions in ``request.rows``."""
+
+    def __init__(self, policy: Any, request: ReplayRequest) -> None:
+        self.policy = policy
+        self.request = request
+        log, X = request.log, request.X
+        # rows_of takes any container, but is slow
+        self.contexts = X.__getitem__ if isinstance(X, np.ndarray) else partial(rows_of, X)
+        self.sets, self.set_of_event = log.available_sets()
+        self.choosers = {
+            name: checked_choices(policy, name)
+            for name in {request.rule, "predict"}
+            if hasattr(policy, name)
+        }
+        learns = request.learn and hasattr(policy, "partial_fit")
+        self.feedback = _feedback(log) if learns else None
+        self.times = log.timestamp if hasattr(policy, "advance") else None
+        self.n_unavailable = 0
+        self.first_unavailable = ""
+
+    def batches(self, report: Callable[[float], None]) -> Iterator[np.ndarray]:
+        """Events to show at once: single ones if the policy changes from event to event."""
+        changes = self.feedback is not None or self.times is not None
+        size = 1 if changes else _BATCH_SIZE
+        shown = np.flatnonzero(self.request.keep)  # the others could not be kept anyway
+        for start in iter_with_progress(range(0, len(shown), size), report):
+            yield shown[start : start + size]
+
+    def chooses_logged_action(self, events: np.ndarray) -> np.ndarray:
+        """Mask of the events on which the policy's choice is the logged action."""
+        rows = self.request.rows[events]
+        if self.times is not None:
+            self.policy.advance(self.times[rows[0]])
+        matches = np.empty(len(events), dtype=bool)
+        deployment = self.request.deployment[events]
+        for rule, bucket in (("predict", deployment), (self.request.rule, ~deployment)):
+            if bucket.any():
+                matches[bucket] = self._matches(rule, rows[bucket])
+        return matches
+
+    def _matches(self, rule: str, rows: np.ndarray) -> list[bool]:
+        available = [self.sets[k] for k in self.set_of_event[rows].tolist()]
+        choices = self.choosers[rule](self.contexts(rows), available)
+        for row, choice, arms in zip(rows, choices, available, strict=True):
+            if choice not in arms:
+                self.n_unavailable += 1
+                self.first_unavailable = self.first_unavailable or f"{choice!r} on row {row}"
+        log = self.request.log
+        logged = log.arms[log.action[rows]].tolist()
+        return [choice == action for choice, action in zip(choices, logged, strict=True)]
+
+    def learn(self, events: np.ndarray) -> None:
+        """Pass events to `partial_fit`, if the policy learns."""
+        if self.feedback is not None and len(events):
+            rows = self.request.rows[events]
+            self.policy.partial_fit(self.contexts(rows), self.feedback.iloc[rows])
+
+    def warn_of_unavailable_choices(self) -> None:
+        """Warn if the policy chose arms that were not available."""
+        if self.n_unavailable:
+            warnings.warn(
+                f"{type(self.policy).__name__} chose arms that were not available on "
+                f"{self.n_unavailable:,} events, first {self.first_unavailable}. Such events can "
+                "never be kept, so the estimate is for the other contexts only: let the policy "
+                "choose among `available`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _feedback(log: Log) -> pd.DataFrame:
+    """The log as the `y` of `partial_fit`, one row per event."""
+    columns = {"action": log.arms[log.action], "reward": log.reward}
+    if log.timestamp is not None:
+        columns["timestamp"] = log.timestamp
+    return pd.DataFrame(columns)
 
 
 def replay(

@@ -10,10 +10,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.evaluation._policy_protocol import log_columns
-from skbandit.evaluation._replay._engine import read_replayed, replay_runs
-from skbandit.evaluation._replay._options import ReplayOptions
-from skbandit.evaluation._replay._result import FEW, ReplayResult, too_few
-from skbandit.evaluation._replay._warnings import check_past
+from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
+from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import column_names
 from skbandit.utils._pipeline import behind_transformers

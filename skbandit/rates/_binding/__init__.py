@@ -42,18 +42,20 @@ from skbandit.rates._binding._bind import (
     rows_behind,
     warn_of_groups,
 )
-from skbandit.rates._binding._columns import Columns
+from skbandit.rates._binding._columns import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    distinct,
+    either_label,
+    encode,
+    positive_is_known,
+)
 from skbandit.rates._binding._confidence import (
     ConfidenceLimit,
     confidence_limits,
     effective_rows,
-)
-from skbandit.rates._binding._data import Data, Rows
-from skbandit.rates._binding._figures import (
-    satisfied,
-    value_and_rows,
-    warn_of_few,
-    worst_pairs,
 )
 from skbandit.rates._binding._forms import (
     MET,
@@ -63,14 +65,16 @@ from skbandit.rates._binding._forms import (
     nonnegative_rows,
     weight_rows,
 )
-from skbandit.rates._binding._labels import (
-    MISSING,
-    distinct,
-    either_label,
-    encode,
-    positive_is_known,
+from skbandit.rates._binding._metric import (
+    count,
+    measure,
+    on_given_rows,
+    read_predictions,
+    satisfied,
+    value_and_rows,
+    warn_of_few,
+    worst_pairs,
 )
-from skbandit.rates._binding._metric import count, measure, on_given_rows, read_predictions
 from skbandit.rates._binding._score_limits import (
     MeasuredShares,
     ScoreLimits,

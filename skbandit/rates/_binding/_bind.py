@@ -13,10 +13,15 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._columns import UnknownColumnError
-from skbandit.rates._binding._data import MANY_GROUPS, Data, Rows
+from skbandit.rates._binding._columns import (
+    MANY_GROUPS,
+    MISSING,
+    Data,
+    Rows,
+    UnknownColumnError,
+    encode,
+)
 from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
-from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Member, On, Slot
 from skbandit.utils._messages import shortened

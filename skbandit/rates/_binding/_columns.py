@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import column_or_1d
 
 from skbandit.rates._binding._query import Query, QueryError
-from skbandit.rates._kinds import Member, Where
-from skbandit.utils._messages import shortened
+from skbandit.rates._kinds import Member, On, Where
+from skbandit.utils._messages import first_few, shortened
 
 _ROUTED = (
     "Behind a Pipeline, whose transformers drop columns or their names, pass <step>__attributes=, "
@@ -205,3 +206,179 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
 def _positional(values: Any) -> Any:
     # DataFrame() would align a Series on its index, but rows are matched by position.
     return values.array if isinstance(values, pd.Series) else values
+
+
+MANY_GROUPS = 50
+"""Groups above which training warns, and floats of a column above which they are no groups."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One dataset, row by row.
+
+    Attributes
+    ----------
+    columns : Columns
+        Columns that rates can refer to.
+    label : ndarray of int8, shape (n,)
+        1 positive, 0 negative, -1 unlabelled.
+    weight : ndarray of shape (n,)
+        Nonnegative; a row of weight 0 is ignored.
+    """
+
+    columns: Columns
+    label: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of X and those of X_extra, stacked in this order.
+
+    `pos_label` and `labels` determine how stored predictions (`churn`) are encoded.
+    """
+
+    train: Rows
+    extra: Rows | None = None
+    pos_label: Any = None
+    labels: Sequence[Any] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.train) + (0 if self.extra is None else len(self.extra))
+
+    def parts(self, on: On) -> Iterator[tuple[Rows, slice]]:
+        """Iterate over the datasets selected by `on`, each with its slice of the stack."""
+        n = len(self.train)
+        if on in ("train", "all"):
+            yield self.train, slice(0, n)
+        if on in ("extra", "all") and self.extra is not None:
+            yield self.extra, slice(n, len(self))
+
+    def groups(self, columns: Sequence[str], ons: set[On], context: str) -> list[Member]:
+        """Sorted groups: the combinations of values on rows of positive weight.
+
+        Rows with a missing value are of no group: see `without_group`.
+        """
+        parts = [part for on in sorted(ons) for part in self.parts(on)]
+        if not parts:
+            raise ValueError(f"{context} is measured on the rows of X_extra: pass X_extra.")
+        found: dict[tuple[Any, ...], None] = {}
+        for rows, _ in parts:
+            frame = rows.columns.several(columns, context)[rows.weight > 0].dropna()
+            try:
+                distinct = frame.drop_duplicates()
+                found |= dict.fromkeys(zip(*(distinct[c].tolist() for c in columns), strict=True))
+            except TypeError as error:
+                raise TypeError(
+                    f"{context}: the values of by={list(columns)} must be hashable to be groups "
+                    f"({error}); make them strings or tuples."
+                ) from error
+        for name, of_groups in zip(columns, zip(*found, strict=True), strict=False):
+            numbers = {value for value in of_groups if isinstance(value, float)}
+            if len(numbers) > MANY_GROUPS:
+                raise ValueError(
+                    f"{context}: column {name!r} holds {len(numbers)} different numbers, and each "
+                    "would be a group. Bin it with pandas.cut, or select rows by a condition such "
+                    f"as {f'{name} > {np.median([*numbers]):.3g}'!r}; numbers that are names of "
+                    "groups should be strings or integers."
+                )
+        try:
+            groups = sorted(found)
+        except TypeError:  # values of several types
+            groups = sorted(found, key=lambda group: list(map(str, group)))
+        return [Member(tuple(columns), group) for group in groups]
+
+    def without_group(self, columns: Sequence[str], ons: set[On], context: str) -> int:
+        """Number of rows of positive weight in which one of the columns is missing."""
+        missing = np.zeros(len(self), dtype=bool)
+        for rows, place in (part for on in sorted(ons) for part in self.parts(on)):
+            values = rows.columns.several(columns, context)
+            missing[place] = values.isna().any(axis=1).to_numpy() & (rows.weight > 0)
+        return int(missing.sum())
+
+
+MISSING = -1
+
+
+def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.ndarray:
+    """Encode labels or stored predictions as int8 codes 1, 0 and -1 (missing).
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Labels; missing values are allowed.
+    pos_label : label or None
+        The positive class; if None, labels must be {0, 1}, {-1, 1} or bool.
+    labels : sequence
+        The known labels. Other values in {0, 1} or {-1, 1}, common in stored predictions,
+        are read with 1 = positive, unless 1 is the label of the negative class.
+    name : str
+        Name of the values in error messages.
+
+    Returns
+    -------
+    ndarray of int8, shape (n,)
+    """
+    codes, found = _factorized(values, name)
+    zero_one = positive_is_known(found)
+    if pos_label is None:
+        if not zero_one:
+            raise ValueError(
+                f"{name} has labels [{first_few(found)}]: choose the positive one with pos_label=."
+            )
+        pos_label = 1
+    elif not set(found) <= {*labels, pos_label}:
+        if not zero_one or (1 in labels and pos_label != 1):  # 1 would be ambiguous
+            unknown = [label for label in found if label not in {*labels, pos_label}]
+            raise ValueError(
+                f"{name} has [{first_few(unknown)}], not among the labels [{first_few(labels)}]; "
+                f"the positive label is {pos_label!r}."
+            )
+        pos_label = 1
+    positive = np.array([label == pos_label for label in found] + [MISSING], dtype=np.int8)
+    return positive[codes]  # missing values have code -1, which is the last entry
+
+
+def positive_is_known(labels: Sequence[Any]) -> bool:
+    """Whether labels, {0, 1}, {-1, 1} or bool, say themselves which class is positive."""
+    return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
+
+
+def either_label(values: Any) -> Any:
+    """A label to stand for the positive class where it may be either; None if labels tell it."""
+    labels = distinct(values, "y_true")
+    return None if positive_is_known(labels) else labels[0]
+
+
+def distinct(values: Any, name: str) -> list[Any]:
+    """Distinct non-missing labels in order of appearance."""
+    return _factorized(values, name)[1]
+
+
+def check_two_labels(labels: Sequence[Any], pos_label: Any) -> None:
+    """Raise an error unless `labels` fit a two-class problem."""
+    if len(labels) > 2:
+        raise ValueError(f"Rates are for two classes, got {len(labels)}: [{first_few(labels)}].")
+    if pos_label is not None and len(labels) == 2 and pos_label not in list(labels):
+        raise ValueError(f"pos_label={pos_label!r} is not among the labels [{first_few(labels)}].")
+
+
+def _factorized(values: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    """Code of each label, -1 if missing, and the distinct labels."""
+    column = values if isinstance(values, pd.Series) else column_or_1d(_as_array(values))
+    try:
+        codes, found = pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(f"{name}: labels must be hashable ({error}).") from error
+    return codes, list(found)
+
+
+def _as_array(values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    # np.asarray(["yes", nan]) would turn nan into the string "nan".
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        array = np.asarray(values, dtype=object)
+    return array

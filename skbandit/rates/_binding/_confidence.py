@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from skbandit.rates._binding._bind import atom_counts
-from skbandit.rates._binding._data import Data
+from skbandit.rates._binding._columns import Data
 from skbandit.rates._binding._forms import BoundConstraints
 from skbandit.rates._binding._proportions import clopper_pearson, ratio_limits
 from skbandit.rates._expression import Rate

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
@@ -18,10 +20,18 @@ from skbandit.rates._binding._bind import (
     named,
     prediction_counts,
 )
-from skbandit.rates._binding._columns import Columns
-from skbandit.rates._binding._data import Data, Rows
-from skbandit.rates._binding._labels import MISSING, check_two_labels, distinct, encode
-from skbandit.rates._expression import AbsoluteRate, Rate
+from skbandit.rates._binding._columns import (
+    MISSING,
+    Columns,
+    Data,
+    Rows,
+    check_two_labels,
+    distinct,
+    encode,
+)
+from skbandit.rates._binding._confidence import effective_rows
+from skbandit.rates._binding._forms import MET
+from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
@@ -166,3 +176,95 @@ def count(
         return float(value)
     divisor = count(rate.denominator, data, positive, known)
     return float(value / divisor) if divisor > 0 else float("nan")
+
+
+SMALL_DENOMINATOR = 20
+"""Effective number of rows in a denominator below which a warning names the rate.
+
+With fewer, the standard error of a rate of .8 exceeds .09.
+"""
+
+
+def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float, float]:
+    """Value of a rate without open slots, nan if undefined, and the effective number of rows.
+
+    Parameters
+    ----------
+    rate : Rate
+        Expression whose denominators hold rows for some predictions.
+    data : Data
+        The n rows it is measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+    """
+    return count(rate, data, positive), effective_rows(rate, data, positive)
+
+
+MOST_PAIRS = 30
+"""Ordered pairs of groups, of one constraint, that are considered at once: all of six groups."""
+
+
+def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndarray) -> np.ndarray:
+    """Find the pairs of groups that decide whether constraints hold at given predictions.
+
+    A bound on all ordered pairs of groups holds if it holds for the worst pair.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Expanded: one-sided, groups filled in.
+    data : Data
+        The n rows they are measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+
+    Returns
+    -------
+    ndarray of int
+        Numbers of all constraints, but of a form over more than `MOST_PAIRS` pairs only of those
+        with the least slack, and of one pair for each group that cannot be measured.
+    """
+    forms: dict[str, list[int]] = {}
+    for k, one in enumerate(constraints):
+        if one.rate.summary is not None:
+            forms.setdefault(one.text, []).append(k)
+    kept = np.ones(len(constraints), dtype=bool)
+    known: dict[object, float] = {}
+    for form in (pairs for pairs in forms.values() if len(pairs) > MOST_PAIRS):
+        kept[form], empty, slack = False, set(), {}
+        for k in form:
+            one = constraints[k]
+            try:
+                value = count(one.rate, data, positive, known)
+            except EmptyRateError:
+                key = next(atom.key for atom in one.rate.atoms if atom.key not in known)
+                kept[k] = key not in empty
+                empty.add(key)
+                continue
+            room = one.bound - value if one.sense == "<=" else value - one.bound
+            slack[k] = -np.inf if np.isnan(room) else room  # an undefined rate meets no bound
+        kept[sorted(slack, key=slack.__getitem__)[:MOST_PAIRS]] = True
+    return np.flatnonzero(kept)
+
+
+def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
+    """Whether slacks are nonnegative up to rounding; missing if not measured."""
+    return pd.Series(pd.array(slack >= -MET, dtype="boolean")).where(measured)
+
+
+def warn_of_few(labels: Sequence[str], effective: Iterable[float], stacklevel: int) -> None:
+    """Name, in one warning, the rates that few rows decide."""
+    few = [
+        f"{label} ({rows:.3g})"
+        for label, rows in zip(labels, effective, strict=True)
+        if 0 < rows < SMALL_DENOMINATOR
+    ]
+    if few:
+        more = f" and {len(few) - 5} more" if len(few) > 5 else ""
+        warnings.warn(
+            f"Fewer than {SMALL_DENOMINATOR} rows are in the denominator of {', '.join(few[:5])}"
+            f"{more} (effective number in parentheses): on new rows the value may differ much; "
+            "see the interval.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skbandit.bandit.shared._arm_units import as_given, in_new_units, standardized
 from skbandit.bandit.shared._standardize import Units
+from skbandit.bandit.shared._state import as_given, in_new_units, standardized
 
 DX, DZ = 3, 4
 

@@ -10,9 +10,10 @@ from skbandit.bandit.slates._inclusion import (
     best,
     best_inclusion,
     epsilon_inclusion,
+    inverse_gap_inclusion,
     largest_draws_inclusion,
+    systematic_sample,
 )
-from skbandit.bandit.slates._inverse_gap import inverse_gap_inclusion, systematic_sample
 from tests.tiers import first
 
 

@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from skbandit.constrained._declared import Declared
-from skbandit.constrained.cross_fitting import _cut_search
+from skbandit.constrained._goals import Declared
+from skbandit.constrained.cross_fitting import _choose
 from skbandit.constrained.cross_fitting._choose import (
+    CutSearch,
     attainable_quantile,
     choose,
     standard_error_of_gain,
 )
-from skbandit.constrained.cross_fitting._cut_search import CutSearch
 from skbandit.rates import (
     difference,
     error_rate,
@@ -200,10 +200,10 @@ FAMILY = {
 
 
 @pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
-@pytest.mark.parametrize("kept", [0, _cut_search.KEPT])
+@pytest.mark.parametrize("kept", [0, _choose.KEPT])
 def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
     """As a search from the beginning, whether or not there is memory for the tables."""
-    monkeypatch.setattr(_cut_search, "KEPT", kept)
+    monkeypatch.setattr(_choose, "KEPT", kept)
     score, _, data = made(700)
     goals, limits = bound(error_rate(), family(0.0), data)
     search = CutSearch.of(score, goals, limits)

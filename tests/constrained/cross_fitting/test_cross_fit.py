@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, ExtraData
-from skbandit.constrained.cross_fitting import _cross_fit, _train_folds
-from skbandit.constrained.cross_fitting._train_folds import deal_folds, rows_to_fit
+from skbandit.constrained.cross_fitting import _cross_fit, _folds
+from skbandit.constrained.cross_fitting._folds import deal_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows
@@ -142,7 +142,7 @@ def test_constraints_of_many_columns_are_never_hard(monkeypatch):
     few = fit(solver=Noted())
     assert np.isinf(penalties).any()
     penalties.clear()
-    monkeypatch.setattr(_train_folds, "FEW_COLUMNS", 4)
+    monkeypatch.setattr(_folds, "FEW_COLUMNS", 4)
     many = fit(solver=Noted())
     assert len(penalties) and np.isfinite(penalties).all()
     error_of_few, error_of_many = (np.mean(clf.predict(X) != Y) for clf in (few, many))

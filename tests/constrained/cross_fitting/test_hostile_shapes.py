@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained.cross_fitting import _train_folds
+from skbandit.constrained.cross_fitting import _folds
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import difference, each, false_positive_rate, positive_rate, recall
 from tests.tiers import first
@@ -248,7 +248,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
     clf = ConstrainedRampClassifier(*GOALS["recall"])
     if fitted:
         clf.fit(X, Y)
-    before, calls, trained = dict(vars(clf)), [], _train_folds._train_fold
+    before, calls, trained = dict(vars(clf)), [], _folds._train_fold
 
     def interrupted(*args):
         calls.append(1)
@@ -256,7 +256,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
             raise error
         return trained(*args)
 
-    monkeypatch.setattr(_train_folds, "_train_fold", interrupted)
+    monkeypatch.setattr(_folds, "_train_fold", interrupted)
     with pytest.raises(error):
         clf.fit(X[:, ::-1], 1 - Y)
     assert len(calls) == 3

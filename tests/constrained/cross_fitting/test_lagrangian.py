@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skbandit.constrained.cross_fitting._lagrangian import lagrangian_direction
-from skbandit.constrained.cross_fitting._logistic import fit_logistic
+from skbandit.constrained.cross_fitting._directions import fit_logistic, lagrangian_direction
 
 RNG = np.random.default_rng(8)
 N = 600

@@ -6,8 +6,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.constrained.cross_fitting import _logistic
-from skbandit.constrained.cross_fitting._logistic import LinearFit, fit_logistic
+from skbandit.constrained.cross_fitting import _directions
+from skbandit.constrained.cross_fitting._directions import LinearFit, fit_logistic
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(150, 4)) * [1.0, 0.3, 2.0, 1.0]
@@ -19,7 +19,7 @@ WEIGHT = RNG.exponential(size=150)
 @pytest.mark.parametrize("few_columns", [200, 0], ids=["newton", "lbfgs"])
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
 def test_it_is_the_optimum(fit_intercept, few_columns, make, monkeypatch):
-    monkeypatch.setattr(_logistic, "FEW_COLUMNS", few_columns)
+    monkeypatch.setattr(_directions, "FEW_COLUMNS", few_columns)
     found = fit_logistic(make(X), POSITIVE, WEIGHT, fit_intercept=fit_intercept)
     reference = LogisticRegression(tol=1e-10, max_iter=1000, fit_intercept=fit_intercept)
     reference.fit(X, POSITIVE, WEIGHT)

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from skbandit.constrained._declared import Declared
-from skbandit.constrained.cross_fitting._choose import choose
-from skbandit.constrained.cross_fitting._cut_search import CutSearch
-from skbandit.constrained.cross_fitting._prices import STEP, prices_out_of_fold
+from skbandit.constrained._goals import Declared
+from skbandit.constrained.cross_fitting._choose import STEP, CutSearch, choose, prices_out_of_fold
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows, score_limits
 

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skbandit.constrained.cross_fitting._choose import ENOUGH_GAIN, choose, standard_error_of_gain
-from skbandit.constrained.cross_fitting._usual_cut import nearest_to_usual
+from skbandit.constrained.cross_fitting._choose import (
+    ENOUGH_GAIN,
+    choose,
+    nearest_to_usual,
+    standard_error_of_gain,
+)
 from skbandit.rates import error_rate, f1, positive_rate, recall
 from skbandit.rates._binding import Data, Rows
 from tests.constrained.cross_fitting.test_choose import GOALS, Z, bound, made

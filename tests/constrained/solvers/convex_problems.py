@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
-from skbandit.constrained.solvers._problem import hinge
+from skbandit.constrained.solvers._interface import hinge
 
 
 def random_problem(seed, n=40, d=3, m=2, slack=0.05, alpha=0.1, fit_intercept=True):

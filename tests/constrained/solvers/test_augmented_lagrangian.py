@@ -12,13 +12,13 @@ from skbandit.constrained.solvers import (
     CvxpySolver,
     SolverError,
 )
-from skbandit.constrained.solvers._problem import hinge
-from skbandit.constrained.solvers.augmented_lagrangian._lagrangian import (
+from skbandit.constrained.solvers._augmented_lagrangian import (
     AugmentedLagrangian,
     column_squares,
     conjugate_gradients,
 )
-from skbandit.constrained.training._ramp import majorise
+from skbandit.constrained.solvers._interface import hinge
+from skbandit.constrained.training._problem import majorise
 from tests.constrained.solvers.convex_problems import random_problem
 from tests.tiers import first
 

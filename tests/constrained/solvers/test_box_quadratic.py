@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from skbandit.constrained.solvers._box_quadratic import box_quadratic, clamped_newton
+from skbandit.constrained.solvers._polish import box_quadratic, clamped_newton
 from tests.tiers import examples
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skbandit.constrained.solvers._problem import hinge
-from skbandit.constrained.solvers.cutting_plane._cut_model import (
+from skbandit.constrained.solvers._cutting_plane import (
     Cut,
     Model,
     analytic_centre,
@@ -13,6 +12,7 @@ from skbandit.constrained.solvers.cutting_plane._cut_model import (
     maximise,
     mean,
 )
+from skbandit.constrained.solvers._interface import hinge
 from tests.constrained.solvers.convex_problems import random_problem
 from tests.tiers import first
 

@@ -18,8 +18,8 @@ from skbandit.constrained.solvers import (
     Solver,
     SolverError,
 )
-from skbandit.constrained.solvers.cutting_plane import _solver as module
-from skbandit.constrained.solvers.cutting_plane._cut_model import (
+from skbandit.constrained.solvers import _cutting_plane as module
+from skbandit.constrained.solvers._cutting_plane import (
     analytic_centre,
 )
 from skbandit.constrained.training._problem import Point

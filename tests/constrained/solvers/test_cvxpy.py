@@ -18,7 +18,7 @@ from skbandit.constrained.solvers import (
     SolverError,
     certify,
 )
-from skbandit.constrained.solvers._problem import hinge
+from skbandit.constrained.solvers._interface import hinge
 from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
 from tests.problems import tightened
 from tests.tiers import examples, first

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from skbandit.constrained.solvers._line_search import (
+from skbandit.constrained.solvers._polish import (
     adapted_damping,
     interpolate,
     line_search,

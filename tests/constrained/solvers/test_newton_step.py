@@ -5,17 +5,15 @@ import pytest
 from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
-from skbandit.constrained.solvers.smoothed_newton._kernels import Centres
-from skbandit.constrained.solvers.smoothed_newton._newton_step import (
+from skbandit.constrained.solvers._smoothed_newton import (
+    Centres,
     CholeskyFactor,
+    Derivatives,
     Iterate,
     Merit,
-    newton_step,
-)
-from skbandit.constrained.solvers.smoothed_newton._smoothed_problem import (
-    Derivatives,
     SmoothedProblem,
     Smoothing,
+    newton_step,
 )
 from tests.constrained.solvers.convex_problems import random_problem
 

@@ -15,9 +15,9 @@ from skbandit.constrained.solvers import (
     _polish,
     certify,
 )
+from skbandit.constrained.solvers._interface import hinge
 from skbandit.constrained.solvers._polish import polish
-from skbandit.constrained.solvers._problem import hinge
-from skbandit.constrained.training._ramp import majorise
+from skbandit.constrained.training._problem import majorise
 
 EXACT = 1e-12
 SOLVERS = ["PIQP", "CLARABEL"]

@@ -17,8 +17,8 @@ from skbandit.constrained.solvers import (
     SmoothedNewtonSolver,
     SolverError,
 )
-from skbandit.constrained.solvers.augmented_lagrangian._solver import DualState
-from skbandit.constrained.training._ramp import majorise
+from skbandit.constrained.solvers._augmented_lagrangian import DualState
+from skbandit.constrained.training._problem import majorise
 from tests.constrained.solvers.convex_problems import (
     awkward_problem,
     known_optimum,

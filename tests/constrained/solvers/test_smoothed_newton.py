@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.constrained.solvers import SmoothedNewtonSolver, SolverError
-from skbandit.constrained.solvers.smoothed_newton import _solver
+from skbandit.constrained.solvers import SmoothedNewtonSolver, SolverError, _smoothed_newton
 from tests.constrained.solvers.convex_problems import awkward_problem
 
 
@@ -25,7 +24,7 @@ def test_what_newton_found_stands_where_the_other_method_fails(monkeypatch):
     def fails(*_):
         raise SolverError("no")
 
-    monkeypatch.setattr(_solver.AugmentedLagrangianSolver, "solve", fails)
+    monkeypatch.setattr(_smoothed_newton.AugmentedLagrangianSolver, "solve", fails)
     assert hasty.solve(problem, np.inf, 1e-7).primal == found.primal
     with pytest.raises(SolverError, match="no"):  # nothing within the constraints after one step
         SmoothedNewtonSolver(max_iter=1).solve(problem, np.inf, 1e-7)

@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from skbandit.constrained.solvers.smoothed_newton._newton_step import Progress
-from skbandit.constrained.solvers.smoothed_newton._schedule import (
+from skbandit.constrained.solvers._smoothed_newton import (
     FINE,
     LAST_SETTLE_TOL,
     PROXIMAL,
     SHARPEST,
     SMOOTHEST,
+    Progress,
     SmoothingSchedule,
 )
 

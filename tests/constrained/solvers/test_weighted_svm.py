@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
 from skbandit.constrained.solvers import ConvexProblem, CvxpySolver
-from skbandit.constrained.solvers.cutting_plane._dual_ascent import ascend
-from skbandit.constrained.solvers.cutting_plane._weighted_svm import Design, WeightedSVM, solve_svm
+from skbandit.constrained.solvers._cutting_plane import Design, WeightedSVM, ascend, solve_svm
 from tests.tiers import examples, first
 
 theorem = examples(40)

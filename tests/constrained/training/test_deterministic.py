@@ -6,11 +6,9 @@ import pytest
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._tolerances import FEASIBLE
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training._deterministic import moved_bounds, randomised
 from skbandit.constrained.training._mm import majorise_minimise
-from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._ramp import ramp
-from skbandit.constrained.training._train import TrainingOptions, train
+from skbandit.constrained.training._problem import Point, ramp
+from skbandit.constrained.training._train import TrainingOptions, moved_bounds, randomised, train
 from skbandit.rates import (
     churn,
     each,

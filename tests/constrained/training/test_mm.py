@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit.constrained._declared import Declared
+from skbandit.constrained._goals import Declared
 from skbandit.constrained._tolerances import (
     FEASIBLE,
     FINER,
@@ -25,8 +25,7 @@ from skbandit.constrained.training._mm import (
     ElasticPenalty,
     majorise_minimise,
 )
-from skbandit.constrained.training._problem import Iterate, Point, compile_problem
-from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._problem import Iterate, Point, compile_problem, ramp
 from skbandit.rates import (
     difference,
     error_rate,

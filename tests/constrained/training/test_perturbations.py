@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.constrained._threshold import best_threshold
 from skbandit.constrained._tolerances import PERTURBATIONS, PERTURBED_ROWS
-from skbandit.constrained.training._perturbations import (
+from skbandit.constrained.thresholds._candidates import best_threshold
+from skbandit.constrained.training._train import (
     MISSED,
     HardGoals,
     number_of_perturbations,

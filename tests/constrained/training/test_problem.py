@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.training._mm import majorise_minimise
-from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._ramp import ramp
+from skbandit.constrained.training._problem import Point, ramp
 from skbandit.rates import (
     accuracy,
     error_rate,

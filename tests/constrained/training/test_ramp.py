@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
-from skbandit.constrained.solvers._problem import hinge
-from skbandit.constrained.training._ramp import KINK, majorise, ramp
+from skbandit.constrained.solvers._interface import hinge
+from skbandit.constrained.training._problem import KINK, majorise, ramp
 from tests.tiers import examples
 
 ROUNDING = 1e-12

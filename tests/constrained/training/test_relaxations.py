@@ -8,7 +8,7 @@ import pytest
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.training._problem import Point
-from skbandit.constrained.training._relaxations import relaxations
+from skbandit.constrained.training._starts import relaxations
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     difference,

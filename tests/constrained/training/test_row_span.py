@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, random_array
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ExtraData, _classifier
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training import _row_span
-from skbandit.constrained.training._row_span import RowSpan, row_span
+from skbandit.constrained.training import _problem
+from skbandit.constrained.training._problem import RowSpan, row_span
 from skbandit.rates import churn, false_positive_rate, recall
 from tests.constrained.solvers.convex_problems import random_problem
 from tests.tiers import first
@@ -65,7 +65,7 @@ def test_tall_rows_and_zeros_are_left_alone(X):
 
 
 def test_many_rows_are_left_alone(monkeypatch):
-    monkeypatch.setattr(_row_span, "MAX_ROWS", 11)
+    monkeypatch.setattr(_problem, "MAX_ROWS", 11)
     assert row_span(DENSE).rows is DENSE
 
 

@@ -13,7 +13,7 @@ from skbandit.evaluation import (
     snips,
     switch_dr,
 )
-from skbandit.evaluation._off_policy._slope import WIDTH, slope
+from skbandit.evaluation._off_policy._sums import WIDTH, slope
 from tests.evaluation.logs import Softmax, logged
 
 SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]

@@ -10,7 +10,7 @@ from skbandit import GLMUCBPolicy, RegressionSetSelector
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import load_open_bandit
 from skbandit.evaluation import ips, replay_slates, slate_ips, slate_pseudo_inverse
-from skbandit.evaluation._off_policy._slate_weights import (
+from skbandit.evaluation._off_policy._slates import (
     weights_of_independent,
     weights_of_uniform,
 )

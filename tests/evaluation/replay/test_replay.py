@@ -11,8 +11,7 @@ import pytest
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
-from skbandit.evaluation._replay._engine import prepared_copy, seeds_of_runs
-from skbandit.evaluation._replay._schedule import Streams
+from skbandit.evaluation._replay._engine import Streams, prepared_copy, seeds_of_runs
 from tests.evaluation.logs import NOTHING, Y, generic, uneven_log, uniform_log
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy, Recorder
 from tests.tiers import first

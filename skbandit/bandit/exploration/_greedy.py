@@ -1,0 +1,56 @@
+"""Ties between scores, and arms drawn uniformly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbandit.bandit._random import COIN, EXPLORE, NO_ARM, TIE, uniform
+from skbandit.bandit._state import Rule
+from skbandit.utils._compiled import called_exactly
+
+
+@called_exactly
+def wins_tie(t: int, key: int, other_key: int, order: int, other_order: int, rule: Rule) -> bool:
+    """Whether an arm precedes another of equal score: by a draw if exploring, else by order."""
+    if t >= 0:
+        mine, other = uniform(rule.seed, t, key, TIE), uniform(rule.seed, t, other_key, TIE)
+        if mine != other:
+            return mine > other
+    return order < other_order
+
+
+@called_exactly
+def uniform_score(t: int, key: int, rule: Rule) -> float:
+    """Score whose maximum over arms is a uniform draw among them."""
+    return uniform(rule.seed, t, key, EXPLORE)
+
+
+@called_exactly
+def share_best(pool: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
+    """Write probability 1 for the best arm of the pool, shared equally by ties."""
+    best = scores[pool[0]]
+    n_best = 0
+    for k in pool:
+        if scores[k] > best:
+            best, n_best = scores[k], 1
+        elif scores[k] == best:
+            n_best += 1
+    total = 0.0
+    for k in pool:
+        out[k] = 1.0 / n_best if scores[k] == best else 0.0
+        total += out[k]
+    for k in pool:
+        out[k] /= total
+
+
+@called_exactly
+def proposes(t: int, rule: Rule) -> bool:
+    """Whether choice t plays an arm drawn uniformly."""
+    return uniform(rule.seed, t, NO_ARM, COIN) < rule.epsilon
+
+
+@called_exactly
+def probabilities(pool: np.ndarray, rule: Rule, out: np.ndarray) -> None:
+    """ε/K for each of the K arms, and the remaining 1 - ε for the best, whose shares `out` has."""
+    for k in pool:
+        out[k] = (1.0 - rule.epsilon) * out[k] + rule.epsilon / len(pool)

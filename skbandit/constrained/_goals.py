@@ -1,0 +1,336 @@
+"""Declared goals: checked without data, then bound to rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+from scipy.special import ndtr, ndtri
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skbandit.constrained._fit_rows import Classes, read_by, with_weights
+from skbandit.constrained.thresholds._candidates import least_slack
+from skbandit.exceptions import EmptyRateError
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    AbsoluteRate,
+    BoundConstraints,
+    ConfidenceLimit,
+    Data,
+    LinearFractionalForms,
+    ScoreLimits,
+    bind_atom,
+    bind_constraints,
+    bind_rate,
+    confidence_limits,
+    distinct,
+    expand,
+    flatten_constraints,
+    positive_is_known,
+    read_objective,
+    warn_of_groups,
+    worst_pairs,
+)
+
+
+def allowed_error(confidence_level: float | None) -> float | None:
+    """The error probability 1 - level, None for None.
+
+    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
+    closer to 1 than that is left as it is.
+    """
+    if confidence_level is None:
+        return None
+    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
+
+
+@dataclass(frozen=True)
+class MeasuredGoals:
+    """Goals restricted to the constraints that were measured and the rows that count.
+
+    Attributes
+    ----------
+    objective : LinearFractionalForms
+        One expression, signed so that lower is better.
+    constraints : BoundConstraints
+        The constraints that were not skipped.
+    rows : ndarray of int
+        The rows with a coefficient in some expression; all expressions are over these.
+    limits : tuple of ConfidenceLimit
+        One per constraint if a confidence level was asked for, else empty.
+    """
+
+    objective: LinearFractionalForms
+    constraints: BoundConstraints
+    rows: np.ndarray
+    limits: tuple[ConfidenceLimit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Goals:
+    """An objective and constraints, bound to the same rows.
+
+    Attributes
+    ----------
+    objective : LinearFractionalForms
+        One expression, as declared.
+    maximise : bool
+        Whether higher is better.
+    constraints : BoundConstraints
+        One-sided, with groups filled in; of forms over many pairs of groups, a working set.
+    data : Data
+        The rows.
+    limits : tuple of ConfidenceLimit
+        One per constraint that was not skipped if a confidence level was asked for, else
+        empty.
+    every : tuple of Constraint
+        All constraints, of which `constraints` are those numbered `working`.
+    working : ndarray of int
+    counted : ndarray of bool, shape (n,), or None
+        The rows that some of all constraints depend on; None if `constraints` are all of them.
+    """
+
+    objective: LinearFractionalForms
+    maximise: bool
+    constraints: BoundConstraints
+    data: Data
+    limits: tuple[ConfidenceLimit, ...] = ()
+    every: tuple[Constraint, ...] = ()
+    working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    counted: np.ndarray | None = None
+
+    @property
+    def is_measured(self) -> np.ndarray:
+        """Mask of the constraints that were not skipped."""
+        return self.constraints.n_rows > 0
+
+    @cached_property
+    def measured(self) -> MeasuredGoals:
+        """The goals on the rows that count in some expression."""
+        constraints = self.constraints.subset(self.is_measured)
+        coefficients = [self.objective.numerator, self.objective.denominator]
+        coefficients += [constraints.forms.numerator, constraints.forms.denominator]
+        counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
+        rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
+        objective = self.objective.negated() if self.maximise else self.objective
+        return MeasuredGoals(
+            objective.columns(rows),
+            replace(constraints, forms=constraints.forms.columns(rows)),
+            rows,
+            tuple(limit.columns(rows) for limit in self.limits),
+        )
+
+    def predicted(self, positive: np.ndarray) -> np.ndarray:
+        """Predictions of all n rows, negative where only those of the measured ones are known."""
+        found = np.zeros(len(self.data))
+        found[self.measured.rows] = positive
+        return found
+
+    def widened(self, positive: np.ndarray) -> Goals | None:
+        """The goals with the pairs of groups that are worst at predictions of all n rows.
+
+        None if these are in the working set: then predictions that are best under it hold for, and
+        so are best under, all pairs.
+        """
+        if self.counted is None:
+            return None
+        worst = worst_pairs(self.every, self.data, positive)
+        if np.isin(worst, self.working).all():
+            return None
+        working = np.union1d(self.working, worst)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # the first binding has warned
+            constraints = bind_constraints([self.every[k] for k in working], self.data)
+        return replace(self, constraints=constraints, working=working)
+
+
+def _has_other_labels(rate: Rate, data: Data) -> bool:
+    """Whether a rate compares with stored predictions other than labels, such as 0 and 1."""
+    stored = [
+        distinct(rows.columns.get(atom.reference, repr(atom)), atom.reference)
+        for atom in rate.atoms
+        if atom.reference is not None
+        for rows, _ in data.parts(atom.on)
+    ]
+    return any(not set(found) <= set(data.labels) for found in stored)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The goals that the user declared, checked as far as possible without data."""
+
+    objective: Rate
+    constraints: Sequence[Constraint]
+    by: tuple[str, ...] | None = None
+
+    @classmethod
+    def read(cls, objective: Any, constraints: Any, by: Any = None) -> Declared:
+        """Check an estimator's parameters `objective`, `constraints` and `by`."""
+        declared = flatten_constraints(constraints)
+        objective = read_objective(objective)
+        if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
+            raise ValueError(
+                f"objective={objective} combines several rates into a worst case and cannot be "
+                "optimised: bound it instead, as a constraint."
+            )
+        return cls(objective, declared, None if by is None else read_by(by))
+
+    def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
+        """Raise an error if a rate depends on which class is positive, and nothing tells which."""
+        labels = classes.labels.tolist()
+        if pos_label is not None or positive_is_known(labels):
+            return
+        rates = {repr(self.objective): self.objective}
+        rates |= {constraint.text: constraint.rate for constraint in self.constraints}
+        for text, rate in rates.items():
+            if not rate.symmetric or _has_other_labels(rate, data):
+                raise ValueError(
+                    f"{text} depends on which class is positive, and y has the labels "
+                    f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
+                )
+
+    def bind(
+        self, data: Data, factors: np.ndarray | None = None, error: float | None = None
+    ) -> Goals:
+        """Bind to data.
+
+        Parameters
+        ----------
+        data : Data
+            The rows.
+        factors : ndarray or None
+            Factors of the weights of the rows of X in the objective.
+        error : float or None
+            Probability with which any confidence limit may be wrong; None makes no limits.
+        """
+        weighted = data if factors is None else with_weights(data, factors)
+        above, below, _ = bind_rate(self.objective, weighted)
+        every = expand(self.constraints, data)
+        warn_of_groups(self.constraints, self.by, data)
+        labels = np.concatenate([rows.label for rows, _ in data.parts("all")])
+        # before there is a model, pairs are those that a perfect one has the most trouble with
+        working = worst_pairs(every, data, labels == 1)
+        constraints = bind_constraints([every[k] for k in working], data)
+        forms = LinearFractionalForms.stack([(above, below)], len(data))
+        limits = () if error is None else confidence_limits(constraints, data, error)
+        maximise = bool(self.objective.greater_is_better)
+        counted = None if len(working) == len(every) else _counted(every, data)
+        return Goals(forms, maximise, constraints, data, limits, every, working, counted)
+
+    def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
+        """Bind the goals of all rows to the rows `kept`; skip those with no rows there."""
+        train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
+        train = replace(train, weight=train.weight * kept[:n])
+        if extra is not None:
+            extra = replace(extra, weight=extra.weight * kept[n:])
+        data = replace(whole.data, train=train, extra=extra)
+        above, below, _ = bind_rate(self.objective, with_weights(data, factors))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
+        return Goals(
+            LinearFractionalForms.stack([(above, below)], len(data)), whole.maximise, bound, data
+        )
+
+
+def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
+    """Mask of the rows that some constraint depends on."""
+    counted = np.zeros(len(data), dtype=bool)
+    for atom in {atom.key: atom for one in constraints for atom in one.rate.atoms}.values():
+        with suppress(EmptyRateError):
+            counted |= bind_atom(atom, data)[2]
+    return counted
+
+
+class Limits(Protocol):
+    """A test that predictions pass if all limits are inside the bounds.
+
+    It depends on sums over rows, ``rows @ pi`` at positive predictions pi.
+    """
+
+    @property
+    def rows(self) -> csr_array:
+        """Coefficients of the S sums, of shape (S, n)."""
+        ...
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """Slack of shape (C,) at C predictions, from sums of shape (S, C): -MET or more passes."""
+        ...
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits from the rates, of shape (K,), times about `factor`."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeparateLimits:
+    """One limit per constraint, each inside its bound.
+
+    Attributes
+    ----------
+    goals : BoundConstraints
+        K constraints over n rows.
+    limits : tuple of K ConfidenceLimit
+    """
+
+    goals: BoundConstraints
+    limits: tuple[ConfidenceLimit, ...]
+
+    @cached_property
+    def rows(self) -> csr_array:
+        """Coefficients of all limits' sums, stacked."""
+        return csr_array(vstack([limit.rows for limit in self.limits]))
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The smallest distance of a limit from its bound."""
+        sizes = [limit.rows.shape[0] for limit in self.limits]
+        parts = np.split(sums, np.cumsum(sizes)[:-1])
+        ends = [limit.of_sums(part) for limit, part in zip(self.limits, parts, strict=True)]
+        return least_slack(self.goals, np.stack(ends))
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits from the rates, times `factor`."""
+        at = np.array([limit.at(positive) for limit in self.limits])
+        return factor * self.goals.sign * (at - self.goals.forms.values(positive))
+
+
+@dataclass(frozen=True)
+class SharedRisk:
+    """Score limits of all constraints, whose risks of being missed add up to 1 - level at most.
+
+    Attributes
+    ----------
+    limits : ScoreLimits
+    level : float
+        Probability, about, with which all constraints hold in the population.
+    """
+
+    limits: ScoreLimits
+    level: float
+
+    @property
+    def rows(self) -> csr_array:
+        """Coefficients of the sums."""
+        return self.limits.rows
+
+    @property
+    def quantile(self) -> float:
+        """Normal quantile of the level."""
+        return max(float(ndtri(self.level)), 0.0)
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The risk that is left, a probability; without a quantile, the slack of the rates."""
+        if self.quantile == 0 or not len(self.limits.offset):
+            return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
+        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits at `factor` times the quantile from the rates."""
+        z = factor * self.quantile
+        return self.limits.at(positive, 0.0) - self.limits.at(positive, z)

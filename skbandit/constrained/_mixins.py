@@ -1,0 +1,519 @@
+"""Base of the classifiers with declared goals: signed scores, a threshold, reports."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted
+
+from skbandit.constrained._fit_rows import (
+    Classes,
+    ExtraData,
+    Grouping,
+    join_extra,
+    read_extra,
+    read_labels,
+    read_rows,
+    stack_rows,
+)
+from skbandit.constrained._goals import Goals
+from skbandit.constrained._report import (
+    add_intervals,
+    cost_of_constraints,
+    cross_fitted_report,
+    rarely_predicted,
+    report_of,
+    report_table,
+)
+from skbandit.constrained._threshold_training import USUAL, named_models
+from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.constrained.thresholds._rules import Rule
+from skbandit.exceptions import ConstrainedFitWarning
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import (
+    MET,
+    BoundConstraints,
+    Columns,
+    Data,
+    bind_constraints,
+    worst_pairs,
+)
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import check_level, warn_if_reordered
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class ConstrainedClassifierMixin(ClassifierMixin):
+    """Predicts ``classes_[1]`` where a score plus `_shift` is positive, and reports on it.
+
+    Subclasses set `classes_`, `_positive` (the positive class), `_constraints` (one-sided, groups
+    filled in) and `_every` (with all pairs of groups), and define `_scores`, `_both_scores` and
+    `_shift`; those with a randomised rule also `_expected` and `multipliers_`.
+    """
+
+    # Rows that travel with X: users need no set_fit_request.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "sample_weight": True,
+        "attributes": True,
+        "extra": True,
+        "X_extra": True,
+        "y_extra": True,
+        "attributes_extra": True,
+        "sample_weight_extra": True,
+    }
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sample_weight": True}
+
+    classes_: np.ndarray
+    _positive: Any
+    _constraints: tuple[Constraint, ...]
+    _every: tuple[Constraint, ...]
+    _report_columns: dict[str, Any]  # of constraint_report_
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores before the threshold is applied; higher favours ``classes_[1]``."""
+        raise NotImplementedError
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        """The scores, and those of the classifier without constraints, of shape (n, 2).
+
+        The latter are positive where it predicts ``classes_[1]``, and nan if there is none.
+        """
+        raise NotImplementedError
+
+    @property
+    def _shift(self) -> float:
+        """Offset added to scores so that the decision threshold is 0."""
+        raise NotImplementedError
+
+    def _expected(self, scores: np.ndarray) -> np.ndarray | None:
+        """Probabilities of a positive prediction by the randomised rule; None without one."""
+        return None
+
+    @property
+    def constraint_report_(self) -> pd.DataFrame:
+        """One row per constraint, on the training data; a new DataFrame each time."""
+        columns = vars(self).get("_report_columns")
+        if columns is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no constraint_report_ before it is fitted."
+            )
+        return report_of(columns)
+
+    @property
+    def _classes(self) -> Classes:
+        return Classes(self.classes_, self._positive)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores; positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive exactly where `predict` returns ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        return self._scores(X) + self._shift
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels by the deterministic rule.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def constraint_report(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        extra: ExtraData | None = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        confidence_level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Report on the constraints on any data, with confidence intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels; None or missing entries are unlabelled.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            As in `fit`.
+        extra : ExtraData, default=None
+            Rows for rates with ``on="extra"`` or ``"all"``.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            The parts of `extra`, passed one by one.
+        confidence_level : float, default=0.95
+            Level of each interval: Clopper-Pearson for a single rate, MOVER for anything else.
+            Only the first never falls below its level; all are approximate if weights are
+            unequal.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`. `on` is
+            "given" for the rows of X, and `unconstrained` is the rate of the classifier without
+            constraints on these rows. A constraint that they cannot measure has ``n_rows`` 0, with
+            a warning. Of a `ratio` or `difference` of more than six groups, the 30 pairs with the
+            least slack. Rows with unequal weights, such as 1/propensity, carry less information
+            than their number suggests: intervals are based on `effective_n`, (Σw)²/Σw² (Kish 1965)
+            over the rows in the denominator of `value`, the smallest if it combines several rates.
+        """
+        check_is_fitted(self)
+        check_level(confidence_level)
+        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
+        both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
+        scores, plain = both.T
+        positive = self._predicted_positive(scores)
+        goals = bind_constraints(self._deciding(data, positive), data, allow_empty=True)
+        plain_positive = None if np.isnan(plain).all() else self._positive_where(plain > 0)
+        table = self._report(scores, data, goals, plain_positive)
+        table["on"] = [on.replace("train", "given") for on in table["on"]]
+        return add_intervals(table, goals, data, positive, confidence_level)
+
+    def _read(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        attributes: Any,
+        extra: ExtraData | None,
+        read_X: Callable[[Any], Any],
+    ) -> tuple[Any, Data]:
+        """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
+        classes, values = self._classes, read_X(X)
+        label = read_labels(y, values.shape[0], classes.positive, classes.labels, "y")
+        rows = read_rows(X, label, sample_weight, attributes, y=y)
+        named = hasattr(self, "feature_names_in_")
+        values_extra, extra_rows = read_extra(
+            extra, classes.positive, classes.labels, X_is_named=named, read_X=read_X
+        )
+        data = Data(rows, extra_rows, classes.positive, classes.labels.tolist())
+        return stack_rows(values, values_extra), data
+
+    def _report(
+        self,
+        scores: np.ndarray,
+        data: Data,
+        goals: BoundConstraints,
+        unconstrained: np.ndarray | None = None,
+    ) -> pd.DataFrame:
+        """Report on the constraints of the fit, bound to data."""
+        positive, expected = self._predicted_positive(scores), self._expected(scores)
+        multipliers = getattr(self, "multipliers_", None)
+        if multipliers is not None and len(self._all_pairs) > len(self._constraints):
+            labels = [one.label for one in self._constraints]
+            known = dict(zip(labels, multipliers, strict=True))
+            # 0 for pairs of groups that training did not need
+            multipliers = np.array([known.get(one.label, 0.0) for one in goals.constraints])
+        return report_table(goals, data, positive, expected, multipliers, unconstrained)
+
+    def _take_constraints(self, goals: Goals) -> None:
+        """Keep the constraints of a fit, for reports."""
+        self._constraints, self._every = goals.constraints.constraints, goals.every
+
+    def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
+        """The constraints, with the pairs of groups that are the worst at predictions."""
+        every = self._all_pairs
+        return [every[k] for k in worst_pairs(every, data, positive)]
+
+    @property
+    def _all_pairs(self) -> tuple[Constraint, ...]:
+        return vars(self).get("_every", self._constraints)  # older pickles have none of the former
+
+    def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
+        """1.0 where the deterministic rule predicts the positive class."""
+        return self._positive_where(scores + self._shift > 0)
+
+    def _positive_where(self, second: np.ndarray) -> np.ndarray:
+        """1.0 where the positive class is predicted, given where ``classes_[1]`` is."""
+        return (second == (self._classes.orientation > 0)).astype(float)
+
+    def _warn_of_weak_fit(
+        self,
+        objective: Rate,
+        goals: Goals,
+        positive: np.ndarray,
+        plain: np.ndarray,
+        level: float | None,
+        stacklevel: int,
+    ) -> None:
+        """Warn of high costs of the constraints, and of a level below the default one.
+
+        Parameters
+        ----------
+        objective : Rate
+            As declared.
+        goals : Goals
+            Bound to n rows.
+        positive, plain : ndarray of shape (n,)
+            Predictions, 0 and 1, with and without constraints.
+        level : float or None
+            The level reached, if it was free to fall.
+        stacklevel : int
+            Of the warning, from the caller of this method.
+        """
+        if not goals.constraints.constraints:
+            return
+        forms, maximise = goals.objective, goals.maximise
+        sentences = [cost_of_constraints(repr(objective), forms, maximise, positive, plain)]
+        train, n = goals.data.train, len(goals.data.train)
+        for label in self.classes_.tolist():
+            as_declared = float(label == self._positive)
+            shares = [
+                np.average(here == as_declared, weights=train.weight)
+                for here in (train.label, positive[:n], plain[:n])
+            ]
+            sentences.append(rarely_predicted(label, *shares))
+        if level is not None and level < DEFAULT_LEVEL - MET:
+            sentences.append(
+                f"confidence_level_ is {level:.2g} instead of {DEFAULT_LEVEL}, which is out of "
+                "reach or too costly on these rows: pass more rows, relax the bounds, or set "
+                "confidence_level."
+            )
+        if any(sentences):
+            told = " ".join(filter(None, sentences))
+            warnings.warn(told, ConstrainedFitWarning, stacklevel=stacklevel + 1)
+
+
+FEATURES = ("n_features_in_", "feature_names_in_")
+"""Attributes that are those of the fitted classifier, if it has them."""
+
+OF_ONE_FIT = (*FEATURES, "threshold_", "chosen_", "_cuts")
+"""Attributes that a fit sets only in some cases, and the next one forgets."""
+
+
+class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
+    """Predicts by a response of other classifiers, above one threshold or that of a row's group.
+
+    Subclasses have the parameters `estimator`, `cv` and `by`. Their fits call `_forget`,
+    `_find_groups`, `_set_thresholds` and `_take_features`.
+    """
+
+    # The group of a row travels with it: users need no set_predict_request.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"attributes": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {
+        "sample_weight": True,
+        "attributes": True,
+    }
+
+    estimator: Any
+    cv: Any
+    by: str | Sequence[str] | None
+    threshold_: float
+    response_method_: str
+    _grouping: Grouping | None
+    _cuts: np.ndarray
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"by": None, "_grouping": None} | state)  # pickles without groups
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = [get_tags(model).input_tags for _, model in named_models(self.estimator)]
+        tags.input_tags.sparse = all(one.sparse for one in inner)
+        tags.input_tags.allow_nan = all(one.allow_nan for one in inner)
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the requests of this estimator, of the inner `fit` and of the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        for name, model in named_models(self.estimator):
+            router.add(**{name: model}, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
+
+    @property
+    def thresholds_(self) -> pd.Series:
+        """The threshold of each group, with `by`."""
+        if "_cuts" not in vars(self) or self._grouping is None:
+            raise AttributeError(
+                f"{type(self).__name__} has thresholds_ if fitted with by=...; without, one "
+                "threshold_."
+            )
+        return pd.Series(self._cuts, index=self._grouping.index(), name="threshold")
+
+    def decision_function(self, X: Any, *, attributes: Any = None) -> np.ndarray:
+        """Signed scores; positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive exactly where `predict` returns ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        scores = self._scores(X)
+        if self._grouping is None:
+            return scores + self._shifts(None)
+        warn_if_reordered({"X": X, "attributes": attributes})
+        columns = Columns.read(attributes, X, count_rows(X))
+        return scores + self._shifts(self._grouping.known_codes(columns))
+
+    def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        second = self.decision_function(X, attributes=attributes) > 0
+        return self.classes_[second.astype(int)]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        attributes: Any = None,
+    ) -> float:
+        """Share of rows predicted correctly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights.
+        attributes : DataFrame or dict of arrays, default=None
+            The columns `by`, unless X has them; not needed without `by`.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X, attributes=attributes)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _forget(self) -> None:
+        """Delete what the last fit has set and this one may not."""
+        for name in OF_ONE_FIT:
+            if name in vars(self):
+                delattr(self, name)
+
+    def _take_features(self, fitted: Any) -> None:
+        """The features are those of a fitted classifier."""
+        for name in FEATURES:
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+
+    def _find_groups(self, counted: Data) -> np.ndarray | None:
+        """Find the groups; the code of each row, or None without `by`."""
+        self._grouping = None
+        if self.by is None:
+            return None
+        self._grouping = Grouping.find(self.by, counted)
+        parts = [rows for rows, _ in counted.parts("all")]
+        return np.concatenate([self._grouping.codes(rows.columns) for rows in parts])
+
+    @property
+    def _n_groups(self) -> int:
+        return 1 if self._grouping is None else len(self._grouping.groups)
+
+    def _set_thresholds(self, rule: Rule) -> None:
+        if self.by is None:
+            self.threshold_ = float(rule.cuts[0])
+        else:
+            self._cuts = rule.cuts
+
+    def _cross_fitted(
+        self,
+        report: pd.DataFrame,
+        positive: np.ndarray,
+        goals: Goals,
+        own: np.ndarray,
+        data: Data,
+        margins: np.ndarray | None,
+    ) -> pd.DataFrame:
+        """The report out of fold, of positive predictions, beside that of own decisions on data."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the report out of fold has warned
+            table = self._report(own, data, goals.constraints)
+        held_out = add_intervals(report, goals.constraints, goals.data, positive)
+        return cross_fitted_report(table, held_out, margins)
+
+    @property
+    def _shift(self) -> float:
+        return 0.0  # what reports call scores are decisions here: see `_read`
+
+    def _shifts(self, codes: np.ndarray | None) -> Any:
+        """What turns scores into decisions: nan for rows of an unknown group."""
+        # UNKNOWN is -1, the last
+        cuts = self.threshold_ if codes is None else np.append(self._cuts, np.nan)[codes]
+        return -self._classes.orientation * cuts
+
+    def _read(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        attributes: Any,
+        extra: ExtraData | None,
+        read_X: Callable[[Any], Any],
+    ) -> tuple[Any, Data]:
+        both, data = super()._read(X, y, sample_weight, attributes, extra, read_X)
+        codes = None
+        if self._grouping is not None:
+            parts = [rows for rows in (data.train, data.extra) if rows is not None]
+            codes = np.concatenate([self._grouping.known_codes(rows.columns) for rows in parts])
+        both[:, 0] += self._shifts(codes)
+        return both, data
+
+    def _usual_decisions(self, scores: np.ndarray) -> np.ndarray:
+        """Decisions by scores and a classifier's own threshold."""
+        return scores - self._classes.orientation * USUAL[self.response_method_]

@@ -1,0 +1,1 @@
+"""Exact thresholds on given scores: one for all rows, or one per group."""

@@ -1,0 +1,440 @@
+"""Prices of constraints: the dual of choosing among rules, one weighted problem after the other.
+
+To minimise N0/D0 under S pi <= rhs over all the rules pi that a learner can find, and all
+mixtures of them, is a linear program with a column per rule (Agarwal et al. 2018 state it as a
+game, Charnes and Cooper 1962 give the form for ratios): with weights y >= 0,
+
+    minimise sum_j y_j N0_j   subject to   sum_j y_j D0_j = 1,   sum_j y_j (S pi_j - rhs) <= 0.
+
+Its dual has a price t for the first constraint, which is the value of the best mixture, and a
+price lambda_k >= 0 for each of the others. Few rules are known at first. A rule is worth adding
+if its reduced cost N0 - t D0 + lambda @ (S pi - rhs) is negative, and for given prices that is
+a sum over rows: each row has a cost of being answered positive, and finding the rule is one
+weighted classification (column generation, Dantzig and Wolfe 1960). At the end nothing has
+a negative reduced cost, and the rule found at these prices is optimal among all mixtures.
+
+Here every threshold on a score is a rule, so one fit adds many, and the mixtures only set prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+from skbandit.constrained.thresholds._candidates import (
+    cuts_between,
+    descending_in_groups,
+    head_sums,
+    head_sums_in_groups,
+    spread,
+)
+from skbandit.rates._binding import (
+    MET,
+    BoundConstraints,
+    LinearFractionalForms,
+    ScoreLimits,
+    weight_rows,
+)
+
+MOST, RAISE = 10.0, 10.0
+"""Highest price, in units of the largest change of the objective over that of a constraint.
+
+Where no mixture meets the constraints, prices end there. The factor by which the highest price is
+raised each time that a fit at it still leaves nothing inside.
+"""
+
+CUTS = 400
+"""Thresholds of one score, evenly spaced over the rows, that become rules; all if there are fewer.
+
+More change prices by less than sampling error does.
+"""
+
+ACCURACY = 1e-6
+"""Of the linear program, relative to the largest objective: less is a rounding error."""
+
+FIRST_STEP, STEP_BACK = 0.25, 0.75
+"""Shares of the way to the prices of the best mixture: at first, and after a failure.
+
+Mixtures of thresholds on one score are much dearer than what training for a constraint attains, so
+that their prices are several times too high.
+"""
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """The objective and constraints as linear forms in the positive predictions pi of N rows.
+
+    Attributes
+    ----------
+    objective : LinearFractionalForms
+        One expression, N0/D0, signed so that lower is better.
+    rows : csr_array of shape (K, N)
+    rhs : ndarray of shape (K,)
+        Constraint k is ``rows[k] @ pi <= rhs[k]``.
+    forms : LinearFractionalForms
+        The K bounded expressions, N/D.
+    """
+
+    objective: LinearFractionalForms
+    rows: csr_array
+    rhs: np.ndarray
+    forms: LinearFractionalForms
+
+    @classmethod
+    def of(cls, objective: LinearFractionalForms, constraints: BoundConstraints) -> LinearProblem:
+        """The problem of an objective, lower is better, under constraints N/D <= t: N - tD <= 0."""
+        rows, rhs = weight_rows(constraints.forms, constraints.bound, constraints.sign)
+        return cls(objective, rows, rhs, constraints.forms)
+
+    def costs(self, prices: Prices) -> np.ndarray:
+        """Cost, of shape (N,), of answering each row positive rather than negative."""
+        above = self.objective.numerator[[0]].toarray().ravel()
+        below = self.objective.denominator[[0]].toarray().ravel()
+        return above - prices.value * below + self.rows.T @ prices.constraints
+
+    def highest_prices(self, raised: int = 0) -> np.ndarray:
+        """The price of each constraint that stands for any higher one, shape (K,)."""
+        reach = _reach(self.rows)
+        most = MOST * RAISE**raised * _reach(self.objective.numerator)[0]
+        return most / np.where(reach > 0, reach, 1.0)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """J rules, by what they do to the objective and the constraints.
+
+    Attributes
+    ----------
+    above, below : ndarray of shape (J,)
+        N0 and D0.
+    missed : ndarray of shape (K, J)
+        ``rows @ pi - rhs``.
+    """
+
+    above: np.ndarray
+    below: np.ndarray
+    missed: np.ndarray
+
+    @classmethod
+    def joined(cls, several: Sequence[Rules]) -> Rules:
+        """All the rules of several collections."""
+        return cls(
+            np.concatenate([rules.above for rules in several]),
+            np.concatenate([rules.below for rules in several]),
+            np.concatenate([rules.missed for rules in several], axis=1),
+        )
+
+    def subset(self, kept: np.ndarray) -> Rules:
+        """Some of the rules."""
+        return Rules(self.above[kept], self.below[kept], self.missed[:, kept])
+
+    def best_value(self) -> float:
+        """The lowest objective among the rules that meet the constraints; inf if none does."""
+        met = (self.missed <= MET).all(axis=0) & (self.below > 0)
+        return float((self.above[met] / self.below[met]).min(initial=np.inf))
+
+    def reduced(self, prices: Prices) -> np.ndarray:
+        """Reduced costs N0 - t D0 + lambda @ missed, of shape (J,)."""
+        return self.above - prices.value * self.below + prices.constraints @ self.missed
+
+    def lagrangian(self, prices: np.ndarray) -> float:
+        """The lowest (N0 + prices @ missed) / D0.
+
+        No mixture of these rules that meets the constraints has a lower objective.
+        """
+        above = self.above + prices @ self.missed
+        rounding = ACCURACY * np.abs(self.above).max()
+        if (above[self.below <= 0] < -rounding).any():
+            return -np.inf
+        some = self.below > 0
+        return float((above[some] / self.below[some]).min(initial=np.inf))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Dual prices.
+
+    Attributes
+    ----------
+    value : float
+        The price t of the objective's denominator.
+    constraints : ndarray of shape (K,)
+        Prices >= 0 of the constraints.
+    """
+
+    value: float
+    constraints: np.ndarray
+
+
+@dataclass(frozen=True)
+class NextPrices:
+    """Where to look for a better rule, and how much better than those known it can be.
+
+    Attributes
+    ----------
+    prices : Prices
+        The prices at which rows have their costs.
+    value : float
+        The objective of the best rule that meets the constraints; inf if none does.
+    gap : float
+        `value` is above the highest Lagrangian by so much. If the learner has found the best
+        rule at each of the prices tried, then no rule and no mixture is better by more.
+    """
+
+    prices: Prices
+    value: float
+    gap: float
+
+
+def rules_of_cuts(
+    scores: np.ndarray,
+    problem: LinearProblem,
+    limits: ScoreLimits | None = None,
+    z: float = 0.0,
+    most: int = CUTS,
+) -> Rules:
+    """The rules that thresholds on a score make, from none positive to all.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (N,)
+        Scores of the rows of the problem.
+    problem : LinearProblem
+    limits : ScoreLimits or None
+        Of the constraints: not rates but their confidence limits are then to be inside the bounds.
+    z : float
+        Normal quantile of the limits' level.
+    most : int
+        Number of thresholds at most, besides the two that answer every row alike.
+
+    Returns
+    -------
+    Rules
+    """
+    order = np.argsort(-scores, kind="stable")
+    heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
+    limits = limits if z > 0 else None  # else their sums are not needed
+    sums = head_sums(summed_rows(problem, limits), order, spread(heads, most))
+    return rules_of_sums(sums, problem, limits, z)
+
+
+def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:
+    """The forms whose sums over the positive rows tell what a rule does: see `rules_of_sums`."""
+    objective = problem.objective
+    rows = [objective.numerator, objective.denominator, problem.rows, problem.forms.denominator]
+    return csr_array(vstack(rows if limits is None else [*rows, limits.rows]))
+
+
+def rules_of_sums(
+    sums: np.ndarray, problem: LinearProblem, limits: ScoreLimits | None, z: float
+) -> Rules:
+    """The rules whose sums these are.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (S, J)
+        Sums of `summed_rows` over the rows that each rule answers positive.
+    problem : LinearProblem
+    limits : ScoreLimits or None
+    z : float
+        As in `rules_of_cuts`.
+
+    Returns
+    -------
+    Rules
+    """
+    objective, forms, n_constraints = problem.objective, problem.forms, len(problem.rhs)
+    above, below, used, divisors, counted = np.split(
+        sums, np.cumsum([1, 1, n_constraints, n_constraints])
+    )
+    above = above + objective.numerator_constant[:, None]
+    below = below + objective.denominator_constant[:, None]
+    missed = used - problem.rhs[:, None]
+    if limits is not None and z > 0:
+        divisors = divisors + forms.denominator_constant[:, None]
+        with np.errstate(invalid="ignore"):
+            margins = limits.slack(counted, 0.0) - limits.slack(counted, z)
+        missed = missed + np.where(np.isfinite(margins), margins, 0.0) * divisors
+    return Rules(above[0], below[0], missed)
+
+
+def best_prices(rules: Rules, most: np.ndarray) -> Prices:
+    """Dual prices of the best mixture of rules.
+
+    maximise t  subject to  N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
+    0 <= lambda <= most.
+
+    A mixture may miss a constraint at the price `most`, so that prices exist in any case.
+
+    Parameters
+    ----------
+    rules : Rules
+        With D0 > 0 for one of them at least.
+    most : ndarray of shape (K,)
+        Highest price of each constraint.
+
+    Returns
+    -------
+    Prices
+    """
+    scale = np.abs(rules.missed).max(axis=1, initial=0.0)
+    scale = np.where(scale > 0, scale, 1.0)
+    size = np.abs(rules.above).max() or 1.0
+    columns = np.column_stack([rules.below, -(rules.missed / scale[:, None]).T])
+    bounds = [(None, None), *((0.0, float(b)) for b in most * scale / size)]
+    gain = np.zeros(columns.shape[1])
+    gain[0] = -1.0
+    found = linprog(gain, A_ub=columns, b_ub=rules.above / size, bounds=bounds, method="highs")
+    if found.x is None:
+        raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {found.message}")
+    return Prices(float(found.x[0] * size), found.x[1:] * size / scale)
+
+
+def next_prices(
+    rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray, value: float | None = None
+) -> NextPrices:
+    """Prices between the best of those tried and those of the best mixture.
+
+    The latter alone are wild at first (a mixture of few rules is dear, so its prices are too high)
+    and later jump from side to side. A shorter step towards them, from the tried prices with the
+    highest Lagrangian, is a known remedy (Wentges, ITOR 1997); full steps are taken while they
+    raise the Lagrangian.
+
+    Parameters
+    ----------
+    rules : Rules
+        All rules known, among them those found at the prices tried.
+    tried : sequence of ndarray of shape (K,)
+        Prices at which rules have been looked for, one at least, the last ones last.
+    most : ndarray of shape (K,)
+        Highest price of each constraint.
+    value : float or None
+        The objective of the best rule known that meets the constraints, inf if there is none;
+        None is for the best one of `rules`.
+
+    Returns
+    -------
+    NextPrices
+    """
+    lower = [rules.lagrangian(prices) for prices in tried]
+    best, last = int(np.argmax(lower)), len(tried) - 1
+    step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
+    prices = (1.0 - step) * tried[best] + step * best_prices(rules, most).constraints
+    value = rules.best_value() if value is None else value
+    return NextPrices(Prices(rules.lagrangian(prices), prices), value, value - lower[best])
+
+
+def prices_per_bound(
+    prices: np.ndarray, problem: LinearProblem, positive: np.ndarray
+) -> np.ndarray:
+    """Prices of N - tD as prices of the bound t itself, at given positive predictions.
+
+    The objective N0/D0 changes by the price times D/D0 for each unit of t.
+    """
+    own = problem.objective.fractions(positive)[1][0]
+    return prices * problem.forms.fractions(positive)[1] / own
+
+
+def _reach(rows: csr_array) -> np.ndarray:
+    """The largest change of each linear form, in either direction."""
+    up = np.asarray(rows.maximum(0).sum(axis=1)).ravel()
+    return np.maximum(up, np.asarray((-rows).maximum(0).sum(axis=1)).ravel())
+
+
+ROUNDS = 40
+"""Linear programs at most until no combination of thresholds has a negative reduced cost."""
+
+ENOUGH = 1e-4
+"""Reduced costs that are smaller, relative to the largest objective, change prices by less than
+sampling error does."""
+
+
+@dataclass(frozen=True)
+class GroupCuts:
+    """What the rows of each group above each threshold of a score contribute.
+
+    Attributes
+    ----------
+    problem : LinearProblem
+    limits : ScoreLimits or None
+        Over the same rows.
+    sums : tuple of ndarray of shape (S, C_g)
+        Of `summed_rows`, for each group.
+    """
+
+    problem: LinearProblem
+    limits: ScoreLimits | None
+    sums: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(
+        cls,
+        scores: np.ndarray,
+        group: np.ndarray,
+        problem: LinearProblem,
+        limits: ScoreLimits | None = None,
+        most: int = CUTS,
+    ) -> GroupCuts:
+        """Sort a score in each group.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+        group : ndarray of int, shape (n,)
+            Group of each row, 0 to G - 1.
+        problem : LinearProblem
+            Over these rows.
+        limits : ScoreLimits or None
+        most : int
+            Number of thresholds of a group at most, besides the outermost two: evenly spaced.
+        """
+        orders = [order for order in descending_in_groups(scores, group) if len(order)]
+        heads = [spread(cuts_between(scores[order])[1], most) for order in orders]
+        sums = head_sums_in_groups(summed_rows(problem, limits), orders, heads)
+        return cls(problem, limits, tuple(sums))
+
+    def cheapest(self, prices: Prices, z: float = 0.0) -> Rules:
+        """The combination of least reduced cost, one rule.
+
+        What constraints miss is counted by limits at the normal quantile z afterwards, and by
+        rates in the search: limits are no sums over groups.
+        """
+        # no prices for the divisors and for the sums of limits
+        of_sums = np.concatenate([[1.0, -prices.value], prices.constraints])
+        best = [part[:, [np.argmin(of_sums @ part[: len(of_sums)])]] for part in self.sums]
+        return rules_of_sums(np.sum(best, axis=0), self.problem, self.limits, z)
+
+
+def with_group_cuts(
+    rules: Rules, several: Sequence[GroupCuts], most: np.ndarray, z: float = 0.0
+) -> Rules:
+    """Add combinations of thresholds that the best mixture of rules lacks.
+
+    Parameters
+    ----------
+    rules : Rules
+        Known ones, with D0 > 0 for one of them at least.
+    several : sequence of GroupCuts
+        One per score.
+    most : ndarray of shape (K,)
+        Highest price of each constraint.
+    z : float
+        Normal quantile of the limits' level.
+
+    Returns
+    -------
+    Rules
+        Those known first, then the added ones.
+    """
+    for _ in range(ROUNDS):
+        prices = best_prices(rules, most)
+        added = Rules.joined([one.cheapest(prices, z) for one in several])
+        useful = added.reduced(prices) < -ENOUGH * np.abs(rules.above).max()
+        if not useful.any():
+            break
+        rules = Rules.joined([rules, added.subset(useful)])
+    return rules
