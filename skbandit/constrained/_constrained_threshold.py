@@ -13,7 +13,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.constrained._fit_blocks import TableBlocks, fit_to_blocks
 from skbandit.constrained._fit_rows import (
     ExtraData,
     FitRows,
@@ -345,81 +344,6 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         }
         with atomic_fit(self) as draft:
             draft._judge(draft._train(X, y, metadata, fit_params))
-        return self
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit_blocks(
-        self,
-        blocks: Any,
-        *,
-        features: Sequence[str],
-        label: str,
-        sample_weight: str | None = None,
-        sample_size: int = 100_000,
-        random_state: Any = None,
-    ) -> ConstrainedThreshold:
-        """Fit to more rows than memory holds: a model of a sample, thresholds of all rows.
-
-        The classifier is fitted to a random sample. Then every row is counted, so that rates,
-        constraints and the report are those of all rows: of the sample as scored out of fold,
-        of the others as scored by `estimator_`, which has not seen them.
-
-        Parameters
-        ----------
-        blocks : Dask DataFrame, pyarrow Dataset, path of Parquet files, list, or callable
-            Tables of pandas, polars or pyarrow. They are read twice: instead of a generator,
-            pass a function without arguments that returns one.
-        features : sequence of str
-            Columns that the classifier is trained on.
-        label : str
-            Column of labels. All other columns are attributes.
-        sample_weight : str, default=None
-            Column of row weights.
-        sample_size : int, default=100_000
-            Rows of the sample. If there are no more rows, the result is that of `fit`.
-        random_state : int, RandomState instance or None, default=None
-            Draws the sample.
-
-        Returns
-        -------
-        self : ConstrainedThreshold
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            As in `fit`.
-
-        Notes
-        -----
-        The thresholds tried are midway between neighbouring scores of the sample, in each group
-        (and in all rows, for groups of fewer than 1000): about one in `sample_size` rows lies
-        between two of them. Counts at each are exact. Memory holds the sample, one block, and
-        eight numbers for each threshold and rate; results of parts of the rows add up.
-
-        Not supported: `confidence_level` (limits and rates are all but equal on so many rows),
-        extra rows, and a `cv` that leaves rows untested.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from sklearn.datasets import make_classification
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from skbandit.constrained import ConstrainedThreshold
-        >>> from skbandit.rates import false_positive_rate, recall
-        >>> X, y = make_classification(6000, 4, random_state=0)
-        >>> table = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
-        >>> blocks = [table[start : start + 1000] for start in range(0, 6000, 1000)]
-        >>> clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.9)
-        >>> clf = clf.fit_blocks(
-        ...     blocks, features=list("abcd"), label="y", sample_size=2000, random_state=0
-        ... )
-        >>> clf.constraint_report_[["n_rows", "satisfied"]]
-           n_rows  satisfied
-        0    2996       True
-        """
-        source = TableBlocks.read(blocks, features, label, sample_weight)
-        with atomic_fit(self) as draft:
-            fit_to_blocks(draft, source, sample_size, random_state)
         return self
 
     def _train(
