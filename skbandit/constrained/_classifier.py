@@ -306,7 +306,7 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         "tol": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
         "solver_options": [dict, None],
-        "threshold": [StrOptions({"cross_fit", "train", "shift"}, deprecated={"shift"}), None],
+        "threshold": [StrOptions({"cross_fit", "train"}), None],
         "pos_label": "no_validation",
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
@@ -483,8 +483,6 @@ class ConstrainedRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin
         return None if isinstance(self.alpha, str) else finite(self.alpha, "alpha")
 
     def _check_threshold(self) -> None:
-        if self.threshold == "shift":
-            raise ValueError("threshold='shift' is now called threshold='train'.")
         if self.confidence_level is not None and self.threshold != "cross_fit":
             raise ValueError(
                 f"confidence_level={self.confidence_level} is judged on rows that were left out "

@@ -213,30 +213,6 @@ def test_a_missed_margin_is_told_with_the_bound_that_it_makes():
         assert text.endswith(f"becomes {value:.4g}")
 
 
-@pytest.mark.parametrize("seed", first(2, range(20)))
-def test_best_threshold_meets_the_constraints_by_own_scores_too(seed):
-    """Brute force over all cuts; other scores of the same rows, noisier the larger the seed."""
-    rng = np.random.default_rng(seed)
-    data = data_of()
-    goals = bound([recall() >= 0.7, positive_rate() <= 0.6], data)
-    limits = confidence_limits(goals, data, 0.1)
-    forms = LinearFractionalForms.stack([bind_rate(error_rate(), data)[:2]], N)
-    own = SCORES + 0.2 * (seed % 10) * rng.normal(size=N) - 0.1 * (seed % 10)
-    middles = np.convolve(np.sort(SCORES), [0.5, 0.5], "valid")
-    best = {True: np.inf, False: np.inf}
-    for cut in middles:
-        positive = (SCORES > cut).astype(float)
-        reached = np.array([limit.at(positive) for limit in limits])
-        if (goals.slack(reached) >= -MET).all():
-            holds = (goals.slack(goals.values((own > cut).astype(float))) >= -MET).all()
-            value = forms.values(positive)[0]
-            best[False] = min(best[False], value)
-            best[holds] = min(best[holds], value)
-    expected = best[True] if np.isfinite(best[True]) else best[False]
-    found = best_threshold(SCORES, forms, goals, 0.0, limits, own_scores=own)
-    assert found.feasible and found.objective == pytest.approx(expected, abs=1e-12)
-
-
 @IGNORED
 def test_off_is_the_default_and_changes_nothing(estimator):
     assert estimator.confidence_level is None

@@ -198,8 +198,12 @@ def adapted_damping(
     return damping
 
 
+MAX_TRIALS = 20
+"""Calls of the merit in a line search, at most."""
+
+
 def line_search(
-    merit: Callable[[float], tuple[float, float]], value: float, slope: float, max_trials: int = 20
+    merit: Callable[[float], tuple[float, float]], value: float, slope: float
 ) -> tuple[float, float]:
     """Search along a direction from t = 1 for a point with a small slope and a lower merit.
 
@@ -209,8 +213,6 @@ def line_search(
         Returns the value and the slope of the merit at t.
     value, slope : float
         Those at t = 0.
-    max_trials : int
-        Maximum number of calls of `merit`.
 
     Returns
     -------
@@ -221,7 +223,7 @@ def line_search(
     t, low, low_slope = 1.0, 0.0, slope
     high, high_slope = math.inf, 0.0
     best_t, best = 0.0, value
-    for trial in range(max_trials):
+    for trial in range(MAX_TRIALS):
         value_t, slope_t = merit(t)
         if value_t < best:
             best_t, best = t, value_t

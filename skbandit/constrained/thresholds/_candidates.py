@@ -58,7 +58,6 @@ def best_threshold(
     goals: BoundConstraints,
     preferred: float,
     limits: Sequence[ConfidenceLimit] = (),
-    own_scores: np.ndarray | None = None,
 ) -> Threshold:
     """Search all thresholds for the best one that meets the constraints.
 
@@ -78,9 +77,6 @@ def best_threshold(
         Cut to which ties go.
     limits : sequence of ConfidenceLimit, default=()
         One per constraint, if confidence limits must be inside the bounds too.
-    own_scores : ndarray of shape (n,), default=None
-        Scores of the same rows by the rule that the cut is for, if `scores` are of others that
-        stand in for it. If any cut meets the constraints by both, only such cuts are candidates.
 
     Returns
     -------
@@ -98,10 +94,6 @@ def best_threshold(
         at = [limit.of_sums(head_sums(limit.rows, order, heads[inside])) for limit in limits]
         slack = np.full(len(cuts), -np.inf)
         slack[inside] = least_slack(goals, np.stack(at))
-    if own_scores is not None:
-        both = np.minimum(slack, _slack_at(cuts, own_scores, goals))
-        slack = both if (both >= -MET).any() else slack
-
     if (slack >= -MET).any():
         candidates = np.flatnonzero(slack >= -MET)
         lowest = goal[candidates].min()
@@ -118,13 +110,6 @@ def slacks_by_cut(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
     order = np.argsort(-scores, kind="stable")
     _, heads = cuts_between(scores[order])
     return _slacks(goals, _values_by_cut(goals.forms, order, heads))
-
-
-def _slack_at(cuts: np.ndarray, scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
-    """The smallest slack of the hard rates of other scores at every cut."""
-    order = np.argsort(-scores, kind="stable")
-    heads = np.searchsorted(-scores[order], -cuts, side="left")  # the scores above each cut
-    return least_slack(goals, _values_by_cut(goals.forms, order, heads))
 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:

@@ -111,11 +111,6 @@ def test_a_class_of_one_row_cannot_be_left_out():
         ConstrainedRampClassifier().fit(X[:30], y)
 
 
-def test_the_former_name_is_told_the_new_one():
-    with pytest.raises(ValueError, match=r"threshold='shift' is now called threshold='train'"):
-        ConstrainedRampClassifier(threshold="shift").fit(X, Y)
-
-
 def test_unused_extra_rows_do_not_matter(fitted):
     extra = ExtraData(RNG.normal(size=(50, 5)) + 3.0)
     clf = ConstrainedRampClassifier(constraints=GOAL)
