@@ -63,7 +63,7 @@ VARIANTS = [
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
     ConstrainedRampClassifier(f1(), threshold=None),
     ConstrainedThreshold(LogisticRegression(), cv=3),
-    ConstrainedThreshold([("line", LogisticRegression()), ("ridge", RidgeClassifier())], cv=3),
+    ConstrainedThreshold(RidgeClassifier(), cv=3),
     ConstrainedThreshold(
         RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
     ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +19,10 @@ from skbandit.constrained._fit_rows import (
     FitRows,
     blamed_on_extra,
     labels_of,
+    read_prefit,
     with_weights,
 )
-from skbandit.constrained._goals import Declared, Goals, Limits, SharedRisk
+from skbandit.constrained._goals import Declared, Goals, Limits, SharedRisk, limits_at
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._report import (
     level_reached,
@@ -29,44 +31,66 @@ from skbandit.constrained._report import (
     plain_columns,
     with_margins,
 )
-from skbandit.constrained._threshold_training import (
-    SINGLE,
+from skbandit.constrained._weighted_fits import (
     USUAL,
-    NamedModels,
-    Trained,
-    check_models,
-    limits_at,
+    Folds,
+    Learner,
+    cross_fitted_scores,
     metadata_for,
-    named_models,
-    out_of_fold_scores,
-    read_prefit,
     response_of,
     responses,
 )
-from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
+from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET
+from skbandit.rates._binding import MET, Data
 from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._folds import Splits, rows_tested
+from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What judges the thresholds of a fitted model.
+
+    Attributes
+    ----------
+    objective : Rate
+        As declared.
+    scores : ndarray of shape (n,)
+        Those that the thresholds were chosen on.
+    own : ndarray of shape (n,) or None
+        Those of the fitted model on the rows that it was fitted to, if these differ.
+    goals : Goals
+        Bound to the rows that count.
+    limits : Limits or None
+    data : Data
+        All rows.
+    group : ndarray of int, shape (n,), or None
+        Group of each row.
+    """
+
+    objective: Rate
+    scores: np.ndarray
+    own: np.ndarray | None
+    goals: Goals
+    limits: Limits | None
+    data: Data
+    group: np.ndarray | None
+
+
 def _inner_has(method: str) -> Callable[[Any], bool]:
     def check(self: ConstrainedThreshold) -> bool:
-        fitted = vars(self).get("estimator_")
-        models = named_models(self.estimator) if fitted is None else [(SINGLE, fitted)]
-        for _, model in models:
-            getattr(model, method)  # its own AttributeError
+        getattr(vars(self).get("estimator_", self.estimator), method)  # its own AttributeError
         return True
 
     return check
 
 
-class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
+class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     """Any classifier, its threshold moved to meet declared goals on rates.
 
     Among all thresholds on the classifier's scores whose hard rates meet every constraint, it
@@ -74,10 +98,8 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
 
     Parameters
     ----------
-    estimator : classifier, list of classifiers, or list of (name, classifier)
-        With `predict_proba` or `decision_function`, for two classes. Of several, each with its
-        best thresholds, the one with the lowest objective is chosen among those that meet the
-        constraints; the first stays unless another gains more than half a standard error.
+    estimator : classifier
+        With `predict_proba` or `decision_function`, for two classes.
     objective : Rate, default=None
         Rate to optimise, in the direction in which it is better; None is `error_rate()`.
     constraints : Constraint or (nested) sequence of Constraint, default=()
@@ -109,9 +131,6 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     ----------
     estimator_ : classifier
         The classifier that predicts: fitted on all of X, or as passed if "prefit".
-    chosen_ : str
-        Its name, if several were passed. Those in a list without names are named by their
-        classes, as in `make_pipeline`.
     thresholds_ : Series
         The threshold of each group, with `by`.
     gap_ : float
@@ -177,13 +196,12 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
     With ``confidence_level=c``:
 
     - With ``cv="prefit"`` and constraints on single rates, the one-sided limit of Clopper and
-      Pearson of each rate, at level 1 - (1 - c)/m for m constraints (and 1 - (1 - c)/(m k) for k
-      classifiers), must be inside its bound. For independent rows that the models have not
-      seen and equal weights, the guarantee is exact, whatever the objective, for rates that are
-      monotone in a single threshold: recall, positive rate, false positives and their
-      opposites, overall or, with `by`, in the groups that have the thresholds. The choice among
-      thresholds costs nothing there. Precision, F1 and accuracy may cross their bound several
-      times; for these it holds approximately.
+      Pearson of each rate, at level 1 - (1 - c)/m for m constraints, must be inside its bound. For
+      independent rows that the model has not seen and equal weights, the guarantee is exact,
+      whatever the objective, for rates that are monotone in a single threshold: recall, positive
+      rate, false positives and their opposites, overall or, with `by`, in the groups that have the
+      thresholds. The choice among thresholds costs nothing there. Precision, F1 and accuracy may
+      cross their bound several times; for these it holds approximately.
     - Otherwise, Wilson's limits of the rates (Clopper and Pearson's where a rate has fewer than
       10 rows), joined by MOVER, judge each constraint. The risks that the population misses one
       may add up to 1 - c: those far from their bounds hardly count. This is near its level, not
@@ -219,19 +237,15 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
        bound  cross_fitted  slack  margin
     0   0.95         0.976  0.026   0.017
 
-    One threshold per group, of the better of two models:
+    One threshold per group:
 
     >>> import numpy as np
-    >>> from sklearn.linear_model import RidgeClassifier
-    >>> from skbandit.rates import difference, positive_rate
+    >>> from skbandit.rates import difference
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
-    >>> clf = ConstrainedThreshold(
-    ...     [RidgeClassifier(), forest],
-    ...     constraints=difference(positive_rate, by="site") <= 0.3,
-    ...     by="site",
-    ... ).fit(X, y, attributes=groups)
-    >>> clf.chosen_, clf.thresholds_.index.tolist()
-    ('ridgeclassifier', ['north', 'south'])
+    >>> constraints = difference(recall, by="site") <= 0.05
+    >>> clf = ConstrainedThreshold(forest, constraints=constraints, by="site")
+    >>> clf.fit(X, y, attributes=groups).thresholds_.index.tolist()
+    ['north', 'south']
     >>> clf.predict(X[:1], attributes={"site": ["south"]}).shape
     (1,)
     """
@@ -243,7 +257,6 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         "estimator": [
             HasMethods(["fit", "predict_proba"]),
             HasMethods(["fit", "decision_function"]),
-            list,
         ],
         "objective": "no_validation",
         "constraints": "no_validation",
@@ -353,96 +366,67 @@ class ConstrainedThreshold(MovedThresholdMixin, NamedModels):
         metadata: dict[str, Any],
         fit_params: dict[str, Any],
     ) -> Trained:
-        """Fit the classifiers, and set the best one and its thresholds."""
+        """Fit the classifier, and set its thresholds."""
         declared = Declared.read(self.objective, self.constraints, self.by)
-        reserved = set(type(self)._parameter_constraints)
-        models = check_models(self.estimator, reserved)
         self._forget()
         prefit = isinstance(self.cv, str)
-        read = partial(read_prefit, models=models) if prefit else labels_of
+        if prefit and fit_params:
+            raise ValueError(
+                f"{', '.join(sorted(fit_params))}: parameters for the fit of estimator, "
+                "which cv='prefit' does not fit. Remove them, or choose another cv."
+            )
+        read = partial(read_prefit, estimator=self.estimator) if prefit else labels_of
         rows = FitRows.read(X, y, metadata, partial(read, pos_label=self.pos_label))
         X, y, data = rows.X, rows.y, rows.data
         declared.require_pos_label(rows.classes, self.pos_label, rows.data)
         self.classes_, self._positive = rows.classes.labels, rows.classes.positive
-        if not prefit:
-            rows.require_both_classes()
-        fit_params, split_params = metadata_for(self, models, metadata, fit_params, prefit)
-
         # bind first: report constraints the data cannot support before training anything
-        splits: Splits | None = None
         counted = data
         if not prefit:
-            splitter = check_cv(self.cv, y, classifier=True)
-            splits = list(splitter.split(X, y, **split_params))
+            rows.require_both_classes()
+            params, split_params = metadata_for(self, metadata, fit_params, None)
+            splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
             counted = with_weights(data, rows_tested(splits, len(y)).astype(float))
         goals = declared.bind(counted)
         group = self._find_groups(counted)
-        limits = limits_at(self.confidence_level, goals, prefit, len(models))
-        fitted, every = [], []
-        for name, model in models:
-            final = model if splits is None else clone(model).fit(X, y, **fit_params[name])
-            method = response_of(final, self.response_method)
-            if splits is None:
-                scores = responses(final, X, method, self._classes)
-            else:
-                scores = out_of_fold_scores(
-                    model, X, y, fit_params[name], splits, method, self._classes, self.n_jobs
-                )
-            if rows.X_extra is not None:
-                with blamed_on_extra():
-                    added = responses(final, rows.X_extra, method, self._classes)
-                scores = np.append(scores, added)
-            fitted.append((name, final, method))
-            every.append(scores)
-        while True:
-            rules = [
-                self._search(scores, goals, limits, method, group)
-                for scores, (*_, method) in zip(every, fitted, strict=True)
-            ]
-            best = best_model(rules, goals.measured)
-            wider = goals.widened(goals.predicted(rules[best].positive))
-            if wider is None or not rules[best].feasible:
-                break
-            goals, limits = wider, limits_at(self.confidence_level, wider, prefit, len(models))
-        name, self.estimator_, self.response_method_ = fitted[best]
-        if isinstance(self.estimator, list):
-            self.chosen_ = name
+        limits = limits_at(self.confidence_level, goals, prefit)
+        if prefit:
+            self.estimator_ = self.estimator
+        else:
+            self.estimator_ = clone(self.estimator).fit(X, y, **params)
         self._take_features(self.estimator_)
-        self._set_rule(rules[best])
-        self._take_constraints(goals)
-        own = None
-        if not prefit:
-            own = self._scores(X)
-            own = np.append(own, every[best][len(own) :])  # those of extra rows
-        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
-        return Trained(declared.objective, every[best], own, goals, limits, data, group)
-
-    def _search(
-        self,
-        scores: np.ndarray,
-        goals: Goals,
-        limits: Limits | None,
-        method: str,
-        group: np.ndarray | None,
-    ) -> Rule:
-        """The best thresholds on one model's scores."""
-        measured, sign = goals.measured, self._classes.orientation
-        return best_rule(
-            sign * scores[measured.rows],
-            measured,
-            USUAL[method],
-            limits,
-            None if group is None else group[measured.rows],
-            self._n_groups,
-        )
-
-    @property
-    def _usual(self) -> float:
-        return USUAL[self.response_method_]
-
-    def _set_rule(self, rule: Rule) -> None:
+        method = self.response_method_ = response_of(self.estimator_, self.response_method)
+        if prefit:
+            scores = self._scores(X)
+        else:
+            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
+            folds = Folds.of(splits, len(y), 0)
+            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
+        added = np.empty(0)
+        if rows.X_extra is not None:
+            with blamed_on_extra():
+                added = self._scores(rows.X_extra)
+        scores = np.append(scores, added)
+        while True:
+            measured, sign = goals.measured, self._classes.orientation
+            rule = best_rule(
+                sign * scores[measured.rows],
+                measured,
+                USUAL[method],
+                limits,
+                None if group is None else group[measured.rows],
+                self._n_groups,
+            )
+            wider = goals.widened(goals.predicted(rule.positive))
+            if wider is None or not rule.feasible:
+                break
+            goals, limits = wider, limits_at(self.confidence_level, wider, prefit)
         self._set_thresholds(rule)
         self.gap_ = rule.gap
+        self._take_constraints(goals)
+        own = None if prefit else np.append(self._scores(X), added)
+        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
+        return Trained(declared.objective, scores, own, goals, limits, data, group)
 
     def _judge(self, trained: Trained) -> None:
         """Set the report; raise if the constraints are not met."""

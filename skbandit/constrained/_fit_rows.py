@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse, vstack
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
 from skbandit.utils._messages import first_few
@@ -430,3 +432,23 @@ def _distinct(frame: pd.DataFrame) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
 
 def _named(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))
+
+
+def read_prefit(y: np.ndarray, estimator: Any, pos_label: Any) -> tuple[Classes, np.ndarray]:
+    """Return the classes of a fitted classifier, and y encoded by them."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"cv='prefit' requires a fitted estimator, and this {type(estimator).__name__} is not "
+            "fitted: fit it first, or choose another cv."
+        ) from error
+    check_classification_targets(y)
+    classes = Classes.of(np.asarray(estimator.classes_), pos_label)
+    unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
+    if unknown:
+        raise ValueError(
+            f"y contains {unknown}, which estimator was not fitted on: its classes are "
+            f"{classes.labels.tolist()}."
+        )
+    return classes, encode(y, classes.positive, classes.labels.tolist(), "y")

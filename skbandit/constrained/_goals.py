@@ -34,6 +34,7 @@ from skbandit.rates._binding import (
     flatten_constraints,
     positive_is_known,
     read_objective,
+    score_limits,
     warn_of_groups,
     worst_pairs,
 )
@@ -334,3 +335,18 @@ class SharedRisk:
         """Distances of the limits at `factor` times the quantile from the rates."""
         z = factor * self.quantile
         return self.limits.at(positive, 0.0) - self.limits.at(positive, z)
+
+
+def limits_at(level: float | None, goals: Goals, prefit: bool) -> Limits | None:
+    """Limits at the level; each constraint's own where that is an exact promise."""
+    if level is None:
+        return None
+    rows = goals.measured.rows
+    single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
+    if prefit and single:
+        error = allowed_error(level) or 0.0
+        exact = confidence_limits(goals.constraints, goals.data, error)
+        of_rows = tuple(limit.columns(rows) for limit in exact)
+        return SeparateLimits(goals.measured.constraints, of_rows)
+    limits = score_limits(goals.constraints, goals.data).columns(rows).exact_for_few()
+    return SharedRisk(limits, level)

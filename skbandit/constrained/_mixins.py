@@ -33,7 +33,7 @@ from skbandit.constrained._report import (
     report_of,
     report_table,
 )
-from skbandit.constrained._threshold_training import USUAL, named_models
+from skbandit.constrained._weighted_fits import USUAL
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.thresholds._rules import Rule
 from skbandit.exceptions import ConstrainedFitWarning
@@ -310,7 +310,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
 
-OF_ONE_FIT = (*FEATURES, "threshold_", "chosen_", "_cuts")
+OF_ONE_FIT = (*FEATURES, "threshold_", "_cuts")
 """Attributes that a fit sets only in some cases, and the next one forgets."""
 
 
@@ -342,9 +342,8 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = [get_tags(model).input_tags for _, model in named_models(self.estimator)]
-        tags.input_tags.sparse = all(one.sparse for one in inner)
-        tags.input_tags.allow_nan = all(one.allow_nan for one in inner)
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -358,8 +357,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        for name, model in named_models(self.estimator):
-            router.add(**{name: model}, method_mapping=to_fit)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
         return router.add(splitter=self.cv, method_mapping=to_split)
 
     @property

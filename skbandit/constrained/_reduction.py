@@ -23,13 +23,15 @@ from skbandit.constrained._goals import Declared, Goals, SharedRisk
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
 from skbandit.constrained._report import level_reached, missed, plain_columns
-from skbandit.constrained._threshold_training import USUAL, response_of, responses
 from skbandit.constrained._weighted_fits import (
+    USUAL,
     Folds,
     Learner,
     WeightedTask,
     cross_fitted_scores,
     metadata_for,
+    response_of,
+    responses,
     stacked,
     weight_parameter,
 )

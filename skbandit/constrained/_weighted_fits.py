@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained._fit_rows import Classes
-from skbandit.constrained._threshold_training import responses
 from skbandit.utils._folds import Splits
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 
@@ -29,6 +29,35 @@ ROUNDING = 1e-12
 
 SAME = 1e-3
 """Weights of rows that differ by less, relative to the largest, make the same problem."""
+
+
+USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
+"""Response methods, the preferred one first, and the threshold of `predict` on each."""
+
+
+def response_of(estimator: Any, wanted: str) -> str:
+    """The response method of a classifier: `wanted`, or the first of USUAL if "auto"."""
+    methods = list(USUAL) if wanted == "auto" else [wanted]
+    found = [method for method in methods if hasattr(estimator, method)]
+    if not found:
+        raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(methods)}.")
+    return found[0]
+
+
+def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
+    """Responses for the positive class, signed so that high favours ``classes.labels[1]``."""
+    values = np.asarray(getattr(estimator, method)(X), dtype=float)
+    if method == "predict_proba":
+        column = np.asarray(estimator.classes_).tolist().index(classes.positive)
+        values = classes.orientation * values[:, column]
+    values = values.ravel()
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"{type(estimator).__name__}.{method} returns {values[row]} for row {row}: a "
+            "threshold needs finite scores."
+        )
+    return values
 
 
 @dataclass(frozen=True)
@@ -207,17 +236,29 @@ def weight_parameter(estimator: Any) -> str:
 
 
 def metadata_for(
-    clf: Any, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str
+    clf: Any, metadata: dict[str, Any], fit_params: dict[str, Any], weight_name: str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the metadata for the `fit` of the estimator inside, and for the splitter."""
+    """Return the metadata for the `fit` of the estimator inside, and for the splitter.
+
+    `weight_name` is the parameter that weights are passed to even if `fit` does not name it.
+    """
     given = {name: value for name, value in metadata.items() if value is not None}
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(clf, "fit", **given, **fit_params)
         return dict(routed.estimator.fit), dict(routed.splitter.split)
     taken = {n: value for n, value in given.items() if has_fit_parameter(clf.estimator, n)}
-    if "sample_weight" in given:
+    if weight_name is not None and "sample_weight" in given:
         taken[weight_name] = given["sample_weight"]
-    return taken | fit_params, {}
+    taken |= fit_params
+    if "sample_weight" in given and not any(name.endswith("sample_weight") for name in taken):
+        warnings.warn(
+            f"{type(clf.estimator).__name__}.fit accepts no sample_weight: the weights are "
+            "used in the rates, not in its training. (For a step of a Pipeline pass "
+            "<step>__sample_weight as well, or enable metadata routing.)",
+            UserWarning,
+            stacklevel=5,
+        )
+    return taken, {}
 
 
 def stacked(X: Any, X_extra: Any) -> Any:
