@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+# Weights of arms in the units of the contexts, averaged over prior scales.
+#
+# With x = (X - c) r (`skbandit.bandit._units`), θ = Σ_i w_i (X_i - c_i) r_i + w_0: the weight of X_i
+# is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i. Means and covariances over prior scales are
+# those of the mixture (`skbandit.bandit._mixture`).
+
+
 def mean_weights(beliefs: Beliefs) -> np.ndarray:
     """Posterior means, (n_arms, n_weights), the constant's last."""
     return _in_units(beliefs, np.einsum("e,kei->ki", beliefs.share, beliefs.mean))

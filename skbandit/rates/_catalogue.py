@@ -468,6 +468,12 @@ def _in_slot(rate: Rate, columns: tuple[str, ...], index: int) -> Rate:
     return rate.map_atoms(lambda atom: replace(atom, group=Slot(columns, index)))
 
 
+# A floor for the geometric mean of recall and specificity, as linear constraints on both.
+#
+# sqrt(ab) is concave in rates a and b, and the lower envelope of its tangents: by the inequality of
+# means, sqrt(ab) <= (a/t + tb)/2 for every t > 0, with equality at t = sqrt(a/b).
+
+
 def tangents(bound: float, tolerance: float) -> tuple[np.ndarray, float]:
     """Values of t, and the floor c' of all (a/t + tb)/2, that make sqrt(ab) at least `bound`.
 

@@ -315,6 +315,14 @@ def _hessian(X: Any, curvature: np.ndarray, size: int) -> np.ndarray:
     return full[:size, :size]
 
 
+# A direction by prices: constraints become costs of rows, and prices climb where rates miss.
+#
+# Given prices p >= 0 of the constraints, the Lagrangian is a cost per positive prediction, c + S'p.
+# The best rule predicts positive where that is negative: a classification with the sign as label
+# and the size as weight (the reduction of Agarwal et al., ICML 2018). Prices follow the violations
+# of hard rates by projected subgradient steps; the later half of the directions is averaged.
+
+
 ROUNDS = 6
 """Weighted fits."""
 

@@ -35,6 +35,14 @@ BELOW, LOW_KINK, BETWEEN, HIGH_KINK, ABOVE = 0, 1, 2, 3, 4
 """Places of a proximal point from left to right: off or on the kinks f = -1/2 and f = 1/2."""
 
 
+# Compiled passes over the rows of X for the augmented Lagrangian.
+#
+# All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
+# cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of
+# a negative one. Under the weights v = (1, v_1, ..., v_m) row j costs
+# p max(0, 1/2 + f) + q max(0, 1/2 - f), p and q being sums of its weighted entries.
+
+
 @compiled
 def prox(
     z: np.ndarray,
@@ -335,6 +343,22 @@ def column_squares(X: Any) -> np.ndarray:
     if issparse(X):
         return np.bincount(X.indices, weights=X.data**2, minlength=X.shape[1])
     return np.einsum("ij,ij->j", X, X)
+
+
+# The augmented Lagrangian by semismooth Newton-CG steps, for many sparse features.
+#
+# With v = (1, v_1, ..., v_m), p = v P and q = v Q, Problem 3 is to minimise
+# alpha/2 |w|^2 + Phi(f) subject to f = X w + b, where
+#
+#     Phi(f) = max over 0 <= v_k <= upper of  sum_j p_j max(0, 1/2 + f_j) + q_j max(0, 1/2 - f_j)
+#                                             - v gamma.
+#
+# The multipliers theta of f = X w + b lie in [-q, p]: they are the duals of the hinges, up - down.
+# For given theta the augmented Lagrangian, minimised over f and (with a proximal term) maximised
+# over v, is a convex function of (w, b) with a piecewise linear gradient. Its Newton systems
+# involve only the few rows of X whose f is on a kink. After Li, Sun and Toh (2018), "A highly
+# efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM Journal
+# on Optimization 28(1).
 
 
 HARD_UPPER = 1e4

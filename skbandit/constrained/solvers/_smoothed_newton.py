@@ -30,6 +30,21 @@ from skbandit.utils._threads import one_blas_thread
 __all__ = ["SmoothedNewtonSolver"]
 
 
+# Compiled loops over the rows of a smoothed convex problem.
+#
+# Each hinge max(0, u) of u = 1/2 + f or 1/2 - f is replaced by
+#
+#     h(u; a) = max over 0 <= s <= 1 of s u - eps (s - a)^2,
+#
+# whose maximiser s = clip(a + u / 2 eps, 0, 1) is its derivative and, at the optimum, the dual
+# variable of the hinge as a share of its upper bound. It is at most eps max(a, 1 - a)^2 below the
+# hinge, and equal to it where s = a: the proximal point method on the dual moves the centres a to s.
+#
+# All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
+# cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of a
+# negative one.
+
+
 class CostEntries(NamedTuple):
     """The entries of `ConvexProblem.by_row`."""
 
@@ -318,6 +333,13 @@ FINE, PROXIMAL = 0.1, 0.02
 A warm start begins with FINE, or with PROXIMAL if an accurate solution is required.
 """
 
+# Schedule of the smoothing: how sharp the hinges are, and when they become sharper.
+#
+# Three stages, by eps. Coarse: one good step per eps suffices. Fine: steps are taken until they
+# settle, and the point is certified once eps is small enough for the gap to be. Proximal: the
+# centres of the smoothing move to the hinges' slopes, where it is exact, and the gap goes to 0.
+
+
 WARM_GAP = 0.1
 """Largest gap of a solution that counts as a warm start, as a share of the objective's scale."""
 
@@ -605,6 +627,15 @@ are left to the augmented Lagrangian.
 
 POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 """Largest gap (in units of the objective) and number of unknowns at which to try polishing."""
+
+# Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
+#
+# The hinges are smoothed (see `_kernels`), more and more sharply (`_schedule`). Each step
+# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearised constraints: its
+# Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a small
+# quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the hinges
+# are sharp, the centres of the smoothing move instead (proximal point method), and the gap goes to 0.
+
 
 FALLBACK_GAP = 1e-4
 """Gap, as a share of the objective's scale, above which the augmented Lagrangian is tried."""

@@ -246,6 +246,13 @@ def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
     return 1 if holds else 2, -found.slack
 
 
+# Random changes of w, each judged by its exactly best threshold on hard rates.
+#
+# MM ends at a local optimum of the ramp, which on few rows is far from the best linear rule: its
+# hard objective is a step function of w with thousands of levels. There a search that only ever
+# looks at hard rates pays, since the best cut of any direction costs one sort.
+
+
 MISSED = 1e6
 """Rank of a direction without feasible cut, before its miss is added: behind any feasible one."""
 

@@ -20,6 +20,30 @@ from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 
+# Weights of logged slates, whose product with their rewards estimates another policy's value.
+#
+# Let q_ja be the probability that the evaluated policy shows arm a at place j of m, and
+# π_a = Σ_j q_ja its inclusion probability. With the indicator vectors 1_s of logged slates over pairs
+# of a place and an arm, and Γ = E 1_s 1_sᵀ, the pseudo-inverse estimator is the mean of w(s) r with
+#
+#     w(s) = qᵀ Γ⁺ 1_s
+#
+# (Swaminathan et al., 2017, "Off-policy evaluation for slate recommendation"). It is unbiased if the
+# expected reward of a slate is a sum over its pairs, whatever the terms, and the logging policy shows
+# every pair that the evaluated one does. Here Γ⁺ is known in closed form:
+#
+# - uniform logging, of ordered slates without repetition, of K arms. On vectors that sum to 0 over
+#   the arms of each place, Γ = (K I - J) ⊗ I / (K (K - 1)), with I and J (all ones) over places, so
+#   that for m < K
+#
+#       w(s) = 1 + (K - 1) [Σ_j (q_{j,s_j} - 1/K) + (Σ_{a in s} π_a - m²/K) / (K - m)],
+#
+#   and for m = K the second term is 0;
+# - independent logging, each place by itself with the probability p_j:
+#
+#       w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
+
+
 def weights_of_uniform(
     at_place: np.ndarray, included: np.ndarray, n_arms: np.ndarray
 ) -> np.ndarray:
