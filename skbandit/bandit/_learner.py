@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 # Weights of arms in the units of the contexts, averaged over prior scales.
 #
-# With x = (X - c) r (`skbandit.bandit._units`), θ = Σ_i w_i (X_i - c_i) r_i + w_0: the weight of X_i
-# is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i. Means and covariances over prior scales are
-# those of the mixture (`skbandit.bandit._mixture`).
+# With x = (X - c) r (`skbandit.bandit._units`), θ = Σ_i w_i (X_i - c_i) r_i + w_0: the weight of
+# X_i is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i. Means and covariances over prior
+# scales are those of the mixture (`skbandit.bandit._mixture`).
 
 
 def mean_weights(beliefs: Beliefs) -> np.ndarray:

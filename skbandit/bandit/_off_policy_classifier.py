@@ -51,12 +51,13 @@ if TYPE_CHECKING:
 # Cost-sensitive classification by weighted examples, for any classifier that takes weights.
 #
 # A row x with rewards R_a for all arms becomes one example (x, a) per arm, of weight R_a - min R.
-# Then P(a|x) of a calibrated classifier is proportional to the expected weight, E[R_a|x] minus a term
-# that is the same for all arms, so that its most probable arm is the best one. Rewards may be noisy
-# estimates of any sign; those by inverse propensities have one example per event of positive reward.
+# Then P(a|x) of a calibrated classifier is proportional to the expected weight, E[R_a|x] minus a
+# term that is the same for all arms, so that its most probable arm is the best one. Rewards may be
+# noisy estimates of any sign; those by inverse propensities have one example per event of positive
+# reward.
 #
-# Where arm a is available in a share f_a of the rows only, its weights are divided by f_a, as P(a|x)
-# would be proportional to f_a, too.
+# Where arm a is available in a share f_a of the rows only, its weights are divided by f_a, as
+# P(a|x) would be proportional to f_a, too.
 
 
 @dataclass(frozen=True, eq=False)

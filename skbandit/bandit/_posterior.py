@@ -27,26 +27,25 @@ from skbandit.utils._compiled import (
     inlined_exactly,
 )
 
-
 # Several prior scales side by side, mixed by evidence.
 #
-# Every arm learns one posterior per prior scale. Before scale e learns an event, its log predictive
-# likelihood of the reward is added to its evidence: the prequential log likelihood of all rewards so
-# far (Dawid, 1984), which for exact updates is the log marginal likelihood. With equal odds at first,
-# Bayes' rule weighs the scales by the softmax of their evidence,
+# Every arm learns one posterior per prior scale. Before scale e learns an event, its log
+# predictive likelihood of the reward is added to its evidence: the prequential log likelihood of
+# all rewards so far (Dawid, 1984), which for exact updates is the log marginal likelihood. With
+# equal odds at first, Bayes' rule weighs the scales by the softmax of their evidence,
 #
 #     w_e ∝ exp(evidence_e),    m = Σ_e w_e m_e,    v = Σ_e w_e (v_e + (m_e - m)²),
 #
-# where m and v are the moments of the mixture of the N(m_e, v_e): Bayesian model averaging (Hoeting,
-# Madigan, Raftery & Volinsky, 1999).
+# where m and v are the moments of the mixture of the N(m_e, v_e): Bayesian model averaging
+# (Hoeting, Madigan, Raftery & Volinsky, 1999).
 #
 # A scale of 0 leaves the features out: its arms are constants. Where features tell nothing of the
-# rewards, its evidence grows fast, by some (d/2) log n per arm, and arms are then compared as such.
-# Two settings (`skbandit.bandit._parameters`) keep it from winning where features tell little at
-# first, as of rare rewards, and from staying with one arm. It starts with odds of `CONSTANTS_ODDS`;
-# and its weights count an event as `CONSTANTS_COUNT` events, as in the generalised Bayes of Grünwald
-# & van Ommen (2017) for models that may be wrong: narrow posteriors of constants would end the
-# exploration from which the other scales learn.
+# rewards, its evidence grows fast, by some (d/2) log n per arm, and arms are then compared as
+# such. Two settings (`skbandit.bandit._parameters`) keep it from winning where features tell
+# little at first, as of rare rewards, and from staying with one arm. It starts with odds of
+# `CONSTANTS_ODDS`; and its weights count an event as `CONSTANTS_COUNT` events, as in the
+# generalised Bayes of Grünwald & van Ommen (2017) for models that may be wrong: narrow posteriors
+# of constants would end the exploration from which the other scales learn.
 
 
 @called_exactly

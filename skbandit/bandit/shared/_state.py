@@ -159,10 +159,10 @@ def workspace_for(beliefs: SharedBeliefs) -> Workspace:
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.
 #
-# When arms are described that differ more than those known, the unit of a feature grows, and a prior
-# variance that was right in the old unit would be far too wide in the new one. The data's part of the
-# posterior is therefore carried over alone, and meets the prior in the new units: for linear rewards
-# that is the posterior of a policy that had known all arms from the start.
+# When arms are described that differ more than those known, the unit of a feature grows, and a
+# prior variance that was right in the old unit would be far too wide in the new one. The data's
+# part of the posterior is therefore carried over alone, and meets the prior in the new units: for
+# linear rewards that is the posterior of a policy that had known all arms from the start.
 
 
 def standardized(values: np.ndarray, units: Units) -> np.ndarray:

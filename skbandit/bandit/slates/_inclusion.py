@@ -155,16 +155,17 @@ def _with_sum(probability: np.ndarray, m: int) -> np.ndarray:
 #     Σ π_a y_a + (1/γ) Σ log π_a      over 0 < π_a ≤ 1, Σ π_a = m,
 #
 # which is π_a = min(1, 1/(γ (λ - y_a))) for the λ at which they sum to m. For m = 1 this is the
-# log-barrier form of SquareCB (Foster, Gentile, Mohri & Zimmert, 2020, "Adapting to misspecification
-# in contextual bandits"), in which all probabilities, the best arm's too, are inverse to a gap.
+# log-barrier form of SquareCB (Foster, Gentile, Mohri & Zimmert, 2020, "Adapting to
+# misspecification in contextual bandits"), in which all probabilities, the best arm's too, are
+# inverse to a gap.
 #
-# For true mean rewards f and the slate S of the m best, optimality of π gives
-# ⟨1_S - π, y⟩ ≤ (K - Σ_S 1/π_a)/γ, and for d = f - y, d_a ≤ 1/(γ π_a) + (γ/4) π_a d_a². Together
+# For true mean rewards f and the slate S of the m best, optimality of π gives ⟨1_S - π, y⟩ ≤ (K -
+# Σ_S 1/π_a)/γ, and for d = f - y, d_a ≤ 1/(γ π_a) + (γ/4) π_a d_a². Together
 #
 #     Σ_S f_a - Σ π_a f_a ≤ (K + m)/γ + (γ/2) Σ π_a (f_a - y_a)²,
 #
-# so that over T slates, each of whose rewards is seen, γ = √(K T/R) bounds the regret by a multiple
-# of √(K T R), where R is the sum of the squared errors on the arms shown.
+# so that over T slates, each of whose rewards is seen, γ = √(K T/R) bounds the regret by a
+# multiple of √(K T R), where R is the sum of the squared errors on the arms shown.
 
 
 _HALVINGS = 80

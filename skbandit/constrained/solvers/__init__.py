@@ -1,4 +1,4 @@
-"""Solvers of the convex subproblem behind one small interface, one folder or file per solver."""
+"""Solvers of the convex subproblem behind one small interface, one file per solver."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -38,7 +38,8 @@ __all__ = ["SmoothedNewtonSolver"]
 #
 # whose maximiser s = clip(a + u / 2 eps, 0, 1) is its derivative and, at the optimum, the dual
 # variable of the hinge as a share of its upper bound. It is at most eps max(a, 1 - a)^2 below the
-# hinge, and equal to it where s = a: the proximal point method on the dual moves the centres a to s.
+# hinge, and equal to it where s = a: the proximal point method on the dual moves the centres a to
+# s.
 #
 # All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
 # cost > 0 is that of a positive prediction in row k of the problem, and cost < 0 minus that of a
@@ -631,10 +632,11 @@ POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 # Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
 #
 # The hinges are smoothed (see `_kernels`), more and more sharply (`_schedule`). Each step
-# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearised constraints: its
-# Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a small
-# quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the hinges
-# are sharp, the centres of the smoothing move instead (proximal point method), and the gap goes to 0.
+# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearised constraints:
+# its Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a
+# small quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the
+# hinges are sharp, the centres of the smoothing move instead (proximal point method), and the gap
+# goes to 0.
 
 
 FALLBACK_GAP = 1e-4

@@ -347,11 +347,12 @@ def _reach(rows: csr_array) -> np.ndarray:
 
 # Rules with one threshold per group of rows, as columns of the linear program of prices.
 #
-# With G groups and C thresholds in each, a score makes C^G rules: too many to list. But the reduced
-# cost of a rule, N0 - t D0 + lambda @ (S pi - rhs), is a sum over rows, so over groups, and what a
-# group adds depends on its own threshold alone. The combination of least reduced cost is found group
-# by group, in G C steps, and becomes a column; when none has a negative reduced cost, the prices are
-# those of the best mixture of all C^G rules (column generation, as in `_prices`).
+# With G groups and C thresholds in each, a score makes C^G rules: too many to list. But the
+# reduced cost of a rule, N0 - t D0 + lambda @ (S pi - rhs), is a sum over rows, so over groups,
+# and what a group adds depends on its own threshold alone. The combination of least reduced cost
+# is found group by group, in G C steps, and becomes a column; when none has a negative reduced
+# cost, the prices are those of the best mixture of all C^G rules (column generation, as in
+# `_prices`).
 
 
 ROUNDS = 40

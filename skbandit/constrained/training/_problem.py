@@ -64,11 +64,11 @@ def _keep(weights: csr_array, columns: np.ndarray) -> csr_array:
 
 # Wide data: with more features than rows, training takes place in the span of the rows.
 #
-# The problem sees w through X w and |w|^2 only. A part of w orthogonal to all rows adds to |w|^2 and
-# not to X w, so the optimum lies in the span of the rows (the representer theorem). In an orthonormal
-# basis Q of the span, w = Q u gives X w = (X Q) u and |w| = |u|: the same problem, with at most as
-# many features as rows. Every w of the span has such a u, so constraints, starting points and optima
-# correspond one to one, whether there is an intercept or not.
+# The problem sees w through X w and |w|^2 only. A part of w orthogonal to all rows adds to |w|^2
+# and not to X w, so the optimum lies in the span of the rows (the representer theorem). In an
+# orthonormal basis Q of the span, w = Q u gives X w = (X Q) u and |w| = |u|: the same problem,
+# with at most as many features as rows. Every w of the span has such a u, so constraints, starting
+# points and optima correspond one to one, whether there is an intercept or not.
 
 
 MAX_ROWS = 2000

@@ -19,18 +19,17 @@ from skbandit.utils._pipeline import behind_transformers
 from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
-
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
-# Let q_ja be the probability that the evaluated policy shows arm a at place j of m, and
-# π_a = Σ_j q_ja its inclusion probability. With the indicator vectors 1_s of logged slates over pairs
-# of a place and an arm, and Γ = E 1_s 1_sᵀ, the pseudo-inverse estimator is the mean of w(s) r with
+# Let q_ja be the probability that the evaluated policy shows arm a at place j of m, and π_a = Σ_j
+# q_ja its inclusion probability. With the indicator vectors 1_s of logged slates over pairs of a
+# place and an arm, and Γ = E 1_s 1_sᵀ, the pseudo-inverse estimator is the mean of w(s) r with
 #
 #     w(s) = qᵀ Γ⁺ 1_s
 #
-# (Swaminathan et al., 2017, "Off-policy evaluation for slate recommendation"). It is unbiased if the
-# expected reward of a slate is a sum over its pairs, whatever the terms, and the logging policy shows
-# every pair that the evaluated one does. Here Γ⁺ is known in closed form:
+# (Swaminathan et al., 2017, "Off-policy evaluation for slate recommendation"). It is unbiased if
+# the expected reward of a slate is a sum over its pairs, whatever the terms, and the logging
+# policy shows every pair that the evaluated one does. Here Γ⁺ is known in closed form:
 #
 # - uniform logging, of ordered slates without repetition, of K arms. On vectors that sum to 0 over
 #   the arms of each place, Γ = (K I - J) ⊗ I / (K (K - 1)), with I and J (all ones) over places, so

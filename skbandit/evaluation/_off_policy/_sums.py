@@ -277,8 +277,8 @@ def _sums(
 # estimates θ_1, θ_2, ... are in order of increasing bias and decreasing confidence width c. An
 # estimate is admissible if it agrees with all less biased ones up to their widths, |θ_k - θ_j| ≤
 # c_k + (√6 - 1) c_j for j < k. The last estimate before the first inadmissible one is chosen. Its
-# error is then at most a constant times the smallest sum of bias and width, without any knowledge of
-# the bias.
+# error is then at most a constant times the smallest sum of bias and width, without any knowledge
+# of the bias.
 
 
 _FACTOR = np.sqrt(6) - 1
