@@ -51,7 +51,6 @@ class SetSelectorMixin:
         "position_weights": True,
     }
 
-    position_weights: Any = None  # those whose sets have one ad have no such parameter
     _costs_missing = False  # whether costs of available ads were not observed in fit
     _had_availability = False  # whether fit was told which ads were available
 
@@ -219,8 +218,7 @@ class SetSelectorMixin:
             Row weights.
         position_weights : array-like of shape (n_positions,), default=None
             What a cost counts for in the first position, the second, ..., such as the probability
-            that the position is looked at: finite, not negative, not rising. None means the
-            parameter `position_weights`, if there is one, or ones.
+            that the position is looked at: finite, not negative, not rising. None means ones.
 
         Returns
         -------
@@ -246,8 +244,7 @@ class SetSelectorMixin:
         warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
-        given = self.position_weights if position_weights is None else position_weights
-        per_position = read_position_weights(given, chosen.shape[1])
+        per_position = read_position_weights(position_weights, chosen.shape[1])
         counts = per_position > 0  # the first positions; what else is chosen need not be observed
         chosen, per_position = chosen[:, counts], per_position[counts]
         costs = read_costs(y)

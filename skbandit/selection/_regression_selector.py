@@ -24,7 +24,6 @@ from skbandit.selection._costs import (
 )
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs
-from skbandit.selection._positions import read_position_weights
 from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
 from skbandit.selection._stack import fit_stack
 from skbandit.selection._tuned_ridge import tuned_penalty
@@ -61,10 +60,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         Notes. So is what is done with `ad_features`.
     n_select : int, default=1
         Number of ads to choose, m.
-    position_weights : array-like of shape (n_positions,), default=None
-        What a cost counts for in the first position, the second, ..., in `score`: see there. At
-        least `n_select`; None means ones. The same ads, lowest
-        cost first, are best for all weights: see Notes.
     id_effect : float, default=1.0
         With `ad_features`: how far an ad seen in training may deviate from the prediction by its
         features, as the variance of its own weights relative to those of its features. With 0,
@@ -163,7 +158,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), StrOptions({"stack"}), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "position_weights": ["array-like", None],
         "id_effect": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
         "unknown_ads": [StrOptions({"error", "ignore"})],
@@ -174,14 +168,12 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         estimator: Any = None,
         n_select: int = 1,
         *,
-        position_weights: ArrayLike | None = None,
         id_effect: float = 1.0,
         n_jobs: int | None = None,
         unknown_ads: Literal["error", "ignore"] = "error",
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
-        self.position_weights = position_weights
         self.id_effect = id_effect
         self.n_jobs = n_jobs
         self.unknown_ads = unknown_ads
@@ -253,7 +245,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         if count_rows(X) != costs.shape[0]:
             raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
         check_n_select(self.n_select, costs.shape[1])
-        read_position_weights(self.position_weights, self.n_select)
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
