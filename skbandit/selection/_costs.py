@@ -167,7 +167,7 @@ def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> No
     if n_rounds is not None and n_rounds < n_select <= n_ads:
         raise ValueError(
             f"n_select={n_select} is more than {n_rounds}, the number of ads that this selector "
-            f"was trained to choose of {n_ads}: fit it with a larger n_select or n_rounds."
+            f"was trained to choose of {n_ads}: fit it with a larger n_select."
         )
     if not 1 <= n_select <= n_ads:
         raise ValueError(

@@ -8,8 +8,9 @@ masked      Psi_k is trained and evaluated on A without gamma_{k-1}. No ad repea
             so the regret is at most the sum of the regrets of the rounds, m q.
 published   Psi_k is trained and evaluated on all of A with c_a = 1[a not in gamma_{k-1}] f_a.
             A shift common to all ads makes f <= 0, so that a duplicate is worth nothing and m q
-            holds again. A duplicate is replaced within the round, by the next best ad of its
-            classifier.
+            holds again. After all rounds, duplicates are replaced by other ads: any will do for
+            the bound, and the post suggests random ones. Here they come in one random order of the
+            ads, drawn in training, so that a row's set does not depend on its batch.
 
 The excluded ads may be passed to learners as features (the comment under "Set Select Train"): those
 in gamma_{k-1} and those not available, since a classifier cannot otherwise know which ads compete.
@@ -42,10 +43,13 @@ class Scheme:
         Maps (costs, available, chosen) to the costs and mask of the round's problem.
     pick : callable
         Maps (rule, responses, available, chosen) to one ad per row.
+    repeats : bool
+        Whether an ad may be picked twice, so that `replace_duplicates` must follow.
     """
 
     problem: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
     pick: Callable[[CostSensitiveRule, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    repeats: bool = False
 
 
 def _masked_problem(
@@ -71,18 +75,15 @@ def _published_problem(
     return np.where(chosen, 0.0, costs - highest), available
 
 
-def _pick_next_best(
+def _pick_any(
     rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
-    """The best ad or, if chosen before, the best one of the others."""
-    pick = rule.choose(responses, available)
-    duplicate = (pick != NO_AD) & chosen[np.arange(len(pick)), pick]
-    pick[duplicate] = rule.choose(responses[duplicate], (available & ~chosen)[duplicate])
-    return pick
+    """The best ad, even if chosen before."""
+    return rule.choose(responses, available)
 
 
 MASKED = Scheme(_masked_problem, _pick_unchosen)
-PUBLISHED = Scheme(_published_problem, _pick_next_best)
+PUBLISHED = Scheme(_published_problem, _pick_any, repeats=True)
 
 
 @dataclass(frozen=True)
@@ -265,6 +266,24 @@ def run_rounds(
         picks[:, k] = scheme.pick(rule, responses, available, chosen)
         _mark_chosen(chosen, picks[:, k])
     return picks
+
+
+def replace_duplicates(
+    picks: np.ndarray, available: np.ndarray, n_select: int, order: np.ndarray
+) -> np.ndarray:
+    """Return the distinct picks in order, then other available ads by their place in `order`.
+
+    `order` (K,) is a permutation: the place of each ad. The result has shape (n, n_select), with
+    NO_AD where no more ads are available.
+    """
+    n_rounds = picks.shape[1]
+    priority = np.where(available, n_rounds + order, np.inf)
+    rows = np.arange(len(picks))
+    for k in reversed(range(n_rounds)):
+        picked = picks[:, k] != NO_AD
+        priority[rows[picked], picks[picked, k]] = k
+    chosen = priority.argsort(axis=1)[:, :n_select]
+    return np.where(np.isfinite(np.take_along_axis(priority, chosen, axis=1)), chosen, NO_AD)
 
 
 def last_to_first(ranking: np.ndarray) -> np.ndarray:

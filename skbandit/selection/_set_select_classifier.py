@@ -24,6 +24,7 @@ from skbandit.selection._mixin import SetSelectorMixin
 from skbandit.selection._rounds import (
     RoundSettings,
     last_to_first,
+    replace_duplicates,
     run_rounds,
     settle_rounds,
     train_rounds,
@@ -85,8 +86,7 @@ class SetSelectClassifier(
         Number of ads to choose, m.
     reduction : {"auto", "filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
 default="auto"
-        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`. "auto"
-        is explained in the Notes.
+        Method by which a round finds the cheapest ad. "auto" is explained in the Notes.
     method : {"masked", "published"}, default="masked"
         "masked": each round is trained and evaluated on the ads not chosen by earlier rounds.
         "published": on all ads, where those chosen before are worthless, as published [1]_.
@@ -129,9 +129,9 @@ default="auto"
     If q is the mean regret of the rounds, each as a cost-sensitive problem of its own, the regret
     of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
     costs no more than the k-th cheapest of all. Published rounds require nonpositive expected
-    costs, so they shift the costs of each row by the highest, if that is positive; an ad chosen
-    twice is replaced by the next best ad of the round's classifier. The learners that choose the
-    ads of earlier rounds must not have seen the row's own costs: hence `cross_fit`.
+    costs, so they shift the costs of each row by the highest, if that is positive. Ads
+    chosen twice are replaced by others in a random order, the same for all rows. The learners that
+    choose the ads of earlier rounds must not have seen the row's own costs: hence `cross_fit`.
 
     Filter trees see which ads are excluded (already chosen or not available), as n_ads additional
     features. If m > n_ads / 2 and all ads were available in `fit`, their rounds choose the
@@ -310,6 +310,7 @@ default="auto"
             step_done("round")
 
         self._rules = self._learn(examples, folds, random, report)
+        self._order = random.permutation(len(self.ads_))
 
     def _folds(self, n_rows: int, random: np.random.RandomState) -> np.ndarray | None:
         """Fold of each row; None if choices are not cross-fitted."""
@@ -430,11 +431,16 @@ default="auto"
 
         Beyond the last round, its classifier is applied again, to pick the next best.
         """
-        rules = (self._rules + self._rules[-1:] * (n_picks - len(self._rules)))[:n_picks]
         settings = self._settings
-        return run_rounds(
+        rules = self._rules
+        if not settings.scheme.repeats:
+            rules = (rules + rules[-1:] * (n_picks - len(rules)))[:n_picks]
+        picks = run_rounds(
             rules, X, available, settings.scheme, mask_features_from=settings.mask_features_from
         )
+        if settings.scheme.repeats:
+            return replace_duplicates(picks, available, n_picks, self._order)
+        return picks
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
