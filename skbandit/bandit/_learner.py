@@ -28,6 +28,7 @@ from skbandit.bandit._stream import ChoiceStream
 from skbandit.bandit._windows import WindowedPolicy
 from skbandit.logs import (
     Codes,
+    align_rows,
     as_actions,
     code_labels,
     column_names,
@@ -390,6 +391,7 @@ class ArmLearner(WindowedPolicy):
         from skbandit.bandit.links import check_rewards
 
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:

@@ -19,6 +19,7 @@ from skbandit.logs import (
     Codes,
     Log,
     LoggedSlates,
+    align_rows,
     as_actions,
     check_uniform,
     column_names,
@@ -251,6 +252,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any,
     ) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         (X,) = indexable(X)
         self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
@@ -375,7 +377,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         inner = self.estimator_
-        codes, allowed = self._read_available(available, count_rows(X))
+        codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _has_scores(inner):
             self._check_features(X, reset=False)
             return self._labels[inner.predict(X)]
@@ -423,7 +425,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             policy that explores.
         """
         check_is_fitted(self)
-        _, allowed = self._read_available(available, count_rows(X))
+        _, allowed = self._read_available(align_rows(available, X), count_rows(X))
         scores = self._scores(X)
         allowed = allowed[:, : scores.shape[1]]
         p = np.where(allowed, scores, 0.0)

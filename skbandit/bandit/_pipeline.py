@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.logs import align_rows
 from skbandit.utils._pipeline import transformed
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class PolicyPipeline(Pipeline):
         self
             Fitted pipeline.
         """
+        available = align_rows(available, X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
         if not get_config()["enable_metadata_routing"]:
             given = {f"{self.steps[-1][0]}__{name}": value for name, value in given.items()}
@@ -194,10 +196,31 @@ class PolicyPipeline(Pipeline):
                 own = clone(transformer)
                 fitted[k] = (name, own)
                 X = own.fit(X, y).transform(X)
+        available = align_rows(available, X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
         self.steps[-1][1].partial_fit(X, y, **given, **params)
         self.steps = fitted
         return self
+
+    @available_if(_last_step_has("predict"))
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
+        """Choose the arm of the largest predicted reward, without exploring.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Contexts, as the first transformer takes them.
+        **params : dict
+            Parameters of the policy's `predict`, such as `available`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels.
+        """
+        if "available" in params:
+            params["available"] = align_rows(params["available"], X)
+        return super().predict(X, **params)
 
     @available_if(_last_step_has("select"))
     def select(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
@@ -217,6 +240,7 @@ class PolicyPipeline(Pipeline):
         ndarray of shape (n_samples,)
             Arm labels.
         """
+        available = align_rows(available, X)
         return self.steps[-1][1].select(self._transformed(X), available=available, **params)
 
     @available_if(_last_step_has("select_proba"))
@@ -237,6 +261,7 @@ class PolicyPipeline(Pipeline):
         ndarray of shape (n_samples, n_arms)
             Columns as `arms_`.
         """
+        available = align_rows(available, X)
         return self.steps[-1][1].select_proba(self._transformed(X), available=available, **params)
 
     @available_if(_last_step_has("select_scores"))

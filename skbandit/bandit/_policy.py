@@ -15,7 +15,7 @@ from skbandit.bandit._delayed import join
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS, MEANS, N_CHOICES, UCBS, ArmSets, Beliefs
-from skbandit.logs import Codes, ReplayRequest, code_labels, label_array, read_pools
+from skbandit.logs import Codes, ReplayRequest, align_rows, code_labels, label_array, read_pools
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
@@ -396,6 +396,7 @@ class GLMUCBPolicy(ArmLearner):
         """
         from skbandit.bandit._contexts import probability_rows
 
+        available = align_rows(available, X)
         X = self._ready(X, available)
         now = self._now()
         sets, codes = now._available(X.shape[0], available)
@@ -445,6 +446,7 @@ class GLMUCBPolicy(ArmLearner):
         """Labels of the chosen arms."""
         from skbandit.bandit._contexts import choose_rows
 
+        available = align_rows(available, X)
         X = self._ready(X, available)
         now = self._now()
         sets, codes = now._available(X.shape[0], available)

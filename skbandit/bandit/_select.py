@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.logs import align_rows
 from skbandit.utils._pipeline import behind_transformers
 
 
@@ -49,5 +50,6 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     >>> choices.tolist()
     [1, 2, 1, 0]
     """
+    available = align_rows(available, X)
     policy, X = behind_transformers(policy, X)
     return policy.select(X, available=available)

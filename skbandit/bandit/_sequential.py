@@ -16,7 +16,15 @@ from skbandit.bandit._delayed import Events, check_time, windows_of
 from skbandit.bandit._guarded import GuardedPolicy
 from skbandit.bandit._state import ArmSets
 from skbandit.bandit._stream import ChoiceStream
-from skbandit.logs import Codes, as_actions, column_names, label_array, read_log, read_pools
+from skbandit.logs import (
+    Codes,
+    align_rows,
+    as_actions,
+    column_names,
+    label_array,
+    read_log,
+    read_pools,
+)
 from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
@@ -116,6 +124,7 @@ class SequentialPolicy(GuardedPolicy):
     ) -> Events:
         """Check events, and note their times; `every` and `forgetting` as in `check_time`."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         X = self._rows(X)
         n_rows = len(X)
         if reward is None and column_names(y) is None:

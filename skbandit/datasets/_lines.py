@@ -7,6 +7,7 @@ import os
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -29,6 +30,8 @@ def check_line_options(block_size: Any, malformed: Any) -> None:
     """Validate the options that readers of lines share."""
     if malformed not in ("raise", "skip"):
         raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
+    if not isinstance(block_size, Integral):
+        raise ValueError(f"block_size must be an integer, got {block_size!r}.")
     if block_size < 1:
         raise ValueError(f"block_size must be at least 1, got {block_size}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,8 +24,12 @@ __all__ = ["read_vw_dsjson"]
 # Bytes; a longer line is malformed. Hundreds of actions with texts take a tenth of it.
 _LONGEST = 2**24
 
-# Probabilities are logged in single precision.
+# Probabilities are logged in single precision; a smaller one was not logged.
 _TOLERANCE = 1e-4
+_SMALLEST = 2.0**-126
+
+# An escaped half of a character beyond 16 bits, which the other half should accompany.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_vw_dsjson(
@@ -221,8 +226,8 @@ class _Block:
             new = [name for name in flat if name not in known]
             if new:
                 raise ValueError(
-                    f"the feature {new[0]!r} does not occur in the first block: choose the columns "
-                    "by features=[...], or read a larger first block, block_size=."
+                    f"the feature {new[0]!r:.60} does not occur in the first block: choose the "
+                    "columns by features=[...], or read a larger first block, block_size=."
                 )
         available: Any = np.empty(len(self), dtype=object)
         available[:] = self.columns["available"]
@@ -257,9 +262,12 @@ def _parsed(line: bytes) -> dict[str, Any]:
         raise ValueError(f"{constant} is not a JSON number")
 
     try:
-        event = json.loads(line, parse_constant=refuse)
+        text = line.decode("utf-8-sig")
+        event = json.loads(text, parse_constant=refuse)
+        if _SURROGATE.search(text):
+            json.dumps(event, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON object, {error}: {quoted(line)}.") from error
+        raise ValueError(f"no JSON object, {error!s:.200}: {quoted(line)}.") from error
     if not isinstance(event, dict):
         raise ValueError(f"expected a JSON object, got {quoted(line)}.")
     return event
@@ -268,8 +276,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
     """A required member of a JSON object."""
     if name not in of:
+        names = first_few(of)
         raise ValueError(
-            f"there is no {where}{name}, among {first_few(of)}: is it a decision with feedback?"
+            f"there is no {where}{name}, among {names:.200}: is it a decision with feedback?"
         )
     if not isinstance(of[name], kind):
         raise ValueError(f"{where}{name} must be a {kind.__name__}, got {of[name]!r:.60}.")
@@ -317,6 +326,11 @@ def _propensity(event: dict[str, Any], chosen: int) -> float:
     logged = _number(event, "_label_probability")
     if not 0 < logged <= 1 + _TOLERANCE:
         raise ValueError(f"_label_probability must be in (0, 1], got {logged:g}.")
+    if logged < _SMALLEST:
+        raise ValueError(
+            f"_label_probability must be at least {_SMALLEST:.2g}, the smallest in single "
+            f"precision, got {logged:g}."
+        )
     order, chances = event.get("a"), event.get("p")
     if isinstance(order, list) and isinstance(chances, list):
         if len(order) != len(chances):
@@ -324,7 +338,8 @@ def _propensity(event: dict[str, Any], chosen: int) -> float:
         of_action = dict(zip(map(repr, order), chances, strict=True))
         chance = of_action.get(repr(chosen + 1))
         if chance is None:
-            raise ValueError(f"the chosen action {chosen + 1} is not among those in a, {order}.")
+            named = first_few(order)
+            raise ValueError(f"the chosen action {chosen + 1} is not among a, {named:.200}.")
         close = isinstance(chance, int | float) and abs(chance - logged) <= _TOLERANCE
         if not close:
             raise ValueError(
@@ -357,14 +372,16 @@ def _labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
     """Distinct labels of the actions of an event."""
     if not action_id:
         return tuple(range(1, len(multi) + 1))
-    labels = []
+    labels: dict[Any, None] = {}
     for k, action in enumerate(multi, start=1):
         label = action.get("_tag") if action_id == "_tag" else _flattened(action).get(action_id)
         if label is None:
             raise ValueError(f"action {k} has no {action_id}, which is the label of actions.")
+        if isinstance(label, list | dict):
+            raise ValueError(f"the label of action {k} is {label!r:.60}, not a text or number.")
         if label in labels:
-            raise ValueError(f"two actions have the label {label!r}.")
-        labels.append(label)
+            raise ValueError(f"two actions have the label {label!r:.60}.")
+        labels[label] = None
     return tuple(labels)
 
 
@@ -387,5 +404,7 @@ def _flatten(value: Any, name: str, flat: dict[str, Any]) -> None:
             _flatten(inner, name if isinstance(inner, dict) else f"{name}.{k}", flat)
     elif value is not None:
         if name in flat:
-            raise ValueError(f"the feature {name!r} occurs twice.")
+            raise ValueError(f"the feature {name!r:.60} occurs twice.")
+        if isinstance(value, float) and not isfinite(value):
+            raise ValueError(f"the feature {name!r:.60} must be finite, got a number too large.")
         flat[name] = value

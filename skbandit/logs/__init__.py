@@ -4,7 +4,7 @@ Other rooms import from here, not from the files. `read_log` turns a log in any 
 a `Log` of plain arrays, in which arms are numbers; `Codes` maps labels to these numbers.
 `read_pools`, for policies, and `read_mask`, for selectors, are two faces of the only reader of
 `available`: a boolean table with one column per arm, one collection of labels per row, or one for
-all rows.
+all rows. `align_rows` comes first, with X as the user passed it.
 
 Nothing here is public, so `__all__` is empty.
 """
@@ -13,6 +13,7 @@ from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import code_labels as code_labels
 from skbandit.logs._arms import label_array as label_array
 from skbandit.logs._availability import Pools as Pools
+from skbandit.logs._availability import align_rows as align_rows
 from skbandit.logs._availability import read_mask as read_mask
 from skbandit.logs._availability import read_pools as read_pools
 from skbandit.logs._blocks import as_blocks as as_blocks

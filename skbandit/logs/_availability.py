@@ -1,12 +1,14 @@
 """`available`: the arms that may be chosen in each row, for policies and selectors alike.
 
 Three forms have one meaning: a boolean table with one column per arm, one collection of labels per
-row, and one collection of labels for all rows. `read_pools` returns sets of arm numbers, to which
-new labels are added; `read_mask` returns a mask over given labels.
+row, and one collection of labels for all rows. `align_rows` matches its rows with those of X;
+`read_pools` returns sets of arm numbers, to which new labels are added; `read_mask` returns a mask
+over given labels.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -75,6 +77,50 @@ class _Collections:
 
     rows: list[Any]
     for_all: bool
+
+
+def align_rows(available: Any, X: Any) -> Any:
+    """Put the rows of a pandas `available` in the order of the rows of X.
+
+    Rows are matched by label if X is a pandas object, too, and `available` has the labels of its
+    rows; otherwise by position, with a warning if the labels differ.
+
+    Parameters
+    ----------
+    available : object
+        As in `read_pools`; returned as it is unless it is a DataFrame, or a Series of collections.
+    X : object
+        With one row per event, as passed by the user.
+
+    Returns
+    -------
+    object
+        Available arms per row of X, in this order.
+    """
+    pandas = pd.DataFrame | pd.Series
+    if not (isinstance(available, pandas) and isinstance(X, pandas)):
+        return available
+    labels, wanted = available.index, X.index
+    for_all_rows = available.ndim == 1 and len(available) and not _is_collection(available.iloc[0])
+    if labels.equals(wanted) or for_all_rows:
+        return available
+    same_length = len(labels) == len(wanted)
+    # 0, 1, ... are no more than positions, which say nothing about the rows of a longer table
+    numbered = isinstance(wanted, pd.RangeIndex) and wanted.equals(pd.RangeIndex(len(wanted)))
+    if labels.is_unique and wanted.is_unique and (same_length or not numbered):
+        rows = labels.get_indexer(wanted)
+        if (rows >= 0).all():
+            return available.iloc[rows]
+    if same_length:
+        row = int(np.flatnonzero(labels != wanted)[0])
+        warnings.warn(
+            f"available and X have different row labels (row {row} is labeled {labels[row]!r} and "
+            f"{wanted[row]!r}), so their rows are matched by position: pass "
+            "available.set_axis(X.index) if they are in the same order.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return available
 
 
 def read_pools(

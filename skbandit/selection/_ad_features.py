@@ -50,7 +50,15 @@ class AdFeatures:
 
     def numbers(self) -> np.ndarray:
         """The features as float64, shape (n_ads, n_ad_features)."""
-        return check_array(self.table, dtype=np.float64, input_name="ad_features")
+        try:
+            return check_array(self.table, dtype=np.float64, input_name="ad_features")
+        except ValueError as error:
+            if "convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"ad_features must hold numbers ({error}): encode the others, for example by "
+                "pandas.get_dummies(ad_features)."
+            ) from error
 
     def check_same_columns(self, other: AdFeatures) -> None:
         """Raise unless `other` has the columns of this table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.logs import read_mask
+from skbandit.utils._messages import first_few
 from skbandit.utils._validation import check_not_masked
 
 MAX_COST = 1e150
@@ -125,6 +127,42 @@ class CostMatrix:
         return costs
 
 
+def warn_if_rewards(costs: Any, name: str, called: Any = None) -> None:
+    """Warn of costs that are rewards, most likely.
+
+    They are if all are 0 or 1, and fewer than half 1, as clicks; or if they are `called` a reward
+    and none is negative.
+
+    Parameters
+    ----------
+    costs : ndarray or sparse array
+        nan is not observed.
+    name : str
+        Name of the parameter.
+    called : label, default=None
+        Name of the column that was passed.
+    """
+    values = costs.data if sp.issparse(costs) else costs
+    known = values[~np.isnan(values)]
+    n_known = known.size + np.prod(costs.shape) - values.size
+    if not known.any() or (known < 0).any():
+        return
+    if isinstance(called, str) and "reward" in called.lower():
+        why, cure = f"the column is called {called!r}", "rename it"
+    elif ((known == 0) | (known == 1)).all() and 2 * np.count_nonzero(known) < n_known:
+        n_ones = np.count_nonzero(known)
+        why = f"{n_ones:,} of {n_known:,} are 1 and the others 0, as if for clicks"
+        cure = f"{name} - 1 leads to the same choices"
+    else:
+        return
+    warnings.warn(
+        f"{name} must be costs, lower is better, but {why}: pass -{name} if they are rewards; if "
+        f"they are costs, {cure}, without this warning.",
+        UserWarning,
+        stacklevel=6,
+    )
+
+
 def read_costs(
     y: Any, available: Any = None, unknown_ads: Literal["error", "ignore"] = "error"
 ) -> CostMatrix:
@@ -146,7 +184,7 @@ def read_costs(
     """
     check_not_masked(y, "y")
     labels = column_labels(y)
-    values = _read_values(y)
+    values = _read_values(y, labels)
     ads = np.arange(values.shape[1]) if labels is None else labels
     costs = CostMatrix(values, None, ads)
     return costs.where_available(read_mask(available, ads, values.shape[0], unknown_ads))
@@ -228,25 +266,39 @@ def column_labels(table: Any) -> np.ndarray | None:
     return np.asarray(index)
 
 
-def _read_values(y: Any) -> Any:
+_FROM_LOG = "estimate costs by skbandit.selection.logged_costs(action, cost, propensity)"
+
+_COSTS_OF_A_LOG = f"costs with one column per ad: if it says which ads were shown, {_FROM_LOG}."
+
+
+def _read_values(y: Any, labels: np.ndarray | None) -> Any:
     """Costs as floats, nan where not observed."""
     if y is None:
         raise ValueError(
             "This selector requires y to be passed, but the target y is None: y holds the costs "
             "of all ads, (n_samples, n_ads)."
         )
-    values = check_array(
-        y,
-        accept_sparse="csc",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        ensure_2d=False,
-        input_name="y",
-    )
+    names = () if labels is None else labels.tolist()
+    if "action" in names and not {"reward", "cost", "propensity"}.isdisjoint(names):
+        raise ValueError(f"y has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}")
+    try:
+        values = check_array(
+            y,
+            accept_sparse="csc",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_2d=False,
+            input_name="y",
+        )
+    except (TypeError, ValueError) as error:
+        if any(part in str(error) for part in ("convert string", "a sequence", "must be a real")):
+            raise ValueError(f"{error}: y must hold numbers, {_COSTS_OF_A_LOG}") from error
+        raise
     if values.ndim != 2:
         raise ValueError(
             "y must have one row of costs per sample and one column per ad, (n_samples, n_ads), "
-            f"but its shape is {values.shape}. Reshape it to (-1, 1) if there is a single ad."
+            f"but its shape is {values.shape}. Reshape it to (-1, 1) if there is a single ad; if "
+            f"it names the ad shown in each row, {_FROM_LOG}."
         )
     if sp.issparse(values):
         values = sp.csc_array(values)

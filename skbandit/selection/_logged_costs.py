@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from skbandit.logs import (
     Codes,
     LoggedSlates,
+    align_rows,
     code_labels,
     cross_fitted_rewards,
     dr_costs,
@@ -23,7 +24,7 @@ from skbandit.logs import (
     read_pools,
     snips_costs,
 )
-from skbandit.selection._costs import MAX_COST
+from skbandit.selection._costs import MAX_COST, warn_if_rewards
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
@@ -143,12 +144,13 @@ def logged_costs(
             "action": action,
             "cost": cost,
             "propensity": propensity,
-            "available": available,
             "X": X,
         }
     )
+    available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
     _check_weights(slates, labels)
+    warn_if_rewards(slates.cost, "cost", getattr(cost, "name", None))
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips_costs(slates)

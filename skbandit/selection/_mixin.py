@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.logs import read_mask
+from skbandit.logs import align_rows, read_mask
 from skbandit.selection._costs import (
     CostMatrix,
     check_enough_available,
@@ -16,6 +17,7 @@ from skbandit.selection._costs import (
     column_labels,
     dense_rows,
     read_costs,
+    warn_if_rewards,
 )
 from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
@@ -241,7 +243,8 @@ class SetSelectorMixin:
         by a policy that looked at X, pass `skbandit.selection.logged_costs` instead.
         """
         check_is_fitted(self)
-        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
         per_position = read_position_weights(position_weights, chosen.shape[1])
@@ -273,7 +276,12 @@ class SetSelectorMixin:
         return -float(np.average(total, weights=weight))
 
     def _note_missing(self, costs: CostMatrix, allowed: Any) -> None:
-        """Remember in `fit` whether costs, nan where not `allowed`, are missing otherwise, too."""
+        """Remember in `fit` whether costs, nan where not `allowed`, are missing otherwise, too.
+
+        Warn of costs that look like rewards.
+        """
+        if costs.shape[1] > 1:  # else there is no choice
+            warn_if_rewards(costs.values, "y")
         n_needed = costs.shape[0] * costs.shape[1] if allowed is None else int(allowed.sum())
         self._had_availability = allowed is not None
         self._costs_missing = int(costs.n_observed().sum()) < n_needed
@@ -295,7 +303,7 @@ class SetSelectorMixin:
         allowed = None
         if available is not None:
             n_rows = count_rows(X)
-            allowed = available
+            allowed = available = align_rows(available, X)
             if not _is_mask(available, (n_rows, len(self.ads_))):
                 allowed = read_mask(available, self.ads_, n_rows, self.unknown_ads)
             if not allow_short:
@@ -332,7 +340,7 @@ class CostModelMixin(SetSelectorMixin):
             self._model.by_rows(X), shape, n_select, available, self._model.block_bytes
         )
 
-    def predict_costs(self, X: Any, *, ad_features: Any = None) -> np.ndarray:
+    def predict_costs(self, X: Any, *, ad_features: Any = None) -> np.ndarray | pd.DataFrame:
         """Predict the cost of each ad.
 
         Parameters
@@ -344,12 +352,14 @@ class CostModelMixin(SetSelectorMixin):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_ads)
-            Columns in the order of `ads_`, or of `ad_features`.
+        DataFrame or ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`, or of `ad_features`: an array if these are 0, 1, ..., a
+            DataFrame if ads have other labels.
         """
         check_is_fitted(self)
         selector: Any = self._with_ads(ad_features)
-        return selector._model.costs(selector._read_X(X, reset=False))
+        costs = selector._model.costs(selector._read_X(X, reset=False))
+        return labelled_costs(costs, selector.ads_, X)
 
     def decision_function(self, X: Any, *, ad_features: Any = None) -> np.ndarray:
         """Predict the negative costs: higher is better.
@@ -366,7 +376,14 @@ class CostModelMixin(SetSelectorMixin):
         ndarray of shape (n_samples, n_ads)
             Columns in the order of `ads_`, or of `ad_features`.
         """
-        return -self.predict_costs(X, ad_features=ad_features)
+        return -np.asarray(self.predict_costs(X, ad_features=ad_features))
+
+
+def labelled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:
+    """Costs as a DataFrame, unless the labels of the ads are the positions of the columns."""
+    if ads.dtype.kind in "iu" and np.array_equal(ads, np.arange(len(ads))):
+        return costs
+    return pd.DataFrame(costs, X.index if isinstance(X, pd.DataFrame) else None, ads)
 
 
 def _is_mask(available: Any, shape: tuple[int, int]) -> bool:

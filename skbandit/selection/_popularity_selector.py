@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.logs import read_mask
+from skbandit.logs import align_rows, read_mask
 from skbandit.selection._cost_models import PredictsFromRows
 from skbandit.selection._costs import (
     CostMatrix,
@@ -134,7 +134,8 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         -------
         self : PopularitySetSelector
         """
-        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         with atomic_fit(self) as draft:
             X = draft._read_X(X, reset=True)
             costs = read_costs(y)

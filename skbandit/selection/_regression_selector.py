@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.logs import read_mask
+from skbandit.logs import align_rows, read_mask
 from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
@@ -224,7 +224,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
-        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         stacked = isinstance(self.estimator, str)

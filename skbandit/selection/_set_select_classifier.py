@@ -9,18 +9,19 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
 from sklearn.utils import check_random_state, gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.logs import read_mask
+from skbandit.logs import align_rows, read_mask
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, dense_rows, read_costs
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
-from skbandit.selection._mixin import SetSelectorMixin
+from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
 from skbandit.selection._rounds import (
     RoundSettings,
     last_to_first,
@@ -466,7 +467,8 @@ default="auto"
 
     def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
         """Check the training data and set `ads_`."""
-        warn_if_reordered({"X": X, "y": y, "available": available, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
         n_rows = costs.shape[0]
@@ -501,7 +503,7 @@ default="auto"
         return chosen
 
     @available_if(_has_costs)
-    def predict_costs(self, X: Any) -> np.ndarray:
+    def predict_costs(self, X: Any) -> np.ndarray | pd.DataFrame:
         """Predict the cost of each ad.
 
         Parameters
@@ -511,11 +513,13 @@ default="auto"
 
         Returns
         -------
-        ndarray of shape (n_samples, n_ads)
-            Columns in the order of `ads_`.
+        DataFrame or ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`: an array if these are 0, 1, ..., a DataFrame if ads have
+            other labels.
         """
         check_is_fitted(self)
-        return self._rules[0].respond(self._read_X(X, reset=False))
+        costs = self._rules[0].respond(self._read_X(X, reset=False))
+        return labelled_costs(costs, self.ads_, X)
 
     @available_if(_has_costs)
     def decision_function(self, X: Any) -> np.ndarray:
@@ -531,4 +535,4 @@ default="auto"
         ndarray of shape (n_samples, n_ads)
             Columns in the order of `ads_`.
         """
-        return -self.predict_costs(X)
+        return -np.asarray(self.predict_costs(X))

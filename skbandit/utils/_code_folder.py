@@ -8,6 +8,7 @@ package has a folder of its own, outside the package, that copies with the same 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -83,21 +85,54 @@ def user_cache() -> Path | None:
     return None
 
 
+def is_private(folder: Path) -> bool:
+    """Whether a folder is this user's, and nobody else may write to it; True on Windows."""
+    if not hasattr(os, "geteuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+@cache
+def log_not_kept(reason: str) -> None:
+    """Log once that machine code is not kept, and why.
+
+    Not a warning: nothing is wrong with the call in which it happens.
+    """
+    logging.getLogger("skbandit").warning(
+        "Machine code is not kept, so that every process compiles for a minute or two: %s in %s. "
+        "Set NUMBA_CACHE_DIR to a folder to which only you can write.",
+        reason,
+        user_cache(),
+    )
+
+
 def code_folder(root: Path | None, key: str | None) -> Path | None:
-    """Make or reuse ``root/skbandit/key``; None if it cannot be written.
+    """Make or reuse ``root/skbandit/key``; None if it cannot be written, or by others.
+
+    Code is run as it is found, so nobody else may own ``root/skbandit`` and what is below it, or
+    write there; nor replace it, as anyone can in a `root` that all may write to, unless it has the
+    sticky bit, such as ``/tmp``.
 
     A new folder is made on the first import after an upgrade, so folders of other versions are
     then examined, and removed if unused for `UNUSED_DAYS`.
     """
     if root is None or key is None:
         return None
-    folder = root / "skbandit" / key
     try:
+        root.mkdir(parents=True, exist_ok=True)
+        folder = root / "skbandit" / key
         is_new = not folder.is_dir()
-        folder.mkdir(parents=True, exist_ok=True)
+        for own in (folder.parent, folder):
+            own.mkdir(mode=0o700, exist_ok=True)
+        folder = folder.resolve()  # links may be replaced
+        replaceable = os.name != "nt" and folder.parents[1].stat().st_mode & 0o1002 == 0o0002
+        if replaceable or not (is_private(folder.parent) and is_private(folder)):
+            raise PermissionError(0, "others may write to the folder, or own it,")
         tempfile.TemporaryFile(dir=folder).close()  # is it writable?
         os.utime(folder)  # it is in use
-    except OSError:
+    except OSError as error:
+        log_not_kept(error.strerror or str(error))
         return None
     if is_new:
         oldest = time.time() - UNUSED_DAYS * 24 * 3600

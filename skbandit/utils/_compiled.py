@@ -6,16 +6,16 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import update_wrapper
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
+from zlib import crc32
 
 from numba import njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
-from skbandit.utils._code_folder import FOLDER, KEY, is_mixed
+from skbandit.utils._code_folder import FOLDER, KEY, is_mixed, is_private, log_not_kept
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -117,7 +117,11 @@ class _Place:
         self._path = FOLDER / function.__module__
 
     def ensure_cache_path(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def is_private(self) -> bool:
+        """Whether only this user may write here: machine code of others must not run."""
+        return all(map(is_private, (self._path, *self._path.parents[:2])))
 
     def get_cache_path(self) -> str:
         return str(self._path)
@@ -139,18 +143,52 @@ class _CacheImpl(CompileResultCacheImpl):
         self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
 
 
+class _CacheFile(IndexDataCacheFile):
+    """Machine code with its key and a checksum: numba would run code that is damaged."""
+
+    def save(self, key: Any, data: Any) -> None:
+        content = self._dump((key, data))
+        super().save(key, (crc32(content), content))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        if found is None:
+            return None
+        checksum, content = found
+        if crc32(content) != checksum:
+            raise ValueError("the machine code is damaged")
+        saved_key, data = pickle.loads(content)
+        return data if saved_key == key else None
+
+
 class _Cache(FunctionCache):
     """Machine code on disk; code that cannot be read or written is compiled in memory."""
 
     _impl_class = _CacheImpl
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _CacheFile(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
     def load_overload(self, *args: Any) -> Any:
         try:
-            return super().load_overload(*args)
-        except (OSError, EOFError, pickle.UnpicklingError):
+            return super().load_overload(*args) if self._impl.locator.is_private() else None
+        except Exception:  # whatever unpickling raises: files may be damaged, or not ours
             return None
 
     def save_overload(self, *args: Any) -> None:
-        with suppress(OSError):
-            if not is_mixed():
+        if is_mixed():
+            return
+        try:
+            self._impl.locator.ensure_cache_path()
+            if not self._impl.locator.is_private():
+                raise PermissionError(0, "others may write to the folder, or own it,")
+            try:
                 super().save_overload(*args)
+            except Exception:  # the index cannot be read
+                self.flush()
+                super().save_overload(*args)
+        except Exception as error:
+            log_not_kept(getattr(error, "strerror", None) or str(error))

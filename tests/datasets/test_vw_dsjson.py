@@ -162,17 +162,28 @@ WRONG = {
     "text": (changed(_label_cost="1"), "_label_cost must be a number, got '1'"),
     "huge": (changed(_label_cost=10**400), "_label_cost must be finite"),
     "zero": (changed(_label_probability=0), r"must be in \(0, 1\], got 0"),
+    "above 1": (changed(_label_probability=1.001), r"must be in \(0, 1\], got 1.001"),
+    "tiny": (changed(_label_probability=1e-320), "at least 1.2e-38, .* got 9.99989e-321"),
+    "surrogate in a label": (
+        changed(c__multi=[{"_tag": "\ud800"}, {"_tag": "b"}, {"_tag": "c"}]),
+        "no JSON object, .*surrogates not allowed",
+    ),
+    "surrogate in a feature": (changed(c_page="\udfff"), "surrogates not allowed"),
+    "surrogate in bytes": (json.dumps(EVENT).encode().replace(b"pro", b"\xed\xa0\x80"), "decode"),
+    "infinite": (json.dumps(EVENT).replace("33", "1e999"), "the feature 'User.age' must be finite"),
     "percent": (changed(_label_probability=80), r"must be in \(0, 1\], got 80"),
     "index": (changed(_labelIndex=2), "counts from 1 and _labelIndex, 2, from 0, but they name"),
     "beyond": (changed(_label_Action=4, _labelIndex=None), "an integer from 1 to 3, got 4"),
     "other p": (changed(p=[0.1, 0.8, 0.1]), "is 0.8, but p gives action 2 0.1"),
     "short p": (changed(p=[1.0]), "a names 3 actions, but p 1 probabilities"),
-    "not in a": (changed(a=[1, 3, 4]), "chosen action 2 is not among those in a"),
+    "not in a": (changed(a=[1, 3, 4]), "chosen action 2 is not among a, 1, 3, 4"),
     "slots": (changed(_outcomes=[]), "several slots cannot be read"),
     "ccb": (changed(c__slots=[{}]), "several slots cannot be read"),
     "no actions": (changed(c__multi=[]), "must be a list of actions"),
     "no multi": (changed(c__multi=None), "there is no c._multi"),
     "same tag": (changed(c__multi=[{"_tag": "a"}] * 3), "two actions have the label 'a'"),
+    "list": (changed(c__multi=[{"_tag": ["a"]}] * 3), r"label of action 1 is \['a'\], not a text"),
+    "object": (changed(c__multi=[{"_tag": {"b": 1}}] * 3), "label of action 1 is {'b': 1}, not"),
     "no tag": (changed(c__multi=[{"_tag": "a"}, {}, {}]), "action 2 has no _tag"),
     "twice": (changed(c_User=[{"age": 1}, {"age": 2}]), "'User.age' occurs twice"),
     "time": (changed(Timestamp="yesterday"), "Timestamp must be like .* got 'yesterday'"),
@@ -194,6 +205,49 @@ def test_wrong_lines_are_named_and_skipped(tmp_path, case):
     with pytest.warns(UserWarning, match="1 malformed lines were skipped, the first: .* line 2"):
         (log,) = read_vw_dsjson(path, malformed="skip")
     assert (len(log.y), len(log.X), log.n_skipped) == (2, 2, 1)
+
+
+def test_a_pair_of_surrogates_is_a_character(tmp_path):
+    path = written(tmp_path, changed(c_page="\U0001f600"))
+    assert "\\ud83d" in path.read_text()
+    (log,) = read_vw_dsjson(path)
+    assert log.X["page"].tolist() == ["\U0001f600"]
+
+
+def test_probabilities_are_rounded_to_single_precision(tmp_path):
+    events = [changed(_label_probability=p, p=None) for p in (1.00005, 2.0**-126)]
+    (log,) = read_vw_dsjson(written(tmp_path, *events))
+    assert log.y["propensity"].tolist() == [1.0, 2.0**-126]
+
+
+def test_labels_are_looked_up(tmp_path):
+    """Comparing each of many labels with all others would take minutes."""
+    multi = [{"_tag": f"{k}"} for k in range(20_000)]
+    (log,) = read_vw_dsjson(written(tmp_path, changed(c__multi=multi)))
+    assert len(log.y["available"][0]) == 20_000
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"a": ["x" * 10_000] * 3},
+        {"_label_Action": None, "_labelIndex": None, "c__multi": [{"_tag": "x" * 10_000}] * 3},
+        {"_label_cost": "x" * 10_000},
+        {"_label_cost": None, "x" * 10_000: 1},
+        {"c_" + "x" * 10_000: [1, 2, {"0": 1}, 1e308 * 10]},
+        {"Timestamp": "x" * 10_000},
+    ],
+)
+def test_what_errors_quote_is_short(tmp_path, members):
+    with pytest.raises(ValueError, match="line 1") as caught:
+        list(read_vw_dsjson(written(tmp_path, changed(**members))))
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("block_size", [2.5, np.nan, 0, "2"])
+def test_block_sizes_are_integers(tmp_path, block_size):
+    with pytest.raises(ValueError, match=r"block_size must be .* got"):
+        read_vw_dsjson(written(tmp_path, EVENT), block_size=block_size)
 
 
 @given(st.data())

@@ -1,11 +1,29 @@
 """Availability: one meaning, whichever way it is passed."""
 
+import copy
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skbandit.logs import label_array, read_log, read_mask, read_pools
+from skbandit import GLMUCBPolicy, RegressionSetSelector, SetSelectClassifier
+from skbandit.bandit import (
+    OffPolicyClassifier,
+    OraclePolicy,
+    SharedGLMPolicy,
+    SlatePolicy,
+    make_policy_pipeline,
+    select,
+)
+from skbandit.datasets import make_bandit_log
+from skbandit.logs import align_rows, label_array, read_log, read_mask, read_pools
+from skbandit.selection import PopularitySetSelector, assign, logged_costs
 
 Y = pd.DataFrame({"action": ["a", "b", "a", "c"], "reward": [1.0, 0.0, 0.0, 1.0]})
 SETS = [("a", "b"), ("b", "c"), ("a", "b"), ("a", "b", "c")]
@@ -36,6 +54,134 @@ def test_arms_beyond_the_log_are_not_available():
     assert read_log(Y).available_mask(5).tolist() == [[True] * 3 + [False] * 2] * 4
     masked = read_log(Y, available=SETS, arms="abc").available_mask(4)
     assert not masked[:, 3].any()
+
+
+# --- rows are matched with those of X -------------------------------------------------------
+
+ROWS = pd.DataFrame({"x": np.arange(4.0)}, index=list("pqrs"))
+NAMED_TABLE = TABLE.set_index(ROWS.index)
+
+
+@pytest.mark.parametrize(
+    ("available", "X"),
+    [
+        (NAMED_TABLE, ROWS),
+        (NAMED_TABLE.iloc[[3, 1, 0, 2]], ROWS),
+        (pd.Series(SETS, ROWS.index).iloc[[3, 1, 0, 2]], ROWS),
+        (pd.concat([NAMED_TABLE.set_axis(list("tuvw")), NAMED_TABLE]), ROWS),
+        (TABLE.to_numpy(), ROWS),
+        (NAMED_TABLE, ROWS.to_numpy()),
+        (TABLE.set_axis([5, 5, 6, 6]), ROWS.set_axis([5, 5, 6, 6])),
+    ],
+    ids=["same", "reordered", "Series", "more", "array", "array X", "repeated labels"],
+)
+def test_rows_are_those_of_X(available, X):
+    np.testing.assert_array_equal(mask_of(align_rows(available, X), "abc"), TABLE.to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("available", "X"),
+    [
+        (TABLE, ROWS),
+        (NAMED_TABLE, ROWS.set_axis(range(4))),
+        (NAMED_TABLE, ROWS.set_axis(list("ppqr"))),
+        (NAMED_TABLE.set_axis(list("pqqs")), ROWS),
+    ],
+)
+def test_rows_of_other_labels_are_matched_by_position_with_a_warning(available, X):
+    with pytest.warns(UserWarning, match=r"different row labels .*available\.set_axis\(X\.index"):
+        assert align_rows(available, X) is available
+
+
+def test_numbers_of_rows_are_no_labels_of_a_longer_table():
+    """Otherwise X_test.reset_index() would take the first rows of all."""
+    assert align_rows(TABLE, ROWS.set_axis(range(4))[:2]) is TABLE
+    labels_for_all_rows = pd.Series(["a", "b"])
+    assert align_rows(labels_for_all_rows, ROWS) is labels_for_all_rows
+
+
+LOG = make_bandit_log(40, n_arms=3, random_state=0)
+CONTEXTS = LOG.X.set_axis([f"u{k}" for k in range(40)])
+_rng = np.random.default_rng(0)
+_played = LOG.y["action"].to_numpy()[:, None] == np.arange(3)
+ALLOWED = pd.DataFrame(_played | (_rng.random((40, 3)) < 0.3), CONTEXTS.index)
+COSTS = pd.DataFrame(_rng.normal(size=(40, 3)), CONTEXTS.index)
+EVENTS = LOG.y[["action", "reward", "propensity"]].set_axis(CONTEXTS.index)
+
+
+def policies():
+    trained = [
+        GLMUCBPolicy(random_state=0),
+        SharedGLMPolicy(random_state=0),
+        OraclePolicy(Ridge(), random_state=0),
+        OffPolicyClassifier(random_state=0),
+        make_policy_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0)),
+        make_policy_pipeline(StandardScaler(), OffPolicyClassifier(random_state=0)),
+    ]
+    methods = ["predict", "select", "select_proba", "predict_proba"]
+    return [(model, EVENTS, methods) for model in trained]
+
+
+SELECTORS = [
+    (model, COSTS, ["predict", "predict_indicator"])
+    for model in (
+        RegressionSetSelector(),
+        PopularitySetSelector(),
+        SetSelectClassifier(random_state=0),
+        SetSelectClassifier(reduction="filter_tree", random_state=0),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "methods"),
+    [*policies(), *SELECTORS],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_every_door_matches_rows_by_label(model, y, methods):
+    """In another order, a table of the same labels means the same."""
+    other = ALLOWED.iloc[_rng.permutation(40)]
+    methods = [name for name in methods if hasattr(model, name)]
+    if isinstance(model, Pipeline):  # its predict_proba is scikit-learn's, behind transformers
+        methods = methods[:3] if "select_proba" in methods else methods[:2]
+    results = []
+    for available in (ALLOWED, other):
+        model = clone(model).fit(CONTEXTS, y, available=available)
+        found = [getattr(model, name)(CONTEXTS, available=available) for name in methods]
+        if hasattr(model, "score") and y is COSTS:
+            found.append(model.score(CONTEXTS, y, available=available))
+        results.append(found)
+    for one, another in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, another)
+    chosen = np.ravel(getattr(model, methods[0])(CONTEXTS, available=other))
+    assert ALLOWED.to_numpy()[np.arange(40), chosen.astype(int)].all()
+
+
+def test_functions_match_rows_by_label():
+    order = _rng.permutation(40)
+    pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0)).fit(CONTEXTS, EVENTS)
+    calls = [
+        lambda available: select(copy.deepcopy(pipeline), CONTEXTS, available=available),
+        lambda available: assign(COSTS, {0: 20}, available=available),
+        lambda available: logged_costs(
+            EVENTS["action"], -EVENTS["reward"], EVENTS["propensity"] ** 0, available=available
+        ),
+        lambda available: (
+            SlatePolicy(n_select=1, random_state=0)
+            .fit(CONTEXTS, SLATES, available=available)
+            .select(CONTEXTS, available=available)
+        ),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the weights 1/propensity")
+            np.testing.assert_array_equal(call(ALLOWED.iloc[order]), call(ALLOWED))
+
+
+SLATES = pd.DataFrame(
+    {"action": [[arm] for arm in EVENTS["action"]], "reward": [[r] for r in EVENTS["reward"]]},
+    CONTEXTS.index,
+)
 
 
 # --- one reader for policies and selectors ------------------------------------------------

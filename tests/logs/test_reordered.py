@@ -36,16 +36,13 @@ MISTAKES = {
     ),
     "ips": lambda: ips(policy().fit(X, Y), X, Y.iloc[ORDER]),
     "snips of a table": lambda: snips(table(ORDER), None, Y),
-    "logged_costs": lambda: logged_costs(Y["action"], Y["reward"].iloc[ORDER], Y["propensity"]),
+    "logged_costs": lambda: logged_costs(Y["action"], -Y["reward"].iloc[ORDER], Y["propensity"]),
     "RegressionSetSelector": lambda: RegressionSetSelector().fit(X, COSTS.iloc[ORDER]),
     "PopularitySetSelector": lambda: PopularitySetSelector().fit(X, COSTS.iloc[ORDER]),
     "SetSelectClassifier": lambda: SetSelectClassifier(reduction="regression").fit(
         X, COSTS.iloc[ORDER]
     ),
     "score": lambda: RegressionSetSelector().fit(X, COSTS).score(X, COSTS.iloc[ORDER]),
-    "available": lambda: RegressionSetSelector().fit(
-        X, COSTS, available=(COSTS < 1).assign(a=True).iloc[ORDER]
-    ),
 }
 
 

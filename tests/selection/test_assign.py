@@ -1,5 +1,6 @@
 """Allocation under capacities: the optimum of brute force, and what is refused."""
 
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
+from skbandit import RegressionSetSelector
 from skbandit.selection import assign
 from tests.tiers import first
 
@@ -51,6 +53,57 @@ def test_one_ad_a_row_is_the_assignment_problem():
     costs = np.random.default_rng(0).normal(size=(40, 50))
     rows, ads = linear_sum_assignment(costs)
     assert (assign(costs, 1)[rows, 0] == ads).all()
+
+
+@pytest.mark.parametrize("scale", 10.0 ** np.arange(-12, 13, 6))
+def test_the_optimum_at_every_scale(scale):
+    """The assignment problem with 10 places for each ad."""
+    costs = np.random.default_rng(0).normal(size=(60, 8)) - np.arange(8)
+    places = np.repeat(np.arange(8), 10)
+    rows, chosen = linear_sum_assignment(scale * costs[:, places])
+    found = assign(scale * costs, 10)[:, 0]
+    expected = scale * costs[rows, places[chosen]].sum()
+    assert scale * costs[rows, found].sum() == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def with_mixed_scales(kind, rng):
+    """Costs of which some are larger than others by more than the precision of a float."""
+    costs = rng.normal(size=(4, 4)) + rng.normal(size=4)
+    if kind == "scale per row":
+        return costs * 10.0 ** rng.integers(-12, 13, size=(4, 1))
+    if kind == "outlier":
+        return costs * np.array([[1e12], [1e-12], [1e-12], [1e-12]])
+    return np.where(rng.random((4, 4)) < 0.3, 1e9, 1e-9 * costs)  # "forbidden" by a penalty
+
+
+@pytest.mark.parametrize("seed", first(3, range(30)))
+@pytest.mark.parametrize("kind", ["scale per row", "outlier", "penalty"])
+def test_the_optimum_where_scales_mix(kind, seed):
+    """The total in exact arithmetic, in which small costs count beside large ones."""
+    rng = np.random.default_rng(seed)
+    costs = with_mixed_scales(kind, rng)
+    exact = np.array([[Fraction(cost) for cost in row] for row in costs.tolist()])
+    capacity = rng.integers(1, 4, size=4)
+    chosen = assign(costs, capacity)
+    paid = np.take_along_axis(exact, chosen, axis=1).sum()
+    assert paid == cheapest(exact, capacity, 1, np.ones((4, 4), dtype=bool))
+
+
+def test_labels_all_the_way_from_fit():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(50, 2)), index=[f"u{k}" for k in range(50)])
+    ads = ["x", "y", "z"]
+    numbers = np.column_stack([X[0], X[1], -X[0]])
+    selector = RegressionSetSelector(n_select=2).fit(X, pd.DataFrame(numbers, X.index, ads))
+    costs = selector.predict_costs(X)
+    assert costs.columns.tolist() == ads and costs.index.equals(X.index)
+    np.testing.assert_array_equal(selector.decision_function(X), -costs.to_numpy())
+    np.testing.assert_array_equal(assign(costs, n_select=2), selector.predict(X))
+    shown = assign(costs, {"x": 5}, available=pd.DataFrame(True, X.index[::-1], ads))
+    assert set(shown.ravel()) == set(ads) and (shown == "x").sum() == 5
+    unnamed = RegressionSetSelector().fit(X, numbers).predict_costs(X)
+    assert type(unnamed) is np.ndarray
+    np.testing.assert_array_equal(unnamed, costs)
 
 
 def test_without_binding_capacities_rows_choose_freely():

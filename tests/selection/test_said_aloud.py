@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
@@ -12,6 +13,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
+from skbandit.selection import PopularitySetSelector, logged_costs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -118,3 +120,61 @@ def test_joint_learners_that_the_tag_denies(joint):
     """One fit of all ads, as of the learner by itself."""
     selector = RegressionSetSelector(joint).fit(X, Y)
     np.testing.assert_allclose(selector.predict_costs(X), clone(joint).fit(X, Y).predict(X))
+
+
+# --- the sign of costs ---------------------------------------------------------------------
+
+
+CLICKS = (np.random.default_rng(0).random((60, 4)) < 0.2).astype(float)
+ROWS = np.random.default_rng(1).normal(size=(60, 2))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, pd.DataFrame, np.ndarray.astype])
+@pytest.mark.parametrize(
+    "selector",
+    [RegressionSetSelector(), PopularitySetSelector(), SetSelectClassifier()],
+    ids=lambda selector: type(selector).__name__,
+)
+def test_clicks_passed_as_costs(selector, form):
+    y = CLICKS.astype(bool) if form is np.ndarray.astype else form(CLICKS)
+    with pytest.warns(UserWarning, match=r"y must be costs, .* of 240 are 1 .*pass -y"):
+        selector.fit(ROWS, y)
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [-CLICKS, CLICKS - 1.0, 1.0 - CLICKS, 2.0 * CLICKS, CLICKS[:, :1], 0.0 * CLICKS],
+    ids=["minus clicks", "shifted", "no click", "prices", "a single ad", "zeros"],
+)
+def test_costs_that_may_be_meant(costs):
+    PopularitySetSelector().fit(ROWS, costs)
+
+
+def test_clicks_where_some_are_missing():
+    y = np.where(np.random.default_rng(2).random(CLICKS.shape) < 0.5, np.nan, CLICKS)
+    with pytest.warns(UserWarning, match="pass -y if they are rewards"):
+        PopularitySetSelector().fit(ROWS, y)
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        (CLICKS[:, 0], "cost must be costs, .* cost - 1 leads to the same choices"),
+        (pd.Series(5.0 * CLICKS[:, 0], name="reward"), "called 'reward': pass -cost .* rename it"),
+        (pd.Series(-CLICKS[:, 0], name="reward"), None),
+        (pd.Series(5.0 * CLICKS[:, 0], name="price"), None),
+    ],
+)
+def test_rewards_passed_to_logged_costs(cost, message):
+    action, propensity = np.arange(60) % 2, np.full(60, 0.5)
+    if message is None:
+        logged_costs(action, cost, propensity)
+        return
+    with pytest.warns(UserWarning, match=message):
+        logged_costs(action, cost, propensity)
+
+
+def test_texts_as_features_of_ads():
+    features = pd.DataFrame({"color": ["red", "blue", "red", "green"]})
+    with pytest.raises(ValueError, match=r"'red'\): encode the others, .*get_dummies"):
+        RegressionSetSelector().fit(ROWS, -CLICKS, ad_features=features)

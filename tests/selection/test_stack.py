@@ -108,6 +108,20 @@ def test_weights_solve_the_least_squares_problem():
     np.testing.assert_allclose(twice.sum(), 0.7)
 
 
+def test_sizes_have_the_least_error(monkeypatch):
+    """Of predictions opposite to the costs, half of them and nearly equal, the last are best."""
+
+    class Known:
+        def predict(self, X):
+            return [-X, 0.5 * X, 0.9 * X, 3.0 * X]
+
+    F = np.random.default_rng(0).normal(size=(60, 3))
+    monkeypatch.setattr(_stack, "fit_members", lambda *_: [Known()] * len(_stack.MEMBERS))
+    sizes, weights = _stack._weigh(F, F, np.ones(60), None)
+    assert set(sizes.values()) == {2}
+    assert 0.9 * sum(weights.values()) == pytest.approx(1.0, abs=0.02)
+
+
 def test_members_are_scikit_learns():
     s = np.ones(60)
     ridge, trees, neighbors, pls = fit_members(X, F, s, None)

@@ -1,14 +1,17 @@
 """The folder of machine code: its key, its place, and when it is thrown away."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import time
 import zipfile
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -20,6 +23,7 @@ from skbandit.utils._code_folder import (
     code_folder,
     is_mixed,
     key_of,
+    log_not_kept,
     user_cache,
 )
 
@@ -130,6 +134,155 @@ def test_spoilt_code_is_compiled_again(tmp_path, monkeypatch):
     for path in tmp_path.rglob("*.nbc"):
         path.write_bytes(path.read_bytes()[:10])
     assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
+
+
+class Raising:
+    """Its pickle calls a function, which raises unless told otherwise."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+DAMAGES = {
+    "empty": lambda old: b"",
+    "cut": lambda old: old[:-7],
+    "cut in half": lambda old: old[: len(old) // 2],
+    "garbage": lambda old: bytes(range(256)),
+    "another pickle": lambda old: pickle.dumps({"a": 1}),
+    "this version, then another pickle": lambda old: pickle.dumps(numba.__version__) * 2,
+    "ValueError": lambda old: pickle.dumps(Raising(int, "x")),
+    "ImportError": lambda old: b"cno_such_module\nname\n.",
+    "AttributeError": lambda old: b"cos\nno_such_name\n.",
+    "zeros": lambda old: bytes(len(old)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_damaged_code_is_compiled_again_and_kept(suffix, damage, tmp_path, monkeypatch):
+    monkeypatch.setattr(_compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(_compiled, "is_mixed", lambda: False)
+    assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
+    (path,) = tmp_path.rglob(f"*.{suffix}")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    for hits in (0, 1):
+        function = _compiled.compiled(first_of)
+        assert function(np.ones(2)) == 1.0
+        assert sum(function._dispatcher.stats.cache_hits.values()) == hits
+
+
+def test_no_changed_byte_goes_unnoticed(tmp_path):
+    """numba would load the machine code, and run it."""
+    file = _compiled._CacheFile(str(tmp_path), "name", "stamp")
+    file.save(("key", 1), b"machine code")
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        for k in range(len(content)):
+            flipped = content[k] ^ (1 << k % 8)
+            path.write_bytes(content[:k] + bytes([flipped]) + content[k + 1 :])
+            with suppress(Exception):
+                assert file.load(("key", 1)) in (None, b"machine code")
+        path.write_bytes(content)
+    assert file.load(("key", 1)) == b"machine code"
+    data = tmp_path / "name.1.nbc"
+    file.save(("key", 2), b"other code")
+    data.write_bytes((tmp_path / "name.2.nbc").read_bytes())
+    assert file.load(("key", 1)) is None
+
+
+posix = pytest.mark.skipif(os.name == "nt", reason="permissions are those of POSIX")
+
+
+@posix
+@pytest.mark.parametrize("place", ["module", "key", "skbandit", "owner", "nobody else"])
+def test_code_that_others_may_have_written_is_not_loaded(place, tmp_path, monkeypatch):
+    folder = code_folder(tmp_path, "0" * 32)
+    monkeypatch.setattr(_compiled, "FOLDER", folder)
+    monkeypatch.setattr(_compiled, "is_mixed", lambda: False)
+    assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
+    (index,) = folder.rglob("*.nbi")
+    planted = pickle.dumps(Raising(os.mkdir, str(tmp_path / "has run")))
+    index.write_bytes(planted)
+    if place == "owner":
+        user = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    elif place != "nobody else":
+        {"module": index.parent, "key": folder, "skbandit": folder.parent}[place].chmod(0o777)
+    assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
+    assert (tmp_path / "has run").exists() is (place == "nobody else")
+    assert (index.read_bytes() == planted) is not (place == "nobody else")
+
+
+@posix
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022])
+def test_folders_are_made_for_one_user(umask, tmp_path, monkeypatch):
+    before = os.umask(umask)
+    try:
+        folder = code_folder(tmp_path, "0" * 32)
+        monkeypatch.setattr(_compiled, "FOLDER", folder)
+        monkeypatch.setattr(_compiled, "is_mixed", lambda: False)
+        _compiled.compiled(first_of)(np.ones(2))
+    finally:
+        os.umask(before)
+    (index,) = folder.rglob("*.nbi")
+    for own in (index.parent, folder, folder.parent):
+        assert own.stat().st_mode & 0o777 == 0o700
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "mode", "used"),
+    [
+        (".", 0o777, False),
+        (".", 0o1777, True),
+        (".", 0o755, True),
+        ("skbandit", 0o775, False),
+        ("skbandit", 0o757, False),
+        ("skbandit", 0o755, True),
+        ("skbandit/key", 0o720, False),
+        ("skbandit/key", 0o702, False),
+    ],
+)
+def test_a_folder_that_others_may_write_to(name, mode, used, tmp_path, caplog):
+    log_not_kept.cache_clear()
+    assert code_folder(tmp_path, "key") is not None
+    (tmp_path / name).chmod(mode)
+    for _ in range(2):
+        assert (code_folder(tmp_path, "key") is not None) is used
+    assert [record.name for record in caplog.records] == ([] if used else ["skbandit"])
+    if not used:
+        assert "compiles for a minute or two: others may write" in caplog.text
+
+
+@posix
+def test_a_folder_of_another_user(tmp_path, monkeypatch):
+    assert code_folder(tmp_path, "key") is not None
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert code_folder(tmp_path, "key") is None
+    monkeypatch.delattr(os, "geteuid")  # Windows
+    assert code_folder(tmp_path, "key") is not None
+
+
+@posix
+def test_a_link_is_followed_once(tmp_path):
+    place = tmp_path / "disk" / "code"
+    place.mkdir(parents=True, mode=0o700)
+    (tmp_path / "skbandit").symlink_to(place)
+    assert code_folder(tmp_path, "key") == place / "key"
+
+
+def test_code_that_cannot_be_written_is_logged_once(tmp_path, monkeypatch, caplog):
+    log_not_kept.cache_clear()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(_compiled, "FOLDER", tmp_path / "file")
+    monkeypatch.setattr(_compiled, "is_mixed", lambda: False)
+    for _ in range(2):
+        assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
+    assert caplog.text.count("Machine code is not kept") == 1
 
 
 def test_functions_of_one_name_do_not_clash(tmp_path, monkeypatch):

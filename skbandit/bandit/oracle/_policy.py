@@ -16,7 +16,7 @@ from skbandit.bandit.oracle._reward_models import (
     predicted_rewards,
     shrunk,
 )
-from skbandit.logs import Codes, label_array
+from skbandit.logs import Codes, align_rows, label_array
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -252,6 +252,7 @@ class OraclePolicy(OracleLearner):
 
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
         """The policy in its current state, checked contexts, available arms and their numbers."""
+        available = align_rows(available, X)
         self._check_ready(available)
         if not self.__sklearn_is_fitted__():
             with self._guard.learning, atomic_fit(self) as draft:

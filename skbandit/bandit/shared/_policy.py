@@ -15,7 +15,7 @@ from skbandit.bandit._delayed import Events, join, still_waiting, windows_of
 from skbandit.bandit._parameters import read_interval, read_rule
 from skbandit.bandit._state import EXPLORATIONS, LINKS
 from skbandit.bandit.shared._learner import SharedLearner
-from skbandit.logs import ReplayRequest, code_labels, label_array
+from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
@@ -303,6 +303,7 @@ class SharedGLMPolicy(SharedLearner):
         """
         from skbandit.bandit.shared._passes import probability_rows
 
+        available = align_rows(available, X)
         now, X = self._prepared(X, available, arm_features)
         sets, codes = now._available(len(X), available)
         beliefs = now._beliefs_about(codes)
@@ -327,6 +328,7 @@ class SharedGLMPolicy(SharedLearner):
         """Labels of the chosen arms."""
         from skbandit.bandit.shared._passes import choose_rows
 
+        available = align_rows(available, X)
         now, X = self._prepared(X, available, arm_features)
         sets, codes = now._available(len(X), available)
         beliefs = now._beliefs_about(codes)

@@ -18,7 +18,7 @@ from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.bandit.slates import _feedback as feedbacks
 from skbandit.bandit.slates._models import ArmModels, check_models
-from skbandit.logs import SlateLog, are_slates, read_slates
+from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context, rows_of
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
@@ -202,6 +202,7 @@ class SlateLearner(GuardedPolicy):
     ) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         X = X.tocsr() if issparse(X) else X
         X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
         n_rows = count_rows(X)

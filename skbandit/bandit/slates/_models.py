@@ -11,7 +11,7 @@ from skbandit.bandit._parameters import read_rule
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
-from skbandit.logs import label_array
+from skbandit.logs import align_rows, label_array
 
 
 def check_models(policy: Any) -> None:
@@ -54,6 +54,7 @@ class ArmModels:
     @classmethod
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
+        available = align_rows(available, X)
         if isinstance(policy, SharedGLMPolicy):
             now, X = policy._prepared(X, available, None)
         else:
