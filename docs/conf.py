@@ -60,7 +60,6 @@ html_sidebars = {
         "papers",
         "extending",
         "whats_new",
-        "upgrading",
         "glossary",
         "dependencies",
     )

@@ -142,8 +142,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
             The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
-            Level of each interval: Clopper-Pearson for a single rate, Miettinen-Nurminen for
-            the difference or ratio of two rates on different rows, MOVER for anything else.
+            Level of each interval: Clopper-Pearson for a single rate, MOVER for anything else.
             Only the first never falls below its level; all are approximate if weights are
             unequal.
 

@@ -13,7 +13,7 @@ from skbandit.rates._binding import (
     Atom,
     BoundConstraints,
     Data,
-    interval_or_nan,
+    interval,
     satisfied,
     value_and_rows,
     warn_of_few,
@@ -92,7 +92,7 @@ def add_intervals(
     ends = np.full((len(table), 2), np.nan)
     for k, constraint in enumerate(goals.constraints):
         if not np.isnan(table["value"].iloc[k]):
-            ends[k] = interval_or_nan(constraint.rate, data, positive, level)
+            ends[k] = interval(constraint.rate, data, positive, level)
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 

@@ -1,6 +1,5 @@
 """Evaluate classifiers and policies: rate reports, scorers, replay, off-policy estimates."""
 
-from skbandit.evaluation._labels_to_compare import labels_to_compare
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
 from skbandit.evaluation._off_policy._estimators import ips, snips
@@ -34,7 +33,6 @@ __all__ = [
     "doubly_robust",
     "dr_shrinkage",
     "ips",
-    "labels_to_compare",
     "off_policy_blocks",
     "rate_report",
     "replay",

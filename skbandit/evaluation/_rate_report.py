@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,24 +14,28 @@ import pandas as pd
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
     AbsoluteRate,
+    Columns,
     Data,
     Rows,
     expand,
     fill,
     find_rows,
-    interval_or_nan,
+    interval,
     on_given_rows,
     read_predictions,
     satisfied,
     value_and_rows,
     warn_of_few,
 )
-from skbandit.utils._validation import check_level
+from skbandit.utils._validation import check_level, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Goal = Rate | AbsoluteRate | Constraint
+
+ALL, MISSING_GROUP = "all", "(missing)"
+"""Labels of the row of all data, and of a group that is missing."""
 
 
 def rate_report(
@@ -38,7 +43,7 @@ def rate_report(
     y_pred: ArrayLike,
     goals: Goal | Iterable[Any] | Mapping[str, Goal],
     *,
-    by: str | Sequence[str] | None = None,
+    by: Any = None,
     attributes: Any = None,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
@@ -55,8 +60,9 @@ def rate_report(
         Predicted labels of any classifier.
     goals : rate, constraint, list of these, or dict of str to rate or constraint
         What to measure; the keys of a dict name the goals.
-    by : str or list of str, default=None
-        Attribute columns whose values, or combinations of values that occur, are the groups.
+    by : str, list of str, Series, array or DataFrame, default=None
+        Attribute columns whose values, or combinations of values that occur, are the groups;
+        or the groups themselves, one row per prediction.
     attributes : DataFrame or dict of arrays, default=None
         Columns that `by` and the goals refer to.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -69,12 +75,12 @@ def rate_report(
     Returns
     -------
     DataFrame
-        One row per goal and group, all rows of data together first: there the columns of `by`
-        are missing. A goal with groups of its own (`each`, `ratio`, `difference`) has a row
-        for each of them.
+        One row per goal and group, all rows of data together first. A goal with groups of its
+        own (`each`, `ratio`, `difference`) has a row for each of them; if these are groups of a
+        column of `by`, on all rows of data only.
 
         - `goal`: its name or text.
-        - the columns of `by`.
+        - the columns of `by`: "all" in the row of all data, "(missing)" for a missing group.
         - `n_rows`: rows that the value depends on, 0 if there are none (a warning says why).
         - `effective_n`: rows in the denominator at these predictions, such as the positive
           predictions for precision; Kish's effective number for unequal weights, and the
@@ -91,9 +97,8 @@ def rate_report(
 
     Notes
     -----
-    The interval of one rate is Clopper and Pearson's; of the difference or ratio of two rates
-    on different rows Miettinen and Nurminen's; of anything else, MOVER's (see the user guide).
-    ``on=`` is ignored, as all predictions are one dataset.
+    The interval of one rate is Clopper and Pearson's; of anything else, MOVER's (see the user
+    guide). ``on=`` is ignored, as all predictions are one dataset.
 
     Examples
     --------
@@ -104,7 +109,7 @@ def rate_report(
     >>> sex = {"sex": ["F"] * 60 + ["M"] * 40}
     >>> goals = {"hired": positive_rate(), "found": recall() >= 0.7}
     >>> report = rate_report(y_true, y_pred, goals, by="sex", attributes=sex)
-    >>> report.fillna({"sex": "all"})[["goal", "sex", "n_rows", "value", "satisfied"]]
+    >>> report[["goal", "sex", "n_rows", "value", "satisfied"]]
         goal  sex  n_rows  value  satisfied
     0  hired  all     100   0.45       <NA>
     1  hired    F      60   0.25       <NA>
@@ -115,30 +120,27 @@ def rate_report(
     """
     check_level(confidence_level)
     data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
-    columns = _columns(by)
+    warn_if_reordered({"y_true": y_true, "by": by})
+    table = _group_table(by, data)
+    columns = table.columns.tolist()
+    parts = [((ALL,) * len(columns), data), *_groups(table, data)]
     named = list(_named(goals))
-    parts: list[tuple[tuple[Any, ...], Data]] = [((None,) * len(columns), data)]
-    if columns:
-        for group in data.groups(columns, {"train"}, f"by={by!r}"):
-            inside = data.train.columns.member(group, f"by={by!r}")
-            parts.append((group.values, _restricted(data, inside)))
     lines = [
         replace(line, group=group, data=part)
         for name, goal in named
-        for group, part in parts
+        for group, part in parts[: 1 if _is_split_by(goal, columns) else None]
         for line in _lines(name, goal, data)
     ]
-    overall = (None,) * len(columns)
-    n_rows = find_rows([(x.text, x.rate, x.data, x.group != overall) for x in lines])
+    n_rows = find_rows([(x.text, x.rate, x.data, not x.overall) for x in lines])
     figures = [
         line.figures(positive, confidence_level) if rows else (np.nan, 0.0, np.nan, np.nan)
         for line, rows in zip(lines, n_rows, strict=True)
     ]
     value, effective, low, high = np.array(figures, dtype=float).reshape(-1, 4).T
     warn_of_few([line.text for line in lines], effective, stacklevel=3)
-    table = {"goal": [line.name for line in lines]}
-    table |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
-    report = pd.DataFrame(table).assign(
+    first = {"goal": [line.name for line in lines]}
+    first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
+    report = pd.DataFrame(first).assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
     if not any(isinstance(goal, Constraint) for _, goal in named):
@@ -162,18 +164,20 @@ class _Line:
     data: Data
 
     @property
+    def overall(self) -> bool:
+        """Whether it is on all rows of data."""
+        return all(value == ALL for value in self.group)
+
+    @property
     def text(self) -> str:
         """The goal with its group, for warnings."""
-        inside = ", ".join(str(value) for value in self.group if value is not None)
-        return f"{self.name} in {inside}" if inside else self.name
+        return self.name if self.overall else f"{self.name} in {', '.join(map(str, self.group))}"
 
     def figures(self, positive: np.ndarray, level: float) -> tuple[float, float, float, float]:
         """Value, effective number of rows, and the ends of the interval."""
         value, rows = value_and_rows(self.rate, self.data, positive)
         low, high = (
-            (np.nan, np.nan)
-            if np.isnan(value)
-            else interval_or_nan(self.rate, self.data, positive, level)
+            (np.nan, np.nan) if np.isnan(value) else interval(self.rate, self.data, positive, level)
         )
         if self.absolute:
             value = abs(value)
@@ -205,23 +209,55 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
         yield _Line(label, fill(rate, chosen), absolute, np.nan, 1.0, (), data)
 
 
-def _restricted(data: Data, inside: np.ndarray) -> Data:
-    """The data with weight on some rows only."""
-    rows = data.train
-    return replace(data, train=Rows(rows.columns, rows.label, rows.weight * inside))
+def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
+    """Whether the goal has groups of its own of one of the columns, of which a group lacks most."""
+    grouped = (goal if isinstance(goal, Rate) else goal.rate).grouped_by
+    return grouped is not None and not set(columns).isdisjoint(grouped[0])
 
 
-def _columns(by: Any) -> tuple[str, ...]:
-    """Names of the columns of `by`."""
-    names = () if by is None else (by,) if isinstance(by, str) else by
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"by={by!r} must be the name of an attribute column, or a list of names.")
+def _group_table(by: Any, data: Data) -> pd.DataFrame:
+    """Columns whose values are the groups."""
+    if isinstance(by, str | list | tuple) or by is None:
+        names = [by] if isinstance(by, str) else list(by or ())
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError("by must list names of attribute columns; pass values as an array.")
+        table = data.train.columns.several(names, f"by={by!r}")
+    elif hasattr(by, "shape"):
+        values = {getattr(by, "name", None) or "group": by} if len(by.shape) == 1 else by
+        table = Columns.read(values, None, len(data), "by").frame
+        names = table.columns.tolist()
+    else:
+        raise TypeError(
+            "by must be the name of an attribute column, a list of names, or the groups as an "
+            f"array or DataFrame, got {type(by).__name__}."
+        )
     taken = {"goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
     taken |= {"bound", "slack", "satisfied"}
     for name in names:
         if name in taken or names.count(name) > 1:
-            raise ValueError(f"by={by!r}: {name!r} would be two columns of the report; rename it.")
-    return tuple(names)
+            raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
+    return table
+
+
+def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
+    """Each group and the data restricted to it; those with a missing value are the last."""
+    names, rows = table.columns.tolist(), data.train
+    if not names:
+        return
+    labelled = {
+        name: np.where(table[name].isna(), MISSING_GROUP, table[name].astype(object))
+        for name in names
+    }
+    found: dict[Any, None] = {}
+    for frame in (table, labelled):
+        columns = Columns.read(frame, None, len(rows))
+        each = Data(Rows(columns, rows.label, rows.weight))
+        found |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))
+    if any(all(value == ALL for value in group.values) for group in found):
+        raise ValueError(f"by={names}: a group is {ALL!r}, the label of all data; rename it.")
+    for group in sorted(found, key=lambda one: [value == MISSING_GROUP for value in one.values]):
+        inside = columns.member(group, f"by={names}")
+        yield group.values, replace(data, train=replace(rows, weight=rows.weight * inside))
 
 
 def _named(goals: Any) -> Iterator[tuple[str, Goal]]:
@@ -274,8 +310,7 @@ def to_model_card(
     Returns
     -------
     str
-        Sections of the card; a text that was not given is "Not stated.". In the table, a
-        missing group is "all".
+        Sections of the card; a text that was not given is "Not stated.".
 
     References
     ----------
@@ -325,40 +360,41 @@ def _verdict(report: pd.DataFrame) -> str:
     if "satisfied" not in report or not report["satisfied"].notna().any():
         return "No constraints were measured."
     known = report["satisfied"].dropna().astype(bool)
+    unknown = int(report["bound"].notna().sum()) - len(known)
+    measured = "measured constraints" if unknown else "constraints"
+    rest = f"; {unknown} could not be measured" if unknown else ""
     if known.all():
-        return f"All {len(known)} constraints are satisfied."
-    return f"{int((~known).sum())} of {len(known)} constraints are **not** satisfied."
+        return f"All {len(known)} {measured} are satisfied{rest}."
+    return f"{int((~known).sum())} of {len(known)} {measured} are **not** satisfied{rest}."
 
 
 def _table(report: pd.DataFrame, digits: int) -> str:
     """The report as a Markdown table."""
     name = "goal" if "goal" in report else "constraint"
     before = report.columns.tolist()[: report.columns.tolist().index("n_rows")]
-    groups = [column for column in before if column not in (name, "on")]
 
     def number(value: Any) -> str:
         return "" if pd.isna(value) else f"{value:.{digits}f}"
 
-    cells = {"goal": [_cell(text) for text in report[name]]}
-    for column in groups:
-        cells[_cell(column)] = ["all" if pd.isna(v) else _cell(v) for v in report[column]]
-    cells["rows"] = [count_text(rows) for rows in report["n_rows"]]
-    cells["effective rows"] = [count_text(rows) for rows in report["effective_n"]]
-    cells["value"] = [number(value) or "undefined" for value in report["value"]]
+    columns = [("goal", "---", [_cell(text) for text in report[name]])]
+    for column in before:
+        if column not in (name, "on"):
+            columns.append((_cell(column), "---", [_cell(value) for value in report[column]]))
+    for heading, column in (("rows", "n_rows"), ("effective rows", "effective_n")):
+        columns.append((heading, "---:", [count_text(rows) for rows in report[column]]))
+    values = [number(value) or "undefined" for value in report["value"]]
+    columns.append(("value", "---:", values))
     if "ci_low" in report:
         ends = zip(report["ci_low"], report["ci_high"], strict=True)
-        cells["interval"] = ["" if pd.isna(a) else f"{number(a)} to {number(b)}" for a, b in ends]
+        shown = ["" if pd.isna(a) else f"{number(a)} to {number(b)}" for a, b in ends]
+        columns.append(("interval", "---", shown))
     if "bound" in report:
-        cells["bound"] = [number(value) for value in report["bound"]]
-        cells["satisfied"] = [
-            "" if pd.isna(one) else "yes" if one else "**no**" for one in report["satisfied"]
-        ]
-    right = {"rows", "effective rows", "value", "bound"}
-    lines = [list(cells), ["---:" if column in right else "---" for column in cells]]
-    lines += [list(row) for row in zip(*cells.values(), strict=True)]
-    text = [f"| {' | '.join(line)} |" for line in lines]
-    text[1] = text[1].replace(" ", "")
-    return "\n".join(text)
+        columns.append(("bound", "---:", [number(value) for value in report["bound"]]))
+        verdicts = ["" if pd.isna(x) else "yes" if x else "**no**" for x in report["satisfied"]]
+        columns.append(("satisfied", "---", verdicts))
+    headings, rules, cells = zip(*columns, strict=True)
+    lines = [f"| {' | '.join(line)} |" for line in (headings, *zip(*cells, strict=True))]
+    return "\n".join([lines[0], f"|{'|'.join(rules)}|", *lines[1:]])
 
 
 def count_text(rows: Any) -> str:
@@ -366,6 +402,12 @@ def count_text(rows: Any) -> str:
     return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
 
 
+_MARKUP = re.compile(
+    r"[\\|`*~@]|<(?=[\w/!?])|&(?=#?\w+;)|\](?=[(\[])|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])"
+)
+"""Characters that Markdown, with HTML and links, would not show as they are."""
+
+
 def _cell(value: Any) -> str:
-    """Text of a table cell, on one line."""
-    return " ".join(str(value).replace("|", r"\|").split())
+    """Text of a table cell, on one line, shown as it is."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", " ".join(str(value).split()))

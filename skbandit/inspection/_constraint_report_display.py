@@ -15,6 +15,7 @@ from skbandit.inspection._style import (
     read_flags,
     read_table,
     wrapped,
+    write_figures,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class ConstraintReportDisplay:
         self.drawn_ = report = _read_report(self.report)
         names = [wrapped(name, 40) for name in report["constraint"]]
         lines = sum(1 + name.count("\n") for name in names)
-        size = 7.8, 1.1 + 0.18 * (len(names) + lines)
+        size = 7.8, 1.1 + 0.2 * (len(names) + lines)
         axes = axes_or_new(ax, "ConstraintReportDisplay.plot", size)
         place = np.arange(len(names))
         slack = report["slack"].to_numpy(dtype=float)
@@ -201,13 +202,13 @@ class ConstraintReportDisplay:
         (self.beyond_,) = axes.plot(
             np.full(beyond.sum(), edge), place[beyond], ">", color=BLUE, clip_on=False
         )
-        beside = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
-        for y, (_, row) in enumerate(report.iterrows()):
-            axes.text(1.03, y, _figure(row), transform=beside, va="center", fontsize="small")
+        # a line without points, unclipped, would take the room up to the corner of the figure
+        self.beyond_.set_in_layout(False)
+        write_figures(axes, [_figure(row) for _, row in report.iterrows()])
         axes.set_yticks(place, names)
-        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_ylim(len(names) - 0.5, -0.75)
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("← missed    slack of the value against its bound    met →")
+        axes.set_xlabel("← missed    slack    met →")
         self.ax_, self.figure_ = axes, axes.figure
         return self
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import count_text
+from skbandit.evaluation._rate_report import ALL, count_text
 from skbandit.inspection._style import (
     BLUE,
     VERMILLION,
@@ -17,6 +17,7 @@ from skbandit.inspection._style import (
     check_axes,
     read_table,
     wrapped,
+    write_figures,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class RateReportDisplay:
         y_pred: ArrayLike,
         goals: Any | Iterable[Any] | Mapping[str, Any],
         *,
-        by: str | Sequence[str] | None = None,
+        by: Any = None,
         attributes: Any = None,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -97,8 +98,8 @@ class RateReportDisplay:
             Predicted labels of any classifier.
         goals : rate, constraint, list of these, or dict of str to rate or constraint
             What to measure.
-        by : str or list of str, default=None
-            Attribute columns of the groups.
+        by : str, list of str, Series, array or DataFrame, default=None
+            Attribute columns of the groups, or the groups themselves.
         attributes : DataFrame or dict of arrays, default=None
             Columns that `by` and the goals refer to.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -162,7 +163,7 @@ class RateReportDisplay:
         report = read_table(self.report, "report", [*numbers, *optional], ["goal"])
         names = _names(report)
         lines = sum(1 + name.count("\n") for name in names)
-        axes = axes_or_new(ax, "RateReportDisplay.plot", (7.0, 1.1 + 0.22 * lines))
+        axes = axes_or_new(ax, "RateReportDisplay.plot", (7.0, 1.1 + 0.17 * (len(names) + lines)))
         place = np.arange(len(names))
         # a constraint whose verdict is missing is drawn as a rate
         missed = np.zeros(len(report), dtype=bool)
@@ -183,18 +184,15 @@ class RateReportDisplay:
         if optional and (bounded := report["bound"].notna().to_numpy()).any():
             at = place[bounded]
             self.bounds_ = axes.vlines(
-                report["bound"][bounded], at - 0.35, at + 0.35, color="black"
+                report["bound"][bounded], at - 0.25, at + 0.25, color="black"
             )
-        beside = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
-        for y, row in enumerate(report.itertuples()):
-            text = (
-                f"{row.value:.3f} (n = {count_text(row.effective_n)})"
-                if row.n_rows
-                else "not measured"
-            )
-            axes.text(1.03, y, text, transform=beside, va="center", fontsize="small")
+        texts = [
+            f"{row.value:.3f} (n = {count_text(row.effective_n)})" if row.n_rows else "not measured"
+            for row in report.itertuples()
+        ]
+        write_figures(axes, texts)
         axes.set_yticks(place, names)
-        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_ylim(len(names) - 0.5, -0.75)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("value, with its interval (n: rows in the denominator)")
         self.ax_, self.figure_ = axes, axes.figure
@@ -205,8 +203,7 @@ def _names(report: pd.DataFrame) -> list[str]:
     """The goal for all rows of data, and the group below it."""
     columns = report.columns.tolist()
     groups = report[[c for c in columns[: columns.index("n_rows")] if c != "goal"]]
-    names = []
-    for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
-        inside = [str(value) for value in group if not pd.isna(value)]
-        names.append(wrapped(", ".join(inside) if inside else goal, 40))
-    return names
+    return [
+        wrapped(goal if all(value == ALL for value in group) else ", ".join(map(str, group)), 40)
+        for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True)
+    ]

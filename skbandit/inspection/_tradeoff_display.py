@@ -292,7 +292,7 @@ class TradeoffDisplay:
             if name == "test":
                 self.interval_ = axes.vlines(
                     drawn[x], drawn["objective_low"], drawn["objective_high"],
-                    color=color, alpha=0.3, zorder=1, label=INTERVAL,
+                    color=color, alpha=0.35, linewidth=5, zorder=1, label=INTERVAL,
                 )  # fmt: skip
             if not met.all():
                 far = curve.iloc[order[~met[order]]]

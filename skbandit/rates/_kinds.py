@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skbandit.utils._messages import shortened
+
 Where = str | Mapping[str, Any] | Callable[[Any], Any] | None
 """Row selection: None (all rows), a column or query, ``{column: value}``, or a function."""
 
@@ -181,8 +183,8 @@ class Atom:
             self.where is None or isinstance(self.where, str | Mapping) or callable(self.where)
         ):
             raise TypeError(
-                f"where={self.where!r} does not select rows: pass a column or query (str), "
-                "{column: value}, a function of the attributes, or None for all rows."
+                f"where={shortened(repr(self.where))} does not select rows: pass a column or query "
+                "(str), {column: value}, a function of the attributes, or None for all rows."
             )
         if isinstance(self.where, Mapping):
             object.__setattr__(self, "where", {k: _plain(v) for k, v in self.where.items()})

@@ -16,7 +16,15 @@ import skbandit
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results"
-RIVAL_PACKAGES = ("fairlearn", "lightgbm", "vowpalwabbit", "costsensitive", "contextualbandits")
+RIVAL_PACKAGES = (
+    "fairlearn",
+    "lightgbm",
+    "vowpalwabbit",
+    "costsensitive",
+    "contextualbandits",
+    "mabwiser",
+    "river",
+)
 PACKAGES = ("scikit-learn", "numpy", "scipy", "numba", "cvxpy", *RIVAL_PACKAGES)
 
 

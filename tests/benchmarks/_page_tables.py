@@ -13,11 +13,16 @@ from tests.benchmarks._kept import ROOT, about, is_kept, results
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PAPERS = ROOT / "docs" / "papers.md"
+HAND = (ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "choose.md")
+"""Pages without tables of measurements; a figure in their prose stands between marks."""
 
 LEVEL = 0.95
 """Of the intervals of paired differences, by Student's t over repetitions."""
 
-DIGITS = {"cpu s": 2, "fit s": 3, "men / women": 2, "goals met": 2, "µs an event": 2, "µs a row": 1}
+DIGITS = {
+    "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
+    "µs an event": 2, "µs a choice": 1, "µs a row": 1,
+}  # fmt: skip
 """Decimals of a measure; else three."""
 
 
@@ -142,8 +147,9 @@ def means(frame: pd.DataFrame) -> pd.DataFrame:
 
 def block(name: str) -> str:
     """What stands between the marks of a board, or of a published experiment."""
-    if name.startswith("published_"):
-        found = means(results(name))
+    if name == "check" or name.startswith("published_"):
+        frame = results(name)
+        found = frame.round(2).astype(str) if name == "check" else means(frame)
         lines = ["| " + " | ".join(found) + " |", "|---" * len(found.columns) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])
@@ -152,8 +158,25 @@ def block(name: str) -> str:
     return "\n".join([*lines, *better(name)])
 
 
+def figure(name: str, method: str, measure: str, part: str = "") -> str:
+    """One mean of a board; of a measure that is yes or no, how often it was yes."""
+    frame = results(name)
+    asked = (frame["method"] == method) & (frame["part"] == part if part else True)
+    if frame[asked]["part"].nunique() != 1:
+        raise ValueError(f"{name} has no or several parts {part!r} with a method {method!r}")
+    values = frame[asked][measure]
+    if measure == "rule kept":
+        return f"{values.sum():.0f} of {len(values)}"
+    return show(measure, values.mean())
+
+
 def written(page: str) -> str:
-    """The page with its tables from the kept results."""
+    """The page with its tables and figures from the kept results.
+
+    A table stands between `<!-- table of NAME -->` and `<!-- end -->`, a figure of the prose
+    between `<!-- figure of NAME; method; measure -->` (`; measure; part -->` if there are several)
+    and `<!-- end -->`.
+    """
 
     def fill(found: re.Match[str]) -> str:
         mark, name = found[1], found[2]
@@ -161,7 +184,18 @@ def written(page: str) -> str:
             return found[0]
         return f"{mark}\n\n{block(name)}\n\n<!-- end -->"
 
-    return re.sub(r"(<!-- table of (\w+) -->).*?<!-- end -->", fill, page, flags=re.S)
+    def put(found: re.Match[str]) -> str:
+        name, *keys = (" ".join(key.split()) for key in found[2].split(";"))
+        return f"{found[1]}{figure(name, *keys)}<!-- end -->"
+
+    page = re.sub(r"(<!-- table of (\w+) -->).*?<!-- end -->", fill, page, flags=re.S)
+    return re.sub(r"(<!-- figure of ([^>]+) -->)[^<]*<!-- end -->", put, page)
+
+
+def write_pages() -> None:
+    """Write the tables and figures of all pages."""
+    for page in (*HAND, PAGE, PAPERS):
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _measures(frame: pd.DataFrame) -> list[str]:

@@ -1,10 +1,10 @@
 """Run the benchmarks of the documentation's page, keep what was found, draw it, write its tables.
 
-python -m tests.benchmarks.page [--only goals policies sets speed] [--size SIZE] [--no-run]
+python -m tests.benchmarks.page [--only BOARD ...] [--size SIZE] [--no-run]
 
 Everything runs in one process with one thread. Results go to `tests/benchmarks/results`, figures to
-`docs/_static`, tables between the marks of `docs/benchmarks.md`; what is written about them there
-is by hand.
+`docs/_static`, tables and figures of the prose between the marks of README.md and of the pages;
+what is written about them is by hand.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    known = ("goals", "policies", "sets", "speed")
-    parser.add_argument("--only", nargs="+", choices=known, default=list(known))
+    known = ("eighty_percent", "goals", "policies", "sets", "speed")
+    parser.add_argument("--only", nargs="+", choices=known, metavar="BOARD", default=list(known))
     parser.add_argument("--size", type=float, default=1.0, help="share of the repetitions")
     parser.add_argument("--no-run", action="store_true", help="from the results that are kept")
     options = parser.parse_args()
@@ -52,11 +52,11 @@ def main() -> None:
         for name in options.only:
             run(name, options.size)
     from tests.benchmarks._page_figures import draw
-    from tests.benchmarks._page_tables import PAGE, written
+    from tests.benchmarks._page_tables import write_pages
 
     for name in options.only:
         draw(name)
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_pages()
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 
 from tests.benchmarks import _published_bandits, _published_goals
-from tests.benchmarks._kept import ROOT, keep, results
-from tests.benchmarks._page_tables import PAPERS, means, written
+from tests.benchmarks._kept import keep, results
+from tests.benchmarks._page_tables import means, write_pages
 from tests.benchmarks._table import Column, print_table
 
 
@@ -57,9 +57,9 @@ EXPERIMENTS = {
 def draw(name: str, frame: pd.DataFrame) -> None:
     """Draw an experiment into docs/_static."""
     from tests.benchmarks import _published_figures
+    from tests.benchmarks._page_figures import save
 
-    figure = getattr(_published_figures, name)(frame)
-    figure.savefig(ROOT / "docs" / "_static" / f"published_{name}.png", dpi=110)
+    save(getattr(_published_figures, name)(frame), f"published_{name}")
 
 
 def main() -> None:
@@ -94,7 +94,7 @@ def main() -> None:
         if options.keep or options.no_run:
             draw(name, frame)
     if options.keep or options.no_run:
-        PAPERS.write_text(written(PAPERS.read_text(encoding="utf-8")), encoding="utf-8")
+        write_pages()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from sklearn.metrics import precision_score, recall_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit import ConstrainedRampClassifier
+from skbandit import ConstrainedRampClassifier, rates
 from skbandit.evaluation import rate_report, to_model_card
 from skbandit.rates import (
     churn,
@@ -18,13 +18,17 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_negative_rate,
+    false_positive_rate,
     negative_predictive_value,
     positive_rate,
     precision,
     ratio,
     recall,
+    true_negative_rate,
 )
-from skbandit.rates._binding._proportions import difference_interval, ratio_interval
+from skbandit.rates._kinds import KINDS
+from tests.tiers import first
 
 RNG = np.random.default_rng(4)
 N = 800
@@ -62,7 +66,7 @@ def test_a_row_per_group_overall_first():
     found = report({"caught": recall(), "right": precision()}, by=["sex", "race"])
     assert len(found) == 2 * (1 + 6)
     assert found["goal"].tolist() == ["caught"] * 7 + ["right"] * 7
-    assert found[["sex", "race"]].iloc[0].isna().all()
+    assert found[["sex", "race"]].iloc[0].tolist() == ["all", "all"]
     assert found[["sex", "race"]].iloc[1:4].to_numpy().tolist() == [
         ["F", "a"],
         ["F", "b"],
@@ -74,6 +78,48 @@ def test_a_row_per_group_overall_first():
         for _, row in part.iloc[1:].iterrows():
             here = inside(sex=row["sex"], race=row["race"])
             assert row["value"] == pytest.approx(score(Y[here], P[here]))
+
+
+def test_rows_without_a_group_have_a_row_of_their_own():
+    """The label "all" is for all rows, whatever is missing; the groups partition these."""
+    table = TABLE.assign(
+        age=np.where(TABLE["sex"] == "F", np.nan, 3.0), race=TABLE["race"].replace("c", None)
+    )
+    found = rate_report(Y, P, recall(), by=["age", "race"], attributes=table)
+    assert found[["age", "race"]].to_numpy().tolist() == [
+        ["all", "all"], [3.0, "a"], [3.0, "b"],
+        [3.0, "(missing)"], ["(missing)", "a"], ["(missing)", "b"], ["(missing)", "(missing)"],
+    ]  # fmt: skip
+    assert found["n_rows"].iloc[0] == found["n_rows"].iloc[1:].sum() == Y.sum()
+    women_of_c = inside(sex="F", race="c") & (Y == 1)
+    assert found["value"].iloc[-1] == pytest.approx(P[women_of_c].mean())
+
+
+def test_a_goal_of_groups_is_not_split_by_the_same_groups():
+    goals = [each(recall, by="sex"), difference(recall, by=["race", "sex"]) <= 0.1, recall()]
+    found = report(goals, by="sex")
+    assert found["value"].notna().all()
+    assert found["sex"].tolist() == ["all"] * (2 + 6 * 5) + ["all", "F", "M"]
+
+
+def test_groups_may_be_given_as_values():
+    expected = report([recall(), difference(recall, by="sex")], by="sex")
+    for by in (TABLE["sex"], TABLE[["sex"]]):
+        found = report([recall(), difference(recall, by="sex")], by=by)
+        pd.testing.assert_frame_equal(found, expected)
+    by_array = report(recall(), by=TABLE["sex"].to_numpy())
+    assert by_array["group"].tolist() == ["all", "F", "M"]
+    with pytest.warns(UserWarning, match="by and y_true have the same row labels in different"):
+        rate_report(pd.Series(Y), P, recall(), by=TABLE["sex"][::-1])
+
+
+def test_scores_are_not_labels():
+    scores = RNG.random(N)
+    for y_pred in (scores, scores.astype(np.float32), np.column_stack([1 - scores, scores])):
+        with pytest.raises(ValueError, match=r"y_pred holds scores .*: pass labels, as of predict"):
+            rate_report(Y, y_pred, recall())
+        with pytest.raises(ValueError, match="y_pred holds scores"):
+            recall().value(Y, y_pred)
 
 
 def test_only_combinations_that_occur():
@@ -104,20 +150,53 @@ def test_rows_denominators_and_intervals(rate, rows, hits, trials):
 
 
 def test_differences_and_ratios_by_pair():
+    """The same figures as of the pair written by hand."""
+    women, men = recall({"sex": "F"}), recall({"sex": "M"})
     found = report([difference(recall, by="sex"), ratio(recall, by="sex") >= 0.8])
     assert [goal[-7:] for goal in found["goal"]] == ["[F - M]", "[M - F]", "[F / M]", "[M / F]"]
-    shares = []
-    for sex in "FM":
-        here = inside(sex=sex) & (Y == 1)
-        shares += [P[here].mean(), here.sum()]
-    low, high = difference_interval(*shares, 0.025)
-    rows = found[["value", "ci_low", "ci_high"]].to_numpy()
-    assert rows[0] == pytest.approx([shares[0] - shares[2], low, high])
-    assert rows[1] == pytest.approx([shares[2] - shares[0], -high, -low])
-    low, high = ratio_interval(*shares, 0.025)
-    assert rows[2] == pytest.approx([shares[0] / shares[2], low, high])
+    by_hand = report([women - men, men - women, women / men, men / women])
+    figures = ["effective_n", "value", "ci_low", "ci_high"]
+    pd.testing.assert_frame_equal(found[figures], by_hand[figures])
     assert found["bound"].isna().tolist() == [True, True, False, False]
     assert found["satisfied"].isna().tolist() == [True, True, False, False]
+
+
+WORSE = 5 * false_negative_rate() + false_positive_rate()
+CATALOGUE = [
+    *(getattr(rates, name) for name in rates.__all__ if name in KINDS and name != "churn"),
+    churn("deployed"),
+    recall(weight="amount"),
+    0.5 * recall() + 0.5 * true_negative_rate(),
+    WORSE,
+]
+FORMS = [form(rate, by="g") for form in (each, difference, ratio) for rate in CATALOGUE]
+FORMS.append(difference(recall() - false_positive_rate(), by="g"))
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Fewer than 20 rows", "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+@pytest.mark.parametrize("seed", first(2, range(300)))
+def test_every_value_is_in_its_interval(seed):
+    """All rates, differences and ratios of all pairs of groups, of small tables."""
+    rng = np.random.default_rng(seed)
+    n, groups = rng.integers(12, 80), rng.integers(2, 4)
+    y, predicted = rng.random((2, n)) < rng.uniform(0.1, 0.9, (2, 1))
+    y[:2] = [True, False]
+    table = {
+        "g": np.append(["a", "b"], rng.choice(["a", "b", "c"][:groups], n - 2)),
+        "deployed": rng.integers(0, 2, n),
+        "amount": rng.exponential(size=n),
+    }
+    weight = rng.exponential(size=n) if seed % 2 else None
+    level = rng.uniform(0.1, 0.999)
+    found = rate_report(
+        y, predicted, FORMS, attributes=table, sample_weight=weight, confidence_level=level
+    )
+    known = found[found["value"].notna()]
+    assert len(known) > len(FORMS)
+    assert (known["ci_low"] <= known["value"]).all() and (known["value"] <= known["ci_high"]).all()
+    assert (known["ci_low"] < known["ci_high"]).all()
 
 
 def test_precision_by_group_with_its_gap():
@@ -156,8 +235,14 @@ def test_absolute_rates():
 def test_it_agrees_with_the_report_of_a_classifier():
     X = RNG.normal(size=(N, 3)) + Y[:, None]
     goals = [recall() >= 0.5, each(positive_rate, by="sex") <= 0.9, precision() >= 0.3]
+    goals += [ratio(false_positive_rate, by="sex") >= 0.5, difference(WORSE, by="sex") <= 0.9]
     clf = ConstrainedRampClassifier(constraints=goals, solver="newton").fit(X, Y, attributes=TABLE)
+    kept = clf.constraint_report_
+    assert (kept["ci_low"] < kept["cross_fitted"]).all()
+    assert (kept["cross_fitted"] < kept["ci_high"]).all()
     expected = clf.constraint_report(X, Y, attributes=TABLE)
+    assert (expected["ci_low"] < expected["value"]).all()
+    assert (expected["value"] < expected["ci_high"]).all()
     found = rate_report(Y, clf.predict(X), goals, attributes=TABLE)
     assert found["goal"].tolist() == expected["constraint"].tolist()
     same = ["n_rows", "effective_n", "value", "ci_low", "ci_high", "bound", "slack", "satisfied"]
@@ -222,10 +307,13 @@ def test_a_classifier_whose_precision_rests_on_few_rows_warns():
         (recall, {}, TypeError, "is not a rate or a constraint: pass one .* with parentheses"),
         ("recall", {}, TypeError, "'recall' is not a rate"),
         ({"a": 0.5}, {}, TypeError, r"goals\['a'\] = 0.5 is not a rate"),
-        (recall(), {"by": 3}, TypeError, "by=3 must be the name"),
+        (recall(), {"by": 3}, TypeError, "by must be the name of .*, got int"),
+        (recall(), {"by": [3]}, TypeError, "by must list names of attribute columns"),
+        (recall(), {"by": TABLE["sex"][1:]}, ValueError, r"by\['sex'\] has 799 rows for 800 rows"),
+        (recall(), {"by": TABLE[["sex"]].replace("F", "all")}, ValueError, "a group is 'all', the"),
         (recall(), {"by": "sx"}, ValueError, "unknown column 'sx'; known columns are 'sex'"),
         (recall(), {"by": ["sex", "sex"]}, ValueError, "would be two columns"),
-        (recall(), {"by": "value"}, ValueError, "would be two columns of the report; rename"),
+        (recall(), {"by": TABLE["sex"].rename("value")}, ValueError, "'value' would be two"),
         (recall(), {"confidence_level": 95}, ValueError, "confidence_level=95 must lie between"),
     ],
 )
@@ -250,14 +338,56 @@ def test_a_model_card_says_what_the_report_says():
     assert "3 of 3 constraints are **not** satisfied." in lines
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == 1 + len(found)
-    assert rows[1].startswith(r"| caught \| all | all | ") and rows[1].endswith(
+    assert rows[1].startswith("| caught &#124; all | all | ") and rows[1].endswith(
         "| 0.990 | **no** |"
     )
-    assert rows[2].startswith(r"| caught \| all | F | ")
+    assert rows[2].startswith("| caught &#124; all | F | ")
     assert f"| {found['value'].iloc[0]:.3f} |" in rows[1]
     assert card.count("Not stated.") == 1 and "Not for children." in card
-    columns = {line.replace(r"\|", "").count("|") for line in rows}
-    assert len(columns) == 1
+    assert len({line.count("|") for line in rows}) == 1
+
+
+def test_the_verdict_counts_what_was_measured():
+    goals = [recall() >= 0.1, recall() >= 0.99, recall() >= 0.2]
+    assert "1 of 3 constraints are **not** satisfied." in to_model_card(report(goals))
+    found = report([recall() >= 0.1] * 6)
+    found.loc[[1, 4], "satisfied"] = pd.NA
+    verdict = "All 4 measured constraints are satisfied; 2 could not be measured."
+    assert verdict in to_model_card(found)
+
+
+def test_one_row_is_measured():
+    with pytest.warns(UserWarning, match="Fewer than 20"):
+        found = rate_report([1, 0, 0], [1, 0, 0], recall() >= 0.5)
+    assert found["n_rows"].tolist() == [1] and found["satisfied"].tolist() == [True]
+
+
+HOSTILE = [
+    "a|b", r"a\|b", "a\\", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![](http://a.b/c)",
+    "`", "```", "*x*", "_x_", "__x__", "~~x~~", "&lt;", "&#124;", "<http://a.b>", "http://a.b",
+    "www.a.b", "me@a.b", "two\nlines", "[F - M] <= 0.1", "5 < 6 & 7",
+]  # fmt: skip
+
+
+def test_a_model_card_shows_any_value_as_it_is():
+    markdown_it = pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+    table = {"interval": np.resize(HOSTILE, 50 * len(HOSTILE))}
+    y = np.arange(len(table["interval"])) % 2
+    found = rate_report(y, y, {"rows | all": recall() >= 0.5}, by="interval", attributes=table)
+    tokens = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).parse(to_model_card(found))
+    cells = [token for token in tokens if token.type == "inline" and token.level == 4]
+    assert all(
+        child.type == "text" or child.content in ("", "no")
+        for token in cells
+        for child in token.children
+        if child.type not in ("strong_open", "strong_close")
+    )
+    shown = ["".join(child.content for child in token.children) for token in cells]
+    shown = [shown[row : row + 8] for row in range(0, len(shown), 8)]
+    assert shown[0][:2] == ["goal", "interval"] and shown[0][5] == "interval"
+    assert [row[:2] for row in shown[1:]] == [
+        ["rows | all", " ".join(value.split())] for value in found["interval"]
+    ]
 
 
 def test_a_model_card_writes_numbers_of_rows_for_people():

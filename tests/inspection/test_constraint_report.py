@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.inspection import ConstraintReportDisplay
+from skbandit.inspection import ConstraintReportDisplay, RateReportDisplay
 from skbandit.inspection._style import BLUE, VERMILLION
 from skbandit.rates import false_positive_rate, positive_rate, precision, ratio, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
@@ -40,6 +40,11 @@ def folded(report):
     """Without the ratio that is the inverse of the one with less slack."""
     pair = report[report["constraint"].str.contains(r"\[", regex=True)]
     return report.drop(pair["slack"].idxmax()).reset_index(drop=True)
+
+
+def draw_rates(report, ax):
+    rates = report.rename(columns={"constraint": "goal"}).drop(columns="on")
+    return RateReportDisplay.from_report(rates, ax=ax)
 
 
 def texts(display):
@@ -251,3 +256,17 @@ def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():
     drawn = [name.rsplit(" <= ")[-1] for name in display.drawn_["constraint"]]
     assert drawn == ["0.1 [a - c]", "0.1 [b - a]", "0.1 [a - b]"]
     assert len(display.report) == 4 and not display.drawn_["satisfied"].all()
+
+
+@pytest.mark.parametrize("draw", [ConstraintReportDisplay.from_report, draw_rates])
+def test_nothing_is_drawn_over_a_neighbour(draw, report):
+    figure, pair = plt.subplots(1, 2, figsize=(14, 4), layout="constrained")
+    for ax in pair:
+        draw(report, ax=ax)
+    figure.canvas.draw()
+    left, right = (ax.get_tightbbox() for ax in pair)
+    assert left.x1 <= right.x0
+    for ax in pair:
+        assert ax.bbox.width > figure.bbox.width / 5, "labels leave room for the figure"
+        for text in ax.texts:
+            assert text.get_clip_on() and text.get_window_extent().x0 >= ax.bbox.x0

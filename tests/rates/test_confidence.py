@@ -11,9 +11,8 @@ import pytest
 pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, norm
 
-from skbandit.exceptions import EmptyRateError
 from skbandit.rates import (
     churn,
     difference,
@@ -28,11 +27,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._binding import Columns, Data, Rows, bind_rate, count, interval
 from skbandit.rates._binding._bind import fill
-from skbandit.rates._binding._proportions import (
-    clopper_pearson,
-    difference_interval,
-    ratio_interval,
-)
+from skbandit.rates._binding._proportions import clopper_pearson, wilson_score
 from skbandit.rates._kinds import Member
 from tests.tiers import examples, first
 
@@ -204,29 +199,64 @@ def test_single_rates_by_hand():
 
 
 def shares(positive, group):
-    counts = [(positive[group == one].sum(), (group == one).sum()) for one in "ab"]
-    return [float(part) for x, n in counts for part in (x / n, n)]
+    """Share, lower and upper Wilson limit at 90 % in either group."""
+    counts = [(positive[group == one].mean(), (group == one).sum()) for one in "ab"]
+    z = norm.isf(0.05)
+    return [
+        (p, float(wilson_score(p, n, z)), 1 - float(wilson_score(1 - p, n, z))) for p, n in counts
+    ]
 
 
-def test_two_rates_on_different_rows_have_score_intervals():
+def newcombe(first, second):
+    """Method 10 of Newcombe (Statistics in Medicine 1998) for p - q."""
+    (p, p_low, p_high), (q, q_low, q_high) = first, second
+    return p - q - np.hypot(p - p_low, q_high - q), p - q + np.hypot(p_high - p, q - q_low)
+
+
+def donner_zou(first, second):
+    """The closed form of Donner and Zou (Stat. Methods in Medical Research 2012) for p / q."""
+    (p, p_low, p_high), (q, q_low, q_high) = first, second
+    ends = []
+    for own, other, sign in ((p_low, q_high, -1), (p_high, q_low, 1)):
+        a, b = own * (2 * p - own), other * (2 * q - other)
+        ends.append((p * q + sign * np.sqrt((p * q) ** 2 - a * b)) / b)
+    return tuple(ends)
+
+
+def test_two_rates_on_different_rows_have_movers_intervals():
     """Whatever the scale, the shift and the order."""
     label, group, positive, _ = draw(np.random.default_rng(1))
-    data, figures = data_of(label, group), shares(positive, group)
+    data, (of_a, of_b) = data_of(label, group), shares(positive, group)
     a, b = positive_rate(A), positive_rate(B)
-    low, high = difference_interval(*figures, 0.05)
+    low, high = newcombe(of_a, of_b)
     assert interval(a - b, data, positive, 0.9) == pytest.approx((low, high))
     assert interval(b - a, data, positive, 0.9) == pytest.approx((-high, -low))
     assert interval(3 - 2 * a + 2 * b, data, positive, 0.9) == pytest.approx(
         (3 - 2 * high, 3 - 2 * low)
     )
-    low, high = ratio_interval(*figures, 0.05)
+    low, high = donner_zou(of_a, of_b)
     assert interval(a / b, data, positive, 0.9) == pytest.approx((low, high))
     assert interval(b / a, data, positive, 0.9) == pytest.approx((1 / high, 1 / low))
     assert interval(2 * (a / b) - 1, data, positive, 0.9) == pytest.approx(
         (2 * low - 1, 2 * high - 1)
     )
-    low, high = interval(1 - 4 * (a / (2 * b)), data, positive, 0.9)
-    assert (1 - high) / 2 == pytest.approx(ratio_interval(*figures, 0.05)[0])
+    assert interval(1 - 4 * (a / (2 * b)), data, positive, 0.9) == pytest.approx(
+        (1 - 2 * high, 1 - 2 * low)
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "ends"),
+    [((56, 70, 48, 80), (0.0524, 0.3339)), ((10, 10, 0, 10), (0.6075, 1.0))],
+)
+def test_published_figures(counts, ends):
+    """Newcombe (Statistics in Medicine 1998, 17, 873), Table II, to 4 digits."""
+    x, n, y, m = counts
+    group = np.repeat(["a", "b"], [n, m])
+    positive = np.concatenate([np.arange(n) < x, np.arange(m) < y]).astype(float)
+    data = data_of(np.zeros(n + m, dtype=int), group)
+    found = interval(positive_rate(A) - positive_rate(B), data, positive, 0.95)
+    assert found == pytest.approx(ends, abs=6e-5)
 
 
 def test_a_rate_against_itself_is_certain():
@@ -292,20 +322,11 @@ def test_combined_rates_are_covered_at_their_level_and_no_more(name, n):
     assert found <= 0.97 + 3.3 * np.sqrt(0.97 * 0.03 / 400)
 
 
-def test_divisors_that_may_be_zero_leave_one_end_open():
+def test_divisors_that_may_be_zero_leave_the_end_open():
     label = np.array([1, 1, 0, 0])
-    positive = np.array([1.0, 1.0, 0.0, 0.0])
+    positive = np.array([1.0, 1.0, 1.0, 0.0])
     data = data_of(label, np.array(list("aabb")))
-    low, high = interval(positive_rate(A) / positive_rate(B), data, positive, 0.9)
-    assert 0 < low < np.inf and high == np.inf
-    low, high = interval((positive_rate(A) - 2) / positive_rate(B), data, positive, 0.9)
-    assert low == -np.inf and -np.inf < high < 0
-
-
-@pytest.mark.parametrize(
-    ("rate", "answer"), [(precision(), 0.0), (negative_predictive_value(), 1.0)]
-)
-def test_no_answers_in_the_denominator_is_an_error(rate, answer):
-    data = data_of(np.array([1, 0, 1]), np.array(list("aab")))
-    with pytest.raises(EmptyRateError, match="no prediction falls in its denominator"):
-        interval(rate, data, np.full(3, answer), 0.9)
+    low, high = interval(positive_rate(A) / positive_rate(B), data, positive, 0.999999)
+    assert 0 < low < high < np.inf, "Wilson's limit of a share above 0 is above 0"
+    none = data_of(label, np.array(list("aaab")))
+    assert interval(positive_rate(A) / positive_rate(B), none, positive, 0.9)[1] == np.inf

@@ -134,8 +134,9 @@ def test_two_labels():
         ([0, 1, 2], [0, 1, 1], 1, r"two classes, got 3: \[0, 1, 2\]"),
         ([0, 1], [-1, 1], None, "two classes, got 3"),
         ([0, 1], [0, None], None, "y_pred has missing values: every row needs a prediction"),
-        ([0, 1], [0.5, 0.7], None, "two classes, got 4"),
-        (None, [0.5, 0.7], None, "y_pred has labels"),
+        ([0, 1], [0.5, 0.7], None, r"y_pred holds scores \(such as 0.5\): pass labels"),
+        (None, [0.5, 0.7], None, "y_pred holds scores"),
+        ([0.5, 1.5], [1.5, 0.5], None, "y_pred has labels"),
         ([0, 1, 1], [0, 1], None, "inconsistent numbers of samples"),
     ],
 )

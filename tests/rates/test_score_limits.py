@@ -27,6 +27,7 @@ from skbandit.rates._binding import (
     interval,
     score_limits,
 )
+from tests.tiers import first
 
 N = 400
 Z = norm.isf(0.1)
@@ -160,21 +161,47 @@ def test_without_trials_nothing_is_known():
     assert limits.at(np.zeros(N), Z) == pytest.approx([-0.2, -0.3])
 
 
+def slack_of_all_samples(n, m, constraints):
+    """Slack of constraints at 0, 0 to n, m positives of groups of n and m rows, (K, (n+1)(m+1))."""
+    group = np.repeat(["F", "M"], [n, m])
+    columns = Columns.read(pd.DataFrame({"sex": group}), None, n + m, "attributes")
+    data = Data(Rows(columns, np.zeros(n + m, np.int8), np.ones(n + m)), None, 1, [0, 1])
+    _, limits = bound_limits(constraints, data)
+    # rows sum up positives of each group: the sums depend on their numbers only
+    x, y = np.meshgrid(np.arange(n + 1), np.arange(m + 1), indexing="ij")
+    counts = np.stack([x.ravel(), y.ravel()])
+    per_row = limits.rows[:, [0, n]].toarray()
+    return counts, lambda z: limits.slack(per_row @ counts, z)
+
+
+WOMEN, MEN = positive_rate("sex == 'F'"), positive_rate("sex == 'M'")
+
+
 @pytest.mark.parametrize("n", [30, 120])
 @pytest.mark.parametrize(("p", "q"), [(0.7, 0.6), (0.9, 0.8)])
 def test_limits_of_a_difference_err_at_about_their_level(n, p, q):
     """Exact probabilities, by summing over all samples of two groups of n rows."""
-    x, y = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+    (x, y), slack = slack_of_all_samples(n, n, WOMEN - MEN <= p - q)
     chance = binom.pmf(x, n, p) * binom.pmf(y, n, q)
-    group = np.repeat(["F", "M"], n)
-    columns = Columns.read(pd.DataFrame({"sex": group}), None, 2 * n, "attributes")
-    data = Data(Rows(columns, np.zeros(2 * n, np.int8), np.ones(2 * n)), None, 1, [0, 1])
-    rate = positive_rate("sex == 'F'") - positive_rate("sex == 'M'")
-    _, limits = bound_limits(rate <= p - q, data)
-    # rows sum up positives of each group: the sums depend on their numbers only
-    positive = (np.arange(n)[None, :] < np.arange(n + 1)[:, None]).astype(float)
-    first = np.hstack([positive, np.zeros((n + 1, n))]) @ limits.rows.T.toarray()
-    second = np.hstack([np.zeros((n + 1, n)), positive]) @ limits.rows.T.toarray()
-    sums = (first[:, None, :] + second[None, :, :]).reshape(-1, first.shape[1]).T
-    passes = limits.slack(sums, Z)[0] >= 0
-    assert 0.06 <= float(chance.ravel()[passes].sum()) <= 0.12  # nominally 0.1
+    assert 0.06 <= float(chance[slack(Z)[0] >= 0].sum()) <= 0.12  # nominally 0.1
+
+
+SIZES = [(50, 50), (50, 200), (100, 100), (1000, 1000)]
+SHARES = [(0.3, 0.3), (0.1, 0.2), (0.05, 0.1), (0.5, 0.7), (0.8, 0.9), (0.95, 0.95)]
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "p", "q"), first(9, [(*size, *shares) for size in SIZES for shares in SHARES])
+)
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_intervals_of_two_groups_cover_at_their_level(kind, n, m, p, q):
+    """All samples, weighted with their probabilities: from .945 to .98 at .95.
+
+    A bound is inside the interval if neither constraint with this bound holds at its limit.
+    Samples whose ratio is undefined have no interval.
+    """
+    rate, truth = (WOMEN - MEN, p - q) if kind == "difference" else (WOMEN / MEN, p / q)
+    (x, y), slack = slack_of_all_samples(n, m, [rate <= truth, rate >= truth])
+    chance = binom.pmf(x, n, p) * binom.pmf(y, m, q) * ((y > 0) | (kind == "difference"))
+    covered = (slack(norm.isf(0.025)) <= 0).all(axis=0)
+    assert 0.945 <= chance[covered].sum() / chance.sum() <= 0.98

@@ -253,3 +253,24 @@ def test_ambiguous_and_scalar_columns():
         rows({"a": 1}, twice, n=1)
     with pytest.raises(ValueError, match=r"attributes\['a'\] is a single value"):
         rows("a", {"a": True}, n=1)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "age > " + "1" * 200_000,
+        "age > 30" + " or age > 30" * 500 + " or",
+        "age > 30" + " or f(age)" * 500,
+        "age == '" + "x" * 9_000 + "' and 5",
+        "age > 1000" + " and age > 1000" * 90,
+        {"age": list(range(1000, 50_000))},
+        list(range(50_000)),
+    ],
+    ids=["too long", "malformed", "refused", "not boolean", "no rows", "no rows listed", "a list"],
+)
+def test_errors_do_not_repeat_a_long_selection(where):
+    columns = Columns.read({"age": np.arange(50)}, None, 50)
+    data = Data(Rows(columns, np.ones(50, dtype=np.int8), np.ones(50)))
+    with pytest.raises((ValueError, TypeError), match=r" \.\.\. ") as caught:
+        bind_rate(recall(where), data)
+    assert len(str(caught.value)) < 1_500

@@ -19,7 +19,7 @@ Forms
 Predictions
     `read_predictions`, `on_given_rows`, `measure`, `count`: rates as metrics.
 Figures
-    `value_and_rows`, `interval_or_nan`, `satisfied`, `warn_of_few`: the columns of reports.
+    `value_and_rows`, `satisfied`, `warn_of_few`: the columns of reports.
 Confidence
     `interval`, `effective_rows`: two-sided intervals, for reports.
     `ConfidenceLimit`, `confidence_limits`: one-sided limits that err on the safe side.
@@ -42,11 +42,9 @@ from skbandit.rates._binding._confidence import (
     ConfidenceLimit,
     confidence_limits,
     effective_rows,
-    interval,
 )
 from skbandit.rates._binding._data import Data, Rows
 from skbandit.rates._binding._figures import (
-    interval_or_nan,
     satisfied,
     value_and_rows,
     warn_of_few,
@@ -64,6 +62,7 @@ from skbandit.rates._binding._metric import count, measure, on_given_rows, read_
 from skbandit.rates._binding._score_limits import (
     MeasuredShares,
     ScoreLimits,
+    interval,
     reached_quantiles,
     risk_of,
     score_limits,
@@ -100,7 +99,6 @@ __all__ = [
     "find_rows",
     "flatten_constraints",
     "interval",
-    "interval_or_nan",
     "measure",
     "nonnegative_rows",
     "on_given_rows",

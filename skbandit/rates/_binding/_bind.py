@@ -18,6 +18,7 @@ from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractio
 from skbandit.rates._binding._labels import MISSING, encode
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Member, Slot
+from skbandit.utils._messages import shortened
 
 
 class UnlabelledRateError(EmptyRateError):
@@ -163,7 +164,7 @@ def _why_empty(atom: Atom, data: Data, any_selected: bool) -> str:
         return f"{atom!r}: no rows of {atom.group.described} are selected."
     if atom.where is None:
         return f"{atom!r}: every row has weight 0."
-    message = f"{atom!r}: where={atom.where!r} selects no rows"
+    message = f"{shortened(f'{atom!r}: where={atom.where!r}')} selects no rows"
     rows, _ = next(data.parts(atom.on))
     for column in rows.columns.named_in(atom.where):
         message += f"; {column!r} holds {rows.columns.values_of(column, repr(atom))}"

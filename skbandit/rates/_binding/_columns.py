@@ -12,6 +12,7 @@ import pandas as pd
 
 from skbandit.rates._binding._query import Query, QueryError
 from skbandit.rates._kinds import Member, Where
+from skbandit.utils._messages import shortened
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Columns:
 
     def mask(self, where: Where, context: str, n_rows: int) -> np.ndarray:
         """Boolean mask of shape (n_rows,) of the rows that `where` selects."""
+        context = shortened(context)
         if where is None:
             return np.ones(n_rows, dtype=bool)
         if isinstance(where, Mapping):
@@ -108,7 +110,7 @@ class Columns:
         try:
             query = Query.parse(text)
         except QueryError as error:
-            raise ValueError(f"{context}: {error}.") from error
+            raise ValueError(f"{context}: {shortened(str(error))}.") from error
         unknown = [name for name in query.columns if name not in self.frame.columns]
         if unknown:
             raise ValueError(f"{context}: name {unknown[0]!r} is not defined; {self._known()}.")
@@ -117,7 +119,7 @@ class Columns:
             # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
             return query.evaluate(named.convert_dtypes())
         except QueryError as error:
-            raise ValueError(f"{context}: {error}.") from error
+            raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
     def named_in(self, where: Where) -> list[str]:
         """Columns that a selection names, for error messages; none for a function."""

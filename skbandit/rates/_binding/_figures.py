@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._confidence import Interval, effective_rows, interval
+from skbandit.rates._binding._confidence import effective_rows
 from skbandit.rates._binding._data import Data
 from skbandit.rates._binding._forms import MET
 from skbandit.rates._binding._metric import count
@@ -35,14 +34,6 @@ def value_and_rows(rate: Rate, data: Data, positive: np.ndarray) -> tuple[float,
         Predictions, 0 and 1.
     """
     return count(rate, data, positive), effective_rows(rate, data, positive)
-
-
-def interval_or_nan(rate: Rate, data: Data, positive: np.ndarray, level: float) -> Interval:
-    """Interval of a rate; nan if no prediction falls in the denominator of one of its terms."""
-    try:
-        return interval(rate, data, positive, level)
-    except EmptyRateError:
-        return np.nan, np.nan
 
 
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:

@@ -20,6 +20,8 @@ from skbandit.rates._expression import AbsoluteRate, Rate
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
+SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
+
 
 def read_predictions(
     y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
@@ -37,7 +39,13 @@ def read_predictions(
     )
     check_consistent_length(y_pred, y_true)
     seen = [] if y_true is None else distinct(y_true, "y_true")
+    if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
+        raise ValueError(SCORES.format("one column per class"))
     labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
+    if len(labels) > 2 or pos_label is None:
+        for label in labels[len(seen) :]:
+            if isinstance(label, float | np.floating) and label % 1:
+                raise ValueError(SCORES.format(f"such as {label:.3g}"))
     check_two_labels(labels, pos_label)
     predicted = encode(y_pred, pos_label, labels, "y_pred")
     if (predicted == MISSING).any():

@@ -1,4 +1,4 @@
-"""One-sided limits of all constraints at once, at many predictions: Wilson's, joined by MOVER.
+"""Limits of all constraints at once, at many predictions: Wilson's, joined by MOVER.
 
 The constraint N/D <= t holds if N - tD <= 0, a sum of rates with coefficients, as D > 0. Wilson's
 score limit of each rate, at one normal quantile z, lies some distance from its estimate. MOVER
@@ -10,29 +10,34 @@ and Pearson's limit in place of Wilson's.
 
 Everything is a function of a few sums over rows, each linear in the positive predictions. Along
 the thresholds of a score they are running sums, so the limits at all n + 1 thresholds cost little
-more than those at one.
+more than those at one. The intervals of reports are two such limits, at given predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.rates._binding._confidence import trials_if_predicted
+from skbandit.rates._binding._confidence import trials_at, trials_if_predicted
 from skbandit.rates._binding._data import Data
 from skbandit.rates._binding._forms import MET, BoundConstraints
 from skbandit.rates._binding._proportions import clopper_pearson, wilson_score
-from skbandit.rates._expression import Constraint, Rate
+from skbandit.rates._expression import Rate
 from skbandit.rates._kinds import Atom, Kind
 
 FEW_TRIALS = 10.0
 """Trials below which a limit is exact if a level is promised: Wilson's cover well on average over
 all rates, but far too rarely at some (.53 instead of .8 of the times, of two trials).
 """
+
+LARGEST = 1e12
+"""Search for the end of an interval of a ratio stops here; beyond it, the end is infinite."""
 
 AT_ONCE = 1_000_000
 """Distances of atoms to their limits that are in memory together, for some of the constraints."""
@@ -315,6 +320,60 @@ def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.maximum(found, 0.0)
 
 
+def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tuple[float, float]:
+    """Interval that covers the population's value with probability `level`.
+
+    Clopper and Pearson's of a single rate, else MOVER's: its ends are the bounds without slack.
+
+    Parameters
+    ----------
+    rate : Rate
+        Expression without open group slots, defined at these predictions.
+    data : Data
+        The n rows it is measured on.
+    positive : ndarray of shape (n,)
+        Predictions, 0 and 1.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    tuple of (float, float)
+        Infinite where a divisor may be 0.
+    """
+
+    def counted(atom: Atom) -> tuple[np.ndarray, np.ndarray]:
+        success, trial = trials_at(atom, data, positive)
+        return success[:, None], trial[:, None]  # sums without cancellation
+
+    limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, len(data))
+    if len(limits.shares) == 1:
+        limits = replace(limits, exact_below=np.inf)
+    z = -float(ndtri((1.0 - level) / 2.0))
+    measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
+    high, low = (_bound_without_slack(limits, measured, k) for k in range(2))
+    return -low + 0.0, high + 0.0  # -0.0 prints badly
+
+
+def _bound_without_slack(limits: ScoreLimits, measured: MeasuredShares, k: int) -> float:
+    """How far the bound of constraint k must move outwards to meet its limit."""
+
+    def slack(by: float, of: MeasuredShares = measured) -> float:
+        return float(limits.relaxed(k, by).slack_of(of, np.array([k]))[0, 0])
+
+    estimate = -slack(0.0, MeasuredShares(measured.value))
+    if np.isinf(estimate):
+        return np.inf
+    step = max(-slack(estimate), 0.0)
+    if not limits.divisor[k].any() or step == 0:
+        return estimate + step
+    while slack(estimate + step) < 0:
+        step *= 2.0
+        if step > LARGEST:
+            return np.inf
+    return float(brentq(slack, estimate, estimate + step, xtol=1e-12))
+
+
 def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     """Limits of the constraints that were not skipped, in their order.
 
@@ -330,32 +389,47 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     ScoreLimits
     """
     measured = np.flatnonzero(goals.n_rows > 0)
-    constraints = [goals.constraints[k] for k in measured]
+    rates = [goals.constraints[k].rate for k in measured]
+    sign, bound = goals.sign[measured], goals.bound[measured]
+    return _limits(rates, sign, bound, partial(trials_if_predicted, data=data), len(data))
+
+
+def _limits(
+    rates: Sequence[Rate],
+    signs: np.ndarray,
+    bounds: np.ndarray,
+    counted: Callable[[Atom], tuple[np.ndarray, np.ndarray]],
+    n: int,
+) -> ScoreLimits:
+    """Limits of constraints ``sign * (rate - bound) <= 0`` over n rows.
+
+    `counted` returns successes and trials of an atom, if predicted 0 or 1 (n, 2) or as they are
+    (n, 1).
+    """
     atoms: dict[tuple[object, ...], Atom] = {}
-    for one in constraints:
-        atoms |= {atom.key: atom for atom in one.rate.atoms}
+    for rate in rates:
+        atoms |= {atom.key: atom for atom in rate.atoms}
     place = {key: index for index, key in enumerate(atoms)}
     table = _Sums()
-    counts = [trials_if_predicted(atom, data) for atom in atoms.values()]
+    counts = [counted(atom) for atom in atoms.values()]
     shares = []
     for atom, (success, trial) in zip(atoms.values(), counts, strict=True):
         won, squared = trial * success, trial**2
         numbers = [table.add(one) for one in (won, trial, squared * success, squared)]
         shares.append(_Share(atom.kind, *numbers))
-    pairs = [_pair(table, a, b, counts) for a, b in _together(constraints, place)]
-    sizes = len(constraints), len(atoms)
+    pairs = [_pair(table, a, b, counts) for a, b in _together(rates, place)]
+    sizes = len(rates), len(atoms)
     coefficients, divisor = np.zeros(sizes), np.zeros(sizes)
-    offset, divisor_offset = np.zeros(len(constraints)), np.ones(len(constraints))
-    for k, (one, which) in enumerate(zip(constraints, measured, strict=True)):
-        sign, bound = goals.sign[which], goals.bound[which]
-        _add_terms(one.rate, sign, coefficients[k], place)
-        offset[k] = sign * one.rate.constant
-        if one.rate.denominator is not None:
-            _add_terms(one.rate.denominator, 1.0, divisor[k], place)
-            divisor_offset[k] = one.rate.denominator.constant
+    offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
+    for k, (rate, sign, bound) in enumerate(zip(rates, signs, bounds, strict=True)):
+        _add_terms(rate, sign, coefficients[k], place)
+        offset[k] = sign * rate.constant
+        if rate.denominator is not None:
+            _add_terms(rate.denominator, 1.0, divisor[k], place)
+            divisor_offset[k] = rate.denominator.constant
         coefficients[k] -= sign * bound * divisor[k]
         offset[k] -= sign * bound * divisor_offset[k]
-    rows, constant = table.stacked(len(data))
+    rows, constant = table.stacked(n)
     return ScoreLimits(
         rows,
         constant,
@@ -368,13 +442,11 @@ def score_limits(goals: BoundConstraints, data: Data) -> ScoreLimits:
     )
 
 
-def _together(
-    constraints: Sequence[Constraint], place: dict[tuple[object, ...], int]
-) -> list[tuple[int, int]]:
-    """Pairs of different atoms that some constraint combines."""
+def _together(rates: Sequence[Rate], place: dict[tuple[object, ...], int]) -> list[tuple[int, int]]:
+    """Pairs of different atoms that some expression combines."""
     found = set()
-    for one in constraints:
-        used = sorted({place[atom.key] for atom in one.rate.atoms})
+    for rate in rates:
+        used = sorted({place[atom.key] for atom in rate.atoms})
         found |= {(a, b) for i, a in enumerate(used) for b in used[i + 1 :]}
     return sorted(found)
 
@@ -407,7 +479,7 @@ class _Sums:
         self._known: dict[bytes, int] = {}
 
     def add(self, contributions: np.ndarray) -> int:
-        """Return the number of a sum of contributions if predicted 0 or 1, shape (n, 2)."""
+        """Return the number of a sum of contributions, shape (n, 2) or (n, 1)."""
         exact = np.asarray(contributions, dtype=float)
         number = self._known.setdefault(exact.tobytes(), len(self._parts))
         if number == len(self._parts):
@@ -417,7 +489,7 @@ class _Sums:
     def stacked(self, n: int) -> tuple[csr_array, np.ndarray]:
         """Rows and constants such that the sums are ``rows @ pi + constant``."""
         constant = np.array([part[:, 0].sum() for part in self._parts])
-        moved = [part[:, 1] - part[:, 0] for part in self._parts]
+        moved = [part[:, -1] - part[:, 0] for part in self._parts]
         columns = [np.flatnonzero(one) for one in moved]
         data = [one[at] for one, at in zip(moved, columns, strict=True)]
         indptr = np.cumsum([0, *map(len, columns)])

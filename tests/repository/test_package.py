@@ -18,7 +18,7 @@ pytestmark = pytest.mark.thorough
 
 from hatch_build import absolute_links  # noqa: E402  needs hatchling
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAME = f"skbandit-{skbandit.__version__}"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 JUNK = re.compile(

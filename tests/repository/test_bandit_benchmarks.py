@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks import replay
+from tests.benchmarks import _page_boards, replay
 from tests.benchmarks._bandit_rivals import N_ARMS, OURS, RIVALS, BanditRival, bandit_sample
 
 # Other people's deprecations are not what is tested.
@@ -45,6 +45,13 @@ def test_rows(monkeypatch):
     (row,) = replay.replay_rows(quick=True)
     assert row["note"] == "not installed: pip install no-such-package"
     assert list(replay.choice_rows(quick=True)) == []
+
+
+def test_choices_of_the_page(monkeypatch):
+    monkeypatch.setattr(_page_boards, "SERVED", 20)
+    rows = list(_page_boards._serving(1.0))
+    assert len(rows) == 3 * len({row["method"] for row in rows}) >= 9
+    assert all(row["µs a choice"] > 0 for row in rows)
 
 
 def test_a_row_of_ours():

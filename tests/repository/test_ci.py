@@ -12,7 +12,7 @@ import skbandit
 
 yaml = pytest.importorskip("yaml", reason="PyYAML, which comes with dask, is not installed")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -73,6 +73,13 @@ def test_the_released_version_is_found():
     pattern = re.search(r"s/(\S+ = .*?)/\\1/p", step["run"])[1].replace(r"\(", "(")
     code = (ROOT / "skbandit" / "__init__.py").read_text()
     assert re.search(pattern.replace(r"\)", ")"), code, re.M)[1] == skbandit.__version__
+
+
+def test_speed_is_checked_every_night():
+    commands = [step.get("run", "") for step in jobs("nightly.yml")["benchmarks"]["steps"]]
+    assert "python -m tests.benchmarks.check" in commands
+    tests = next(command for command in commands if "pytest" in command)
+    assert list(ROOT.glob(tests.split()[-1]))  # a pattern, which the shell expands
 
 
 def test_actions_are_pinned_alike():

@@ -13,7 +13,7 @@ import pytest
 
 import skbandit
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MADE = {"_build", "auto_examples", "generated"}
 PAGES = {

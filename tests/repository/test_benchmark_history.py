@@ -10,7 +10,7 @@ from tests.benchmarks.history import kernels
 
 pytestmark = pytest.mark.thorough
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BENCHMARKS = {
     name: cls for name, cls in inspect.getmembers(kernels, inspect.isclass) if hasattr(cls, "setup")
 }

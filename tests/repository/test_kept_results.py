@@ -1,4 +1,4 @@
-"""Tables of the documentation are those of the results that are kept beside the benchmarks."""
+"""Tables and figures of README.md and of the pages are those of the results that are kept."""
 
 import re
 
@@ -9,10 +9,12 @@ import pytest
 from tests.benchmarks._kept import RESULTS, ROOT, about, results
 from tests.benchmarks._page_boards import BOARDS
 from tests.benchmarks._page_tables import (
+    HAND,
     PAGE,
     PAPERS,
     better,
     block,
+    figure,
     means,
     paired,
     reference_of,
@@ -30,17 +32,61 @@ def test_a_page_has_the_figures_that_were_found(page):
     assert written(text) == text
 
 
+@pytest.mark.parametrize(
+    "page", [*HAND, RESULTS.parent / "README.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_tables_of_measurements_are_on_the_page_of_benchmarks_only(page):
+    text = page.read_text(encoding="utf-8")
+    assert "<!-- table of" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert not [line for line in rows if re.search(r"\| *±?[\d,]*\.?\d+ ", line)]
+
+
+@pytest.mark.parametrize("page", HAND, ids=lambda page: page.stem)
+def test_figures_of_the_prose_were_found(page):
+    """What is measured stands between marks; a mark that began a line would end the paragraph."""
+    text = page.read_text(encoding="utf-8")
+    assert written(text) == text
+    assert not re.findall(r"^<!-- figure", text, flags=re.M)
+    prose = re.sub(
+        r"^```.*?^```$|`[^`\n]*`|<!-- figure.*?<!-- end -->", "", text, flags=re.M | re.S
+    )
+    unit = r"(?:µs|ms|seconds|MB|GB|events per second|times (?:as|faster)|points of|%\s(?:of|and))"
+    by_hand = re.findall(rf"(?<![\w.])0?\.\d\d+\b|\b\d[\d.,]*\s{unit}", prose)
+    assert not by_hand, "measured by hand? Let tests.benchmarks.page write it between marks"
+
+
+def test_a_figure_is_a_mean_of_one_board():
+    frame = results("eighty_percent")
+    of_method = frame[frame["method"] == "ConstrainedRampClassifier"]
+    n, kept = len(of_method), of_method["rule kept"].sum()
+    mark = "{} <!-- figure of eighty_percent; ConstrainedRampClassifier;\n{} -->{}<!-- end -->."
+    found = written(mark.format("a", "rule kept", "7 of 7") + mark.format("b", "error", ""))
+    assert f"-->{kept:.0f} of {n}<!-- end -->." in found
+    assert f"-->{of_method['error'].mean():.3f}<!-- end -->." in found
+    board, part = "speed", "replay of a learning policy, 20 arms, 6 features"
+    shown = figure(board, "GLMUCBPolicy linear, full", "µs an event", part)
+    with pytest.raises(ValueError, match="several parts"):  # replayed, and served
+        figure(board, "GLMUCBPolicy linear, full", "µs an event")
+    with pytest.raises(ValueError, match="has no"):
+        figure(board, "nobody", "µs an event", part)
+    assert float(shown) > 0
+
+
+DRAWN = [*BOARDS, *(f"published_{name}" for name in EXPERIMENTS)]
+
+
 def test_every_result_is_on_a_page_and_drawn():
     pages = [page.read_text(encoding="utf-8") for page in (PAGE, PAPERS)]
-    kept = {path.stem for path in RESULTS.glob("*.csv")}
-    assert kept == set(BOARDS) | {f"published_{name}" for name in EXPERIMENTS}
-    for name in kept:
+    assert {path.stem for path in RESULTS.glob("*.csv")} == {*DRAWN, "check"}
+    assert "<!-- table of check -->" in pages[0]
+    for name in DRAWN:
         figure = f"_static/{name if name.startswith('published') else f'benchmark_{name}'}.png"
         assert (ROOT / "docs" / figure).stat().st_size > 10_000
         assert any(f"<!-- table of {name} -->" in page and figure in page for page in pages)
 
 
-@pytest.mark.parametrize("name", [*BOARDS, *(f"published_{name}" for name in EXPERIMENTS)])
+@pytest.mark.parametrize("name", [*DRAWN, "check"])
 def test_results_say_where_they_come_from(name):
     found = about(name)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])

@@ -1,4 +1,4 @@
-"""The quickstart as a script, as a notebook and in README.md is one and the same."""
+"""The quickstart as a script and as a notebook is one and the same."""
 
 import json
 import re
@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPT = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
 MAKER = runpy.run_path(str(ROOT / "docs" / "make_notebook.py"))
 
@@ -51,8 +50,7 @@ def test_scripts_are_cut_at_their_cells():
 
 
 @pytest.mark.thorough
-def test_the_notebook_prints_what_the_readme_shows(tmp_path):
-    """Words are the same; numbers may differ a little between versions of what we depend on."""
+def test_the_notebook_runs(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     run = subprocess.run(
         [sys.executable, "-c", "\n".join(code_of("code"))],
@@ -62,12 +60,5 @@ def test_the_notebook_prints_what_the_readme_shows(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "quickstart.png").stat().st_size > 10_000
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    after = readme.partition("<!-- quickstart output -->")[2]
-    shown = re.search(r"```text\n(.*?)```", after, flags=re.S)[1]
-    number = r"\d+(?:\.\d+)?"
-    assert re.sub(number, "#", run.stdout).split() == re.sub(number, "#", shown).split()
-    printed, promised = (
-        np.array(re.findall(number, text), dtype=float) for text in (run.stdout, shown)
-    )
-    np.testing.assert_allclose(printed, promised, atol=0.02)
+    parts = re.findall(r"^(ONE|TWO|THREE)\. ", run.stdout, flags=re.M)
+    assert parts == ["ONE", "TWO", "THREE"]

@@ -18,6 +18,7 @@ from skbandit.datasets import make_set_selection
 from skbandit.rates._binding import Columns, Data, Rows, expand
 from tests.benchmarks import (
     _measure,
+    _page_boards,
     _published_bandits,
     _published_goals,
     adult,
@@ -398,6 +399,17 @@ def test_methods_of_goals(name, few_rows):
     assert 0.1 < found["objective"] < 0.5
     assert -0.05 <= found["missed by"] < 0.3
     assert not found["refused"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_eighty_percent_rule_is_judged_on_new_people():
+    rows = {row["method"]: row for row in _page_boards.eighty_rows(0.01)}
+    assert set(rows) <= set(_page_boards.EIGHTY_METHODS)
+    trained, plain = rows["ConstrainedRampClassifier"], rows["LogisticRegression, no goal"]
+    assert trained["women / men"] > 0.7 > 0.4 > plain["women / men"]
+    assert plain["error"] < trained["error"] < 0.2
+    for row in rows.values():
+        assert row["rule kept"] == (row["women / men"] >= 0.8)
 
 
 def test_rows_of_goals(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 import skbandit
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, TOWNCRIER = SETTINGS["project"], SETTINGS["tool"]["towncrier"]
 
