@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import eigh, svd
 from sklearn.exceptions import ConvergenceWarning
 
-from skbandit.selection._ad_features import AdFeatures
 from skbandit.selection._costs import CostMatrix
+from skbandit.selection._pairs import AdFeatures
 from skbandit.selection._ridge import Linear, RidgeFactor
 
 BLOCK_BYTES = 2**25

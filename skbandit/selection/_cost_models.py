@@ -23,8 +23,13 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
-from skbandit.selection._ridge import Linear, RidgeFactor, normal_equations_pay
-from skbandit.selection._tuned_ridge import tuned_on_part, tuned_penalty
+from skbandit.selection._ridge import (
+    Linear,
+    RidgeFactor,
+    normal_equations_pay,
+    tuned_on_part,
+    tuned_penalty,
+)
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 ROWS_TO_TUNE_ON = 1000

@@ -340,3 +340,109 @@ def quoted(labels: Sequence[Any] | np.ndarray) -> str:
     """The first five labels, and the number of the others."""
     listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())
     return listed + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+
+
+def ad_means(costs: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Weighted mean observed cost of each ad; the mean of all where an ad was not observed.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n, K)
+        nan where not observed.
+    s : ndarray of shape (n,)
+        Positive weights.
+    """
+    seen = ~np.isnan(costs)
+    paid, weight = s @ np.where(seen, costs, 0.0), s @ seen
+    overall = paid.sum() / weight.sum() if weight.sum() else 0.0
+    return np.divide(paid, weight, out=np.full(len(paid), overall), where=weight > 0)
+
+
+def row_effects(residual: np.ndarray) -> np.ndarray:
+    """Best linear prediction of e from residuals (n, K), nan where not observed."""
+    seen = ~np.isnan(residual)
+    known = np.where(seen, residual, 0.0)
+    count, total, squares = seen.sum(axis=1), known.sum(axis=1), (known**2).sum(axis=1)
+    pairs = (count * (count - 1)).sum()
+    common = (total**2 - squares).sum() / pairs if pairs else 0.0
+    if common <= 0.0:
+        return np.zeros(len(residual))
+    noise = max(squares.sum() / count.sum() - common, 0.0)
+    return total / np.maximum(count + noise / common, 1.0)
+
+
+def filled(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """The costs (n, K), where nan the predicted ones (n, K) or (K,) plus the effect of the row."""
+    effects = row_effects(costs - predicted)
+    return np.where(np.isnan(costs), predicted + effects[:, None], costs)
+
+
+def estimated_costs(
+    costs: np.ndarray, s: np.ndarray, available: np.ndarray | None = None
+) -> np.ndarray:
+    """Estimated costs (n, K); nan in the column of an ad that was never observed.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n, K)
+        nan where not observed.
+    s : ndarray of shape (n,)
+        Row weights, not negative.
+    available : ndarray of bool, shape (n, K), or None
+        Which ads could be chosen; shares are over these rows. None means all.
+    """
+    seen = ~np.isnan(costs)
+    means = ad_means(costs, s)
+    guess = means + row_effects(costs - means)[:, None]
+    there = s @ (np.ones_like(seen) if available is None else available | seen)
+    share = np.divide(s @ seen, there, out=np.zeros(len(there)), where=there > 0)
+    correction = np.where(seen, costs - guess, 0.0)
+    found = guess + np.divide(
+        correction,
+        share,
+        out=np.zeros_like(correction),
+        where=np.broadcast_to(share > 0, seen.shape),
+    )
+    found[:, share == 0] = np.nan
+    return found
+
+
+def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
+    """Weights of the first n_select positions; ones if None.
+
+    Parameters
+    ----------
+    weights : array-like or None
+        Weights of at least n_select positions, the best first.
+    n_select : int
+        Number of positions that are filled.
+
+    Returns
+    -------
+    ndarray of shape (n_select,)
+    """
+    if weights is None:
+        return np.ones(n_select)
+    found = np.asarray(weights, dtype=float)
+    if found.ndim != 1 or len(found) < n_select:
+        raise ValueError(
+            f"position_weights has shape {found.shape}, but n_select={n_select} positions need a "
+            "weight each: pass a list of as many numbers, or more."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"position_weights[{wrong[0]}] is {found[wrong[0]]:g}, but weights are finite and not "
+            "negative."
+        )
+    rises = np.flatnonzero(np.diff(found) > 0)
+    if len(rises):
+        k = rises[0]
+        raise ValueError(
+            f"position_weights rise from {found[k]:g} to {found[k + 1]:g} (positions {k} and "
+            f"{k + 1}), but ads are chosen best first: sort the weights in descending order, and "
+            "show the k-th ad in the position of the k-th largest weight."
+        )
+    if found[0] == 0:
+        raise ValueError("position_weights are all 0: no choice would cost anything.")
+    return found[:n_select]

@@ -16,12 +16,12 @@ from skbandit.selection._costs import (
     check_n_select,
     column_labels,
     dense_rows,
+    estimated_costs,
     read_costs,
+    read_position_weights,
     warn_if_rewards,
 )
-from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
-from skbandit.selection._positions import read_position_weights
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 

@@ -13,7 +13,6 @@ from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
 from skbandit.logs import align_rows, read_mask
-from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
@@ -23,10 +22,9 @@ from skbandit.selection._costs import (
     read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.selection._pairs import fit_pairs
-from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
+from skbandit.selection._pairs import fit_pairs, read_ad_features
+from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor, tuned_penalty
 from skbandit.selection._stack import fit_stack
-from skbandit.selection._tuned_ridge import tuned_penalty
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,

@@ -17,11 +17,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.logs import align_rows, read_mask
-from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, dense_rows, read_costs
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
 from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
+from skbandit.selection._pairs import AdFeatures, read_ad_features
 from skbandit.selection._rounds import (
     RoundSettings,
     last_to_first,

@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from skbandit.selection import _bilinear
-from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear
 from skbandit.selection._costs import read_costs
+from skbandit.selection._pairs import read_ad_features
 from skbandit.selection._ridge import RidgeFactor
 
 ALPHA = 0.7

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector
+from skbandit.selection._costs import read_position_weights
 from skbandit.selection._m_lowest import lowest
-from skbandit.selection._positions import read_position_weights
 from skbandit.selection._rounds import MASKED, run_rounds
 from tests.tiers import first
 

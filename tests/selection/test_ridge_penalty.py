@@ -6,18 +6,21 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from skbandit import RegressionSetSelector
-from skbandit.selection import _cost_models, _tridiagonal, _tuned_ridge
+from skbandit.selection import _cost_models, _ridge
 from skbandit.selection._costs import read_costs
-from skbandit.selection._ridge import RidgeFactor
-from skbandit.selection._ridge_penalty import (
+from skbandit.selection._ridge import (
+    Diagonal,
+    RidgeFactor,
+    diagonalised,
     generalised,
     left_out_factors,
     left_out_weight,
     penalties,
+    reduced,
+    reflected,
     squared_residuals,
+    tuned_penalty,
 )
-from skbandit.selection._tridiagonal import Diagonal, diagonalised, reduced, reflected
-from skbandit.selection._tuned_ridge import tuned_penalty
 from tests.tiers import first
 
 
@@ -208,7 +211,7 @@ def test_ads_missing_in_the_same_rows_are_learned_together(form, monkeypatch):
 def test_reflections_choose_as_eigenvectors(shape, missing, monkeypatch):
     X, F, s = problem(shape, missing=missing)
     chosen = RegressionSetSelector().fit(X, F, sample_weight=s).alpha_
-    monkeypatch.setattr(_tridiagonal, "TRIDIAGONAL_FROM", 1000)
+    monkeypatch.setattr(_ridge, "TRIDIAGONAL_FROM", 1000)
     found = RegressionSetSelector().fit(X, F, sample_weight=s).alpha_
     np.testing.assert_allclose(found, chosen, rtol=1e-6)
 
@@ -218,7 +221,7 @@ def test_a_sample_of_rows_left_out_tells(monkeypatch):
     X = rng.normal(size=(1500, 10))
     F = X @ rng.normal(0, 0.2, size=(10, 20)) + rng.normal(size=(1500, 20))
     exact = RegressionSetSelector().fit(X, F).alpha_
-    monkeypatch.setattr(_tuned_ridge, "RESIDUALS", 2000)
+    monkeypatch.setattr(_ridge, "RESIDUALS", 2000)
     assert RegressionSetSelector().fit(X, F).alpha_ == exact
     X[::100] *= 8  # unequal leverages
     some = RegressionSetSelector().fit(X, F).alpha_
@@ -233,10 +236,10 @@ def test_what_is_too_dear_is_generalised_or_done_on_a_part(monkeypatch):
     F = X @ rng.normal(0, 0.1, size=(20, 30)) + rng.normal(size=(600, 30))
     holes = np.where(rng.random(F.shape) < 0.3, np.nan, F)
     exact = RegressionSetSelector().fit(X, F).alpha_
-    monkeypatch.setattr(_tuned_ridge, "LEAVE_ONE_OUT_WORK", 1)
+    monkeypatch.setattr(_ridge, "LEAVE_ONE_OUT_WORK", 1)
     monkeypatch.setattr(Diagonal, "cost", 10**9)
     assert exact / 4 < RegressionSetSelector().fit(X, F).alpha_ < exact * 4
-    monkeypatch.setattr(_tuned_ridge, "TUNING_WORK", 1)
+    monkeypatch.setattr(_ridge, "TUNING_WORK", 1)
     assert exact / 10 < RegressionSetSelector().fit(X, holes).alpha_ < exact * 10
     monkeypatch.setattr(_cost_models, "normal_equations_pay", lambda X, costs: False)
     monkeypatch.setattr(_cost_models, "ROWS_TO_TUNE_ON", 200)
