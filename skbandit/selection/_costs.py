@@ -54,16 +54,17 @@ class CostMatrix:
         return rows, costs[rows]
 
     def observed_together(self) -> list[np.ndarray]:
-        """Ads observed in some rows, not all, grouped by these rows."""
+        """Ads observed in the same rows, one or more, in groups."""
         n_observed = self.n_observed()
+        complete = np.flatnonzero(n_observed == self.shape[0])
         ads = np.flatnonzero((n_observed > 0) & (n_observed < self.shape[0]))
-        of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
+        rows_of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
         if not sp.issparse(self.values):
-            of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
+            rows_of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
         groups: dict[bytes, list[int]] = {}
-        for j, rows in zip(ads.tolist(), of_ads, strict=True):
+        for j, rows in zip(ads.tolist(), rows_of_ads, strict=True):
             groups.setdefault(blake2b(rows.tobytes(), digest_size=16).digest(), []).append(j)
-        return [np.array(group) for group in groups.values()]
+        return [complete] * bool(len(complete)) + [np.array(group) for group in groups.values()]
 
     def n_observed(self) -> np.ndarray:
         """Number of observed costs per ad."""
@@ -79,9 +80,9 @@ class CostMatrix:
         values = sp.csr_array(self.values) if sp.issparse(self.values) else self.values
         allowed = sp.csr_array(self.available) if sp.issparse(self.available) else self.available
         for rows in gen_batches(self.shape[0], max(1, n_bytes // (8 * self.shape[1]))):
-            block = _toarray(values[rows])
+            block = to_dense(values[rows])
             if allowed is not None:
-                block[~_toarray(allowed[rows])] = np.nan
+                block[~to_dense(allowed[rows])] = np.nan
             yield rows, block
 
     def with_zeros(self) -> Any:
@@ -107,7 +108,7 @@ class CostMatrix:
             mask = sp.csc_array(allowed) if sp.issparse(allowed) else allowed
             return CostMatrix(self.values, mask, self.ads)
         nan = self.values.dtype.type(np.nan)
-        return CostMatrix(np.where(_toarray(allowed), self.values, nan), None, self.ads)
+        return CostMatrix(np.where(to_dense(allowed), self.values, nan), None, self.ads)
 
     def in_order_of(self, ads: np.ndarray) -> CostMatrix:
         """The same costs with the columns in the order of `ads`."""
@@ -123,7 +124,7 @@ class CostMatrix:
             return self.values
         costs = self.values.toarray()
         if self.available is not None:
-            costs[~_toarray(self.available)] = np.nan
+            costs[~to_dense(self.available)] = np.nan
         return costs
 
 
@@ -239,7 +240,7 @@ def check_enough_available(available: Any, n_select: int) -> None:
 
 def dense_rows(matrix: Any, rows: slice) -> np.ndarray:
     """A slice of rows as an array."""
-    return _toarray(matrix[rows])
+    return to_dense(matrix[rows])
 
 
 def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
@@ -331,7 +332,7 @@ def _column(matrix: Any, j: int) -> np.ndarray:
     return column
 
 
-def _toarray(matrix: Any) -> np.ndarray:
+def to_dense(matrix: Any) -> np.ndarray:
     """The matrix as an array, whether sparse or dense."""
     return matrix.toarray() if sp.issparse(matrix) else matrix
 

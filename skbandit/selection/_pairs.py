@@ -108,16 +108,16 @@ class PairRegressor:
     ----------
     estimator : object with predict
         g, fitted.
-    id_effects : ndarray of shape (n_ads,)
+    ad_effects : ndarray of shape (n_ads,)
         u of the ads seen in training.
     """
 
     estimator: Any
-    id_effects: np.ndarray
+    ad_effects: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> PairCosts:
         """A model of the given ads; `seen` is the position of each in training, -1 if unseen."""
-        u = np.where(seen >= 0, np.append(self.id_effects, 0)[seen], 0.0)
+        u = np.where(seen >= 0, np.append(self.ad_effects, 0)[seen], 0.0)
         return PairCosts(self.estimator, features.table, u)
 
 
@@ -131,17 +131,17 @@ class PairCosts(PredictsFromRows):
         g, fitted.
     table : DataFrame or ndarray with n_ads rows
         Features z of the ads.
-    id_effects : ndarray of shape (n_ads,)
+    ad_effects : ndarray of shape (n_ads,)
         u of the ads.
     """
 
     estimator: Any
     table: Any
-    id_effects: np.ndarray
+    ad_effects: np.ndarray
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        n_rows, n_ads = count_rows(X), len(self.id_effects)
+        n_rows, n_ads = count_rows(X), len(self.ad_effects)
         predicted = np.empty((n_rows, n_ads))
         for block in gen_batches(n_rows, max(1, PAIRS_PER_CALL // n_ads)):
             rows = np.arange(block.start, block.stop)
@@ -149,7 +149,7 @@ class PairCosts(PredictsFromRows):
                 X, self.table, np.repeat(rows, n_ads), np.tile(np.arange(n_ads), len(rows))
             )
             predicted[block] = predict_finite(self.estimator, pairs).reshape(len(rows), n_ads)
-        return predicted + self.id_effects
+        return predicted + self.ad_effects
 
 
 def fit_pairs(
@@ -158,7 +158,7 @@ def fit_pairs(
     costs: CostMatrix,
     features: AdFeatures,
     weight: np.ndarray | None,
-    id_effect: float,
+    ad_effect: float,
 ) -> PairRegressor:
     """Fit a clone to all observed pairs, then the shrunken mean residual of each ad.
 
@@ -174,9 +174,9 @@ def fit_pairs(
         Features of the ads, in the order of `costs`.
     weight : ndarray of shape (n_samples,) or None
         Row weights.
-    id_effect : float
+    ad_effect : float
         Variance of u relative to that of the noise. With residuals r and weights s of an ad,
-        u = id_effect sum(s r) / (1 + id_effect sum(s)). At 0, u is 0.
+        u = ad_effect sum(s r) / (1 + ad_effect sum(s)). At 0, u is 0.
 
     Returns
     -------
@@ -190,11 +190,11 @@ def fit_pairs(
     pairs = join(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
     u = np.zeros(len(observed))
-    if id_effect > 0:
+    if ad_effect > 0:
         residual = paid - predict_finite(fitted, pairs)
         s = np.ones(len(rows)) if s is None else s
         size = np.bincount(ads, s, len(u))
-        u = id_effect * np.bincount(ads, s * residual, len(u)) / (1 + id_effect * size)
+        u = ad_effect * np.bincount(ads, s * residual, len(u)) / (1 + ad_effect * size)
     return PairRegressor(fitted, u)
 
 
