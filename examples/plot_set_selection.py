@@ -49,11 +49,9 @@ SELECTORS = {
     "popularity": PopularitySetSelector(),
     "regression": RegressionSetSelector(),
     "filter tree, masked rounds": SetSelectClassifier(reduction="filter_tree", random_state=0),
-    "filter tree, as published": SetSelectClassifier(
-        method="published", dedup="random", random_state=0
-    ),
+    "filter tree, as published": SetSelectClassifier(method="published", random_state=0),
     "Ridge, as published": SetSelectClassifier(
-        Ridge(), reduction="regression", method="published", dedup="random", random_state=0
+        Ridge(), reduction="regression", method="published", random_state=0
     ),
 }
 SPLITS = list(ShuffleSplit(3, test_size=2000, random_state=0).split(X))

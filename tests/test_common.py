@@ -19,17 +19,9 @@ from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.rates import error_rate, f1, positive_rate
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection.reductions import (
-    FilterTreeClassifier,
-    OneVsRestCostClassifier,
-    RegressionCostClassifier,
-    WeightedAllPairsClassifier,
-)
-from skbandit.selection.reductions._estimators import CostSensitiveClassifier
 from tests.selection.widened import (
     OneOutputRidge,
     Widened,
-    WidenedFilterTree,
     WidenedPopularity,
     WidenedRegression,
     WidenedSetSelect,
@@ -45,10 +37,6 @@ ESTIMATORS = [  # one of each class
     RegressionSetSelector(),
     PopularitySetSelector(),
     SetSelectClassifier(),
-    FilterTreeClassifier(),
-    WeightedAllPairsClassifier(),
-    OneVsRestCostClassifier(),
-    RegressionCostClassifier(),
     # labels are arms, each played with reward 1
     GLMUCBPolicy(),
     OffPolicyClassifier(),
@@ -78,10 +66,9 @@ VARIANTS = [
     WidenedRegression(OneOutputRidge(), n_select=2),
     WidenedRegression("stack", n_select=2),
     WidenedPopularity(n_select=2),
-    WidenedFilterTree(),
     WidenedSetSelect(n_select=2, cross_fit=2),
-    WidenedSetSelect(n_select=3, cross_fit=None, holes=True),
-    WidenedSetSelect(n_select=2, method="published", dedup="random", random_state=0),
+    WidenedSetSelect(n_select=3, cross_fit=None, reduction="filter_tree"),
+    WidenedSetSelect(n_select=2, method="published", random_state=0),
     WidenedSetSelect(n_select=2, reduction="weighted_all_pairs"),
     OffPolicyClassifier(DecisionTreeClassifier(random_state=0), "snips"),
     GLMUCBPolicy("linear", covariance="full", exploration="thompson"),
@@ -121,7 +108,7 @@ def expected_failures(estimator):
         why = "rows are drawn into folds, a row and its copy into different ones"
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
         failures |= dict.fromkeys(names, why)
-    answers_otherwise = isinstance(estimator, Widened | CostSensitiveClassifier)
+    answers_otherwise = isinstance(estimator, Widened)
     if answers_otherwise and get_tags(estimator).input_tags.sparse:
         why = "sparse X is fine, but the check expects an output for each column of its y"
         failures |= {f"check_estimator_sparse_{kind}": why for kind in ("array", "matrix")}

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import eigh, svd
 from sklearn.exceptions import ConvergenceWarning
 
-from skbandit.selection._ad_features import AdFeatures
 from skbandit.selection._costs import CostMatrix
-from skbandit.selection._ridge import Linear, RidgeFactor
+from skbandit.selection._pairs import AdFeatures
+from skbandit.selection._ridge import Linear, NormalEquations
 
 BLOCK_BYTES = 2**25
 """Bytes of costs per block, if some are unobserved."""
@@ -32,14 +32,14 @@ class Bilinear:
     ----------
     W : ndarray of shape (n_features + 1, n_ad_features + 1)
         Weights shared by all ads, including the mean cost.
-    id_effects : ndarray of shape (n_features + 1, n_ads)
+    ad_effects : ndarray of shape (n_features + 1, n_ads)
         u of the ads seen in training.
     centre : ndarray of shape (n_ad_features,)
         Mean of z over these ads.
     """
 
     W: np.ndarray
-    id_effects: np.ndarray
+    ad_effects: np.ndarray
     centre: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> Linear:
@@ -53,34 +53,36 @@ class Bilinear:
             Position of each ad in training, -1 if unseen.
         """
         weights = self.W @ _with_one(features.numbers() - self.centre).T
-        weights[:, seen >= 0] += self.id_effects[:, seen[seen >= 0]]
+        weights[:, seen >= 0] += self.ad_effects[:, seen[seen >= 0]]
         return Linear(np.ascontiguousarray(weights))
 
 
 def fit_bilinear(
-    factor: RidgeFactor, costs: CostMatrix, Z: np.ndarray, id_effect: float
+    equations: NormalEquations, costs: CostMatrix, Z: np.ndarray, alpha: float, ad_effect: float
 ) -> Bilinear:
     """Fit the bilinear model with an effect per ad.
 
     With A = [X - shift, 1], z~ = [1, z - centre] and the mean cost c, the objective is
 
-        sum_ia s_i (f_ia - c - A_i'(W z~_a + u_a))^2 + alpha (||W||^2 + ||U||^2 / id_effect).
+        sum_ia s_i (f_ia - c - A_i'(W z~_a + u_a))^2 + alpha (||W||^2 + ||U||^2 / ad_effect).
 
     The weights B = W Z~' + U of the ads then minimise the same loss with the penalty
-    alpha tr(B K^-1 B'), K = Z~Z~' + id_effect I, and W = B K^-1 Z~. If all costs are observed, the
+    alpha tr(B K^-1 B'), K = Z~Z~' + ad_effect I, and W = B K^-1 Z~. If all costs are observed, the
     eigenvectors and eigenvalues V, mu of K and Q, d of A'SA separate the problem into one division
     per entry: Q'BV is Q'A'S(F - c)V / (d + alpha / mu). Otherwise conjugate gradients are
     preconditioned by this solution.
 
     Parameters
     ----------
-    factor : RidgeFactor
-        A, S and alpha.
+    equations : NormalEquations
+        A and S.
     costs : CostMatrix
         Costs of the same rows.
     Z : ndarray of shape (n_ads, n_ad_features)
         Features of the ads, in the order of `costs`.
-    id_effect : float
+    alpha : float
+        Penalty.
+    ad_effect : float
         Variance of the weights u of an ad relative to that of W; at 0, u is 0.
 
     Returns
@@ -88,57 +90,59 @@ def fit_bilinear(
     Bilinear
     """
     centre = Z.mean(axis=0)
-    kernel = _Kernel.of(_with_one(Z - centre), id_effect)
+    kernel = _Kernel.of(_with_one(Z - centre), ad_effect)
     complete = bool((costs.n_observed() == costs.shape[0]).all())
-    sums = np.broadcast_to(factor.gram[:, -1:], (len(factor.gram), len(Z)))
+    sums = np.broadcast_to(equations.gram[:, -1:], (len(equations.gram), len(Z)))
     if not complete:
-        sums = _over_blocks(factor, costs, lambda rows, seen: seen)
-    right = factor.right_hand_sides(costs)
+        sums = _over_blocks(equations, costs, lambda rows, seen: seen)
+    right = equations.right_hand_sides(costs)
     mean = right[-1].sum() / sums[-1].sum()
     right = right - mean * sums
 
-    d, Q = eigh(factor.gram)
-    observed = sums[-1].mean() / factor.gram[-1, -1]
+    d, Q = eigh(equations.gram)
+    observed = sums[-1].mean() / equations.gram[-1, -1]
 
     def solve_complete(R: np.ndarray) -> np.ndarray:
-        return Q @ kernel.divide(Q.T @ R, observed * d, factor.alpha)
+        return Q @ kernel.divide(Q.T @ R, observed * d, alpha)
 
     def normal(B: np.ndarray) -> np.ndarray:
-        predicted = _over_blocks(factor, costs, lambda rows, seen: seen * (factor.design[rows] @ B))
-        return predicted + factor.alpha * kernel.solve(B)
+        predicted = _over_blocks(
+            equations, costs, lambda rows, seen: seen * (equations.design[rows] @ B)
+        )
+        return predicted + alpha * kernel.solve(B)
 
     B = solve_complete(right) if complete else _conjugate_gradients(normal, right, solve_complete)
     W = kernel.shared(B)
     U = B - W @ kernel.features.T
-    W, U = factor.for_X(W).weights, factor.for_X(U).weights
+    W, U = equations.for_X(W).weights, equations.for_X(U).weights
     W[-1, 0] += mean
     return Bilinear(W, U, centre)
 
 
-def mean_prior_variance(Z: np.ndarray, id_effect: float) -> float:
+def mean_prior_variance(Z: np.ndarray, ad_effect: float) -> float:
     """Mean of diag(K): the prior variance of the weights of an ad, relative to that of W.
 
     With the penalty alpha times this, ads have on average the prior variance of weights that ridge
     regression with the penalty alpha gives them ad by ad.
     """
-    return 1.0 + float(Z.var(axis=0).sum()) + id_effect
+    return 1.0 + float(Z.var(axis=0).sum()) + ad_effect
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """K = Z~Z~' + id_effect I, in terms of the singular values of Z~ = V diag(size) R.
+    """K = Z~Z~' + ad_effect I, in terms of the singular values of Z~ = V diag(size) R.
 
     Parameters
     ----------
     features : ndarray of shape (n_ads, n_ad_features + 1)
         Z~.
     V : ndarray of shape (n_ads, rank)
-        Eigenvectors of K in the span of Z~; on their orthogonal complement, K is id_effect I.
+        Eigenvectors of K in the span of Z~; on their orthogonal complement, K is ad_effect I.
     size : ndarray of shape (rank,)
         Singular values.
     R : ndarray of shape (rank, n_ad_features + 1)
         Right singular vectors.
-    id_effect : float
+    ad_effect : float
         At 0, solutions are confined to the span.
     """
 
@@ -146,35 +150,35 @@ class _Kernel:
     V: np.ndarray
     size: np.ndarray
     R: np.ndarray
-    id_effect: float
+    ad_effect: float
 
     @classmethod
-    def of(cls, features: np.ndarray, id_effect: float) -> _Kernel:
+    def of(cls, features: np.ndarray, ad_effect: float) -> _Kernel:
         """Decompose Z~."""
         V, size, R = svd(features, full_matrices=False)
         kept = size > max(features.shape) * np.finfo(float).eps * size[0]
-        return cls(features, V[:, kept], size[kept], R[kept], id_effect)
+        return cls(features, V[:, kept], size[kept], R[kept], ad_effect)
 
     @property
     def mu(self) -> np.ndarray:
         """Eigenvalues of K in the span of Z~."""
-        return self.size**2 + self.id_effect
+        return self.size**2 + self.ad_effect
 
     def divide(self, R: np.ndarray, d: np.ndarray, alpha: float) -> np.ndarray:
         """B with d_j B_jk + alpha B_jk / mu_k = R_jk, where k indexes the eigenbasis of K."""
         inside = R @ self.V
         found = _quotient(inside, d[:, None] + alpha / self.mu) @ self.V.T
-        if self.id_effect > 0:
+        if self.ad_effect > 0:
             outside = R - inside @ self.V.T
-            found += _quotient(outside, d[:, None] + alpha / self.id_effect)
+            found += _quotient(outside, d[:, None] + alpha / self.ad_effect)
         return found
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """B K^-1; restricted to the span if id_effect is 0."""
+        """B K^-1; restricted to the span if ad_effect is 0."""
         inside = B @ self.V
         found = (inside / self.mu) @ self.V.T
-        if self.id_effect > 0:
-            found += (B - inside @ self.V.T) / self.id_effect
+        if self.ad_effect > 0:
+            found += (B - inside @ self.V.T) / self.ad_effect
         return found
 
     def shared(self, B: np.ndarray) -> np.ndarray:
@@ -183,12 +187,14 @@ class _Kernel:
 
 
 def _over_blocks(
-    factor: RidgeFactor, costs: CostMatrix, of_block: Callable[[slice, np.ndarray], np.ndarray]
+    equations: NormalEquations,
+    costs: CostMatrix,
+    of_block: Callable[[slice, np.ndarray], np.ndarray],
 ) -> np.ndarray:
     """A'S T, where `of_block` maps the rows and observed entries of a block to rows of T."""
-    total = np.zeros((len(factor.gram), costs.shape[1]))
+    total = np.zeros((len(equations.gram), costs.shape[1]))
     for rows, block in costs.blocks(BLOCK_BYTES):
-        total += factor.weighted[rows].T @ of_block(rows, ~np.isnan(block))
+        total += equations.weighted[rows].T @ of_block(rows, ~np.isnan(block))
     return total
 
 

@@ -23,12 +23,13 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
-from skbandit.selection._ridge import Linear, RidgeFactor, normal_equations_pay
-from skbandit.selection._tuned_ridge import tuned_on_part, tuned_penalty
+from skbandit.selection._ridge import (
+    Linear,
+    NormalEquations,
+    choose_penalty,
+    normal_equations_pay,
+)
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-
-ROWS_TO_TUNE_ON = 1000
-"""Rows on which the penalty is chosen where the Gram matrix is too large."""
 
 
 class PredictsFromRows:
@@ -93,29 +94,24 @@ def learn_costs(
 ) -> Linear | MultiOutputModel | PerAdModels:
     """Fit an estimator to observed costs.
 
-    `Ridge` is fitted by normal equations where that is faster; None is `Ridge` with the penalty
+    `Ridge` is fitted by normal equations if that is faster; None is `Ridge` with the penalty
     that cross-validation chooses.
     """
     ridge = ridge_of(estimator)
     if ridge is not None and normal_equations_pay(X, costs):
-        rows = RidgeFactor.unpenalised(X, weight, ridge.fit_intercept)
-        alpha = tuned_penalty(rows, costs) if estimator is None else ridge.alpha
-        return rows.with_penalty(alpha).solve(costs).astype(X.dtype)
+        equations = NormalEquations.of(X, weight, ridge.fit_intercept)
+        alpha = ridge.alpha
+        if estimator is None:
+            alpha = choose_penalty(X, costs, weight, equations)
+        return equations.solve(costs, alpha).astype(X.dtype)
     if estimator is None:
-        ridge = Ridge(tuned_on_part(X, costs, weight, ROWS_TO_TUNE_ON))
+        ridge = Ridge(choose_penalty(X, costs, weight))
     learner = ridge or estimator
     if learns_all_at_once(learner, costs):
         model = fit_multi_output(learner, X, costs, weight)
         return model if ridge is None else Linear.of([model.estimator])
     models = fit_per_ad(learner, X, costs, weight, n_jobs)
     return models if ridge is None else Linear.of(models.estimators)
-
-
-def best_penalty(X: Any, costs: CostMatrix, weight: np.ndarray | None) -> float:
-    """The penalty that `learn_costs` would choose for ridge."""
-    if normal_equations_pay(X, costs):
-        return tuned_penalty(RidgeFactor.unpenalised(X, weight), costs)
-    return tuned_on_part(X, costs, weight, ROWS_TO_TUNE_ON)
 
 
 def ridge_of(estimator: Any) -> Ridge | None:

@@ -54,16 +54,17 @@ class CostMatrix:
         return rows, costs[rows]
 
     def observed_together(self) -> list[np.ndarray]:
-        """Ads observed in some rows, not all, grouped by these rows."""
+        """Ads observed in the same rows, one or more, in groups."""
         n_observed = self.n_observed()
+        complete = np.flatnonzero(n_observed == self.shape[0])
         ads = np.flatnonzero((n_observed > 0) & (n_observed < self.shape[0]))
-        of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
+        rows_of_ads: Iterable[np.ndarray] = (self.of_ad(int(j))[0] for j in ads)
         if not sp.issparse(self.values):
-            of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
+            rows_of_ads = np.packbits(np.isnan(self.values)[:, ads], axis=0).T
         groups: dict[bytes, list[int]] = {}
-        for j, rows in zip(ads.tolist(), of_ads, strict=True):
+        for j, rows in zip(ads.tolist(), rows_of_ads, strict=True):
             groups.setdefault(blake2b(rows.tobytes(), digest_size=16).digest(), []).append(j)
-        return [np.array(group) for group in groups.values()]
+        return [complete] * bool(len(complete)) + [np.array(group) for group in groups.values()]
 
     def n_observed(self) -> np.ndarray:
         """Number of observed costs per ad."""
@@ -79,9 +80,9 @@ class CostMatrix:
         values = sp.csr_array(self.values) if sp.issparse(self.values) else self.values
         allowed = sp.csr_array(self.available) if sp.issparse(self.available) else self.available
         for rows in gen_batches(self.shape[0], max(1, n_bytes // (8 * self.shape[1]))):
-            block = _toarray(values[rows])
+            block = to_dense(values[rows])
             if allowed is not None:
-                block[~_toarray(allowed[rows])] = np.nan
+                block[~to_dense(allowed[rows])] = np.nan
             yield rows, block
 
     def with_zeros(self) -> Any:
@@ -107,7 +108,7 @@ class CostMatrix:
             mask = sp.csc_array(allowed) if sp.issparse(allowed) else allowed
             return CostMatrix(self.values, mask, self.ads)
         nan = self.values.dtype.type(np.nan)
-        return CostMatrix(np.where(_toarray(allowed), self.values, nan), None, self.ads)
+        return CostMatrix(np.where(to_dense(allowed), self.values, nan), None, self.ads)
 
     def in_order_of(self, ads: np.ndarray) -> CostMatrix:
         """The same costs with the columns in the order of `ads`."""
@@ -123,7 +124,7 @@ class CostMatrix:
             return self.values
         costs = self.values.toarray()
         if self.available is not None:
-            costs[~_toarray(self.available)] = np.nan
+            costs[~to_dense(self.available)] = np.nan
         return costs
 
 
@@ -205,7 +206,7 @@ def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> No
     if n_rounds is not None and n_rounds < n_select <= n_ads:
         raise ValueError(
             f"n_select={n_select} is more than {n_rounds}, the number of ads that this selector "
-            f"was trained to choose of {n_ads}: fit it with a larger n_select or n_rounds."
+            f"was trained to choose of {n_ads}: fit it with a larger n_select."
         )
     if not 1 <= n_select <= n_ads:
         raise ValueError(
@@ -239,7 +240,7 @@ def check_enough_available(available: Any, n_select: int) -> None:
 
 def dense_rows(matrix: Any, rows: slice) -> np.ndarray:
     """A slice of rows as an array."""
-    return _toarray(matrix[rows])
+    return to_dense(matrix[rows])
 
 
 def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
@@ -331,7 +332,7 @@ def _column(matrix: Any, j: int) -> np.ndarray:
     return column
 
 
-def _toarray(matrix: Any) -> np.ndarray:
+def to_dense(matrix: Any) -> np.ndarray:
     """The matrix as an array, whether sparse or dense."""
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
@@ -340,3 +341,109 @@ def quoted(labels: Sequence[Any] | np.ndarray) -> str:
     """The first five labels, and the number of the others."""
     listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())
     return listed + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+
+
+def ad_means(costs: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Weighted mean observed cost of each ad; the mean of all where an ad was not observed.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n, K)
+        nan where not observed.
+    s : ndarray of shape (n,)
+        Positive weights.
+    """
+    seen = ~np.isnan(costs)
+    paid, weight = s @ np.where(seen, costs, 0.0), s @ seen
+    overall = paid.sum() / weight.sum() if weight.sum() else 0.0
+    return np.divide(paid, weight, out=np.full(len(paid), overall), where=weight > 0)
+
+
+def row_effects(residual: np.ndarray) -> np.ndarray:
+    """Best linear prediction of e from residuals (n, K), nan where not observed."""
+    seen = ~np.isnan(residual)
+    known = np.where(seen, residual, 0.0)
+    count, total, squares = seen.sum(axis=1), known.sum(axis=1), (known**2).sum(axis=1)
+    pairs = (count * (count - 1)).sum()
+    common = (total**2 - squares).sum() / pairs if pairs else 0.0
+    if common <= 0.0:
+        return np.zeros(len(residual))
+    noise = max(squares.sum() / count.sum() - common, 0.0)
+    return total / np.maximum(count + noise / common, 1.0)
+
+
+def filled(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """The costs (n, K), where nan the predicted ones (n, K) or (K,) plus the effect of the row."""
+    effects = row_effects(costs - predicted)
+    return np.where(np.isnan(costs), predicted + effects[:, None], costs)
+
+
+def estimated_costs(
+    costs: np.ndarray, s: np.ndarray, available: np.ndarray | None = None
+) -> np.ndarray:
+    """Estimated costs (n, K); nan in the column of an ad that was never observed.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n, K)
+        nan where not observed.
+    s : ndarray of shape (n,)
+        Row weights, not negative.
+    available : ndarray of bool, shape (n, K), or None
+        Which ads could be chosen; shares are over these rows. None means all.
+    """
+    seen = ~np.isnan(costs)
+    means = ad_means(costs, s)
+    guess = means + row_effects(costs - means)[:, None]
+    there = s @ (np.ones_like(seen) if available is None else available | seen)
+    share = np.divide(s @ seen, there, out=np.zeros(len(there)), where=there > 0)
+    correction = np.where(seen, costs - guess, 0.0)
+    found = guess + np.divide(
+        correction,
+        share,
+        out=np.zeros_like(correction),
+        where=np.broadcast_to(share > 0, seen.shape),
+    )
+    found[:, share == 0] = np.nan
+    return found
+
+
+def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
+    """Weights of the first n_select positions; ones if None.
+
+    Parameters
+    ----------
+    weights : array-like or None
+        Weights of at least n_select positions, the best first.
+    n_select : int
+        Number of positions that are filled.
+
+    Returns
+    -------
+    ndarray of shape (n_select,)
+    """
+    if weights is None:
+        return np.ones(n_select)
+    found = np.asarray(weights, dtype=float)
+    if found.ndim != 1 or len(found) < n_select:
+        raise ValueError(
+            f"position_weights has shape {found.shape}, but n_select={n_select} positions need a "
+            "weight each: pass a list of as many numbers, or more."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"position_weights[{wrong[0]}] is {found[wrong[0]]:g}, but weights are finite and not "
+            "negative."
+        )
+    rises = np.flatnonzero(np.diff(found) > 0)
+    if len(rises):
+        k = rises[0]
+        raise ValueError(
+            f"position_weights rise from {found[k]:g} to {found[k + 1]:g} (positions {k} and "
+            f"{k + 1}), but ads are chosen best first: sort the weights in descending order, and "
+            "show the k-th ad in the position of the k-th largest weight."
+        )
+    if found[0] == 0:
+        raise ValueError("position_weights are all 0: no choice would cost anything.")
+    return found[:n_select]

@@ -110,8 +110,8 @@ def logged_costs(
     - "dr", doubly robust: predictions mu, corrected by (f - mu) / p for ads shown. Unbiased under
       the conditions of "ips"; the better mu, the lower the variance.
     - "offset": (f - midrange) / p for ads shown and 0 elsewhere. Its expectation is f* minus a
-      constant common to all ads, which does not affect choices. With `FilterTreeClassifier` this
-      is the offset tree of Beygelzimer & Langford (2009).
+      constant common to all ads, which does not affect choices. With the filter tree this is
+      the offset tree of Beygelzimer & Langford (2009).
 
     All these estimates are noisy: a single one may lie far outside the range of costs. So they must
     not be shifted by their maximum, as in ``SetSelectClassifier(method="published")``. Masked

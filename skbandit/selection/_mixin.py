@@ -16,12 +16,12 @@ from skbandit.selection._costs import (
     check_n_select,
     column_labels,
     dense_rows,
+    estimated_costs,
     read_costs,
+    read_position_weights,
     warn_if_rewards,
 )
-from skbandit.selection._estimated_costs import estimated_costs
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
-from skbandit.selection._positions import read_position_weights
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
@@ -53,7 +53,6 @@ class SetSelectorMixin:
         "position_weights": True,
     }
 
-    position_weights: Any = None  # those whose sets have one ad have no such parameter
     _costs_missing = False  # whether costs of available ads were not observed in fit
     _had_availability = False  # whether fit was told which ads were available
 
@@ -221,8 +220,7 @@ class SetSelectorMixin:
             Row weights.
         position_weights : array-like of shape (n_positions,), default=None
             What a cost counts for in the first position, the second, ..., such as the probability
-            that the position is looked at: finite, not negative, not rising. None means the
-            parameter `position_weights`, if there is one, or ones.
+            that the position is looked at: finite, not negative, not rising. None means ones.
 
         Returns
         -------
@@ -249,8 +247,7 @@ class SetSelectorMixin:
         available = align_rows(available, X)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, None, allow_short=False)
-        given = self.position_weights if position_weights is None else position_weights
-        per_position = read_position_weights(given, chosen.shape[1])
+        per_position = read_position_weights(position_weights, chosen.shape[1])
         counts = per_position > 0  # the first positions; what else is chosen need not be observed
         chosen, per_position = chosen[:, counts], per_position[counts]
         costs = read_costs(y)

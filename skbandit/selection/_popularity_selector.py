@@ -20,7 +20,6 @@ from skbandit.selection._costs import (
     read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.selection._positions import read_position_weights
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, count_rows, fit_context
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
@@ -49,9 +48,6 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     ----------
     n_select : int, default=1
         Number of ads to choose, m.
-    position_weights : array-like of shape (n_positions,), default=None
-        What a cost counts for in the first position, the second, ..., in `score`: see there. At
-        least `n_select`; None means ones.
     unknown_ads : {"error", "ignore"}, default="error"
         Treatment of ads named in `available` but not in y, or the other way round: an error; or
         unknown ads are left out, and known ads without a column are not available.
@@ -91,7 +87,6 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "position_weights": ["array-like", None],
         "unknown_ads": [StrOptions({"error", "ignore"})],
     }
 
@@ -99,11 +94,9 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         self,
         n_select: int = 1,
         *,
-        position_weights: ArrayLike | None = None,
         unknown_ads: Literal["error", "ignore"] = "error",
     ) -> None:
         self.n_select = n_select
-        self.position_weights = position_weights
         self.unknown_ads = unknown_ads
 
     def __sklearn_tags__(self) -> Any:
@@ -152,7 +145,6 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
             if count_rows(X) != costs.shape[0]:
                 raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
             check_n_select(draft.n_select, costs.shape[1])
-            read_position_weights(draft.position_weights, draft.n_select)
             weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
             used = np.flatnonzero(weight)
             costs = costs.of_rows(used)

@@ -13,7 +13,6 @@ from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
 from skbandit.logs import align_rows, read_mask
-from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
@@ -23,11 +22,9 @@ from skbandit.selection._costs import (
     read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.selection._pairs import fit_pairs
-from skbandit.selection._positions import read_position_weights
-from skbandit.selection._ridge import MAX_GRAM, Linear, RidgeFactor
+from skbandit.selection._pairs import fit_pairs, read_ad_features
+from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
 from skbandit.selection._stack import fit_stack
-from skbandit.selection._tuned_ridge import tuned_penalty
 from skbandit.utils._atomic_fit import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -61,11 +58,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         Notes. So is what is done with `ad_features`.
     n_select : int, default=1
         Number of ads to choose, m.
-    position_weights : array-like of shape (n_positions,), default=None
-        What a cost counts for in the first position, the second, ..., in `score`: see there. At
-        least `n_select`; None means ones. The same ads, lowest
-        cost first, are best for all weights: see Notes.
-    id_effect : float, default=1.0
+    ad_effect : float, default=1.0
         With `ad_features`: how far an ad seen in training may deviate from the prediction by its
         features, as the variance of its own weights relative to those of its features. With 0,
         ads do not deviate.
@@ -128,7 +121,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     With `ad_features` z_a, one model predicts the costs of all ads, including unseen ones:
 
     - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
-      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `id_effect`). It has a closed form if all
+      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `ad_effect`). It has a closed form if all
       costs were observed. The scale of z matters: standardise it. Without an estimator, alpha
       gives the weights of an ad, on average, the prior variance that is best ad by ad.
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
@@ -163,8 +156,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), StrOptions({"stack"}), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "position_weights": ["array-like", None],
-        "id_effect": [Interval(Real, 0, None, closed="left")],
+        "ad_effect": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [Integral, None],
         "unknown_ads": [StrOptions({"error", "ignore"})],
     }
@@ -174,15 +166,13 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         estimator: Any = None,
         n_select: int = 1,
         *,
-        position_weights: ArrayLike | None = None,
-        id_effect: float = 1.0,
+        ad_effect: float = 1.0,
         n_jobs: int | None = None,
         unknown_ads: Literal["error", "ignore"] = "error",
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
-        self.position_weights = position_weights
-        self.id_effect = id_effect
+        self.ad_effect = ad_effect
         self.n_jobs = n_jobs
         self.unknown_ads = unknown_ads
 
@@ -254,7 +244,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         if count_rows(X) != costs.shape[0]:
             raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
         check_n_select(self.n_select, costs.shape[1])
-        read_position_weights(self.position_weights, self.n_select)
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
@@ -283,15 +272,15 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit one model to rows and ad features."""
         features = self._described
         if ridge is None:
-            self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.id_effect)
+            self._shared = fit_pairs(self.estimator, X, costs, features, weight, self.ad_effect)
             self.estimator_ = self._shared.estimator
         elif min(X.shape) <= MAX_GRAM:
-            rows, Z = RidgeFactor.unpenalised(X, weight), features.numbers()
+            equations, Z = NormalEquations.of(X, weight), features.numbers()
             alpha = ridge.alpha
             if self.estimator is None:
-                alpha = tuned_penalty(rows, costs) * mean_prior_variance(Z, self.id_effect)
-            factor = rows.with_penalty(alpha)
-            self._shared = fit_bilinear(factor, costs, Z, self.id_effect)
+                alpha = choose_penalty(X, costs, weight, equations)
+                alpha *= mean_prior_variance(Z, self.ad_effect)
+            self._shared = fit_bilinear(equations, costs, Z, alpha, self.ad_effect)
         else:
             raise ValueError(
                 f"The bilinear model takes at most {MAX_GRAM} rows or {MAX_GRAM} features, but X "

@@ -8,8 +8,9 @@ masked      Psi_k is trained and evaluated on A without gamma_{k-1}. No ad repea
             so the regret is at most the sum of the regrets of the rounds, m q.
 published   Psi_k is trained and evaluated on all of A with c_a = 1[a not in gamma_{k-1}] f_a.
             A shift common to all ads makes f <= 0, so that a duplicate is worth nothing and m q
-            holds again. Duplicates are replaced either within the round, by the next best ad of
-            its classifier, or at random after all rounds.
+            holds again. After all rounds, duplicates are replaced by other ads: any will do for
+            the bound, and the post suggests random ones. Here they come in one random order of the
+            ads, drawn in training, so that a row's set does not depend on its batch.
 
 The excluded ads may be passed to learners as features (the comment under "Set Select Train"): those
 in gamma_{k-1} and those not available, since a classifier cannot otherwise know which ads compete.
@@ -27,6 +28,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.parallel import Parallel, delayed
 
+from skbandit.selection._costs import check_n_select
+from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
 
 
@@ -41,7 +44,7 @@ class Scheme:
     pick : callable
         Maps (rule, responses, available, chosen) to one ad per row.
     repeats : bool
-        Whether an ad may be picked twice, so that `replace_at_random` must follow.
+        Whether an ad may be picked twice, so that `replace_duplicates` must follow.
     """
 
     problem: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -72,13 +75,6 @@ def _published_problem(
     return np.where(chosen, 0.0, costs - highest), available
 
 
-def _unshifted_problem(
-    costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """c_a = 1[a not in gamma] f_a, for costs whose expectations are nonpositive."""
-    return np.where(chosen, 0.0, costs), available
-
-
 def _pick_any(
     rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
@@ -86,21 +82,88 @@ def _pick_any(
     return rule.choose(responses, available)
 
 
-def _pick_next_best(
-    rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> np.ndarray:
-    """The best ad or, if chosen before, the best one of the others."""
-    pick = rule.choose(responses, available)
-    duplicate = (pick != NO_AD) & chosen[np.arange(len(pick)), pick]
-    pick[duplicate] = rule.choose(responses[duplicate], (available & ~chosen)[duplicate])
-    return pick
-
-
 MASKED = Scheme(_masked_problem, _pick_unchosen)
-PUBLISHED_NEXT_BEST = Scheme(_published_problem, _pick_next_best)
-PUBLISHED_RANDOM = Scheme(_published_problem, _pick_any, repeats=True)
-UNSHIFTED_NEXT_BEST = Scheme(_unshifted_problem, _pick_next_best)
-UNSHIFTED_RANDOM = Scheme(_unshifted_problem, _pick_any, repeats=True)
+PUBLISHED = Scheme(_published_problem, _pick_any, repeats=True)
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """Settings of the rounds.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Treatment of the ads chosen before.
+    n_rounds : int
+        Number of rounds to train.
+    max_select : int
+        Largest set that `predict` can choose.
+    holes : bool
+        Whether rounds choose the ads to leave out.
+    mask_features_from : int or None
+        First round whose learners see it, counted from 0. This is the second round if all ads were
+        available, since no ad is then excluded in the first.
+    trained_once : bool
+        Whether one fit serves all rounds.
+    ranked_by_cost : bool
+        Whether that fit predicts costs, so that the rounds choose the lowest of them in turn.
+    n_folds : int or None
+        Number of folds if choices on the training rows come from learners that have not seen the
+        row; None otherwise.
+    """
+
+    scheme: Scheme
+    n_rounds: int
+    max_select: int
+    holes: bool
+    mask_features_from: int | None
+    trained_once: bool
+    ranked_by_cost: bool
+    n_folds: int | None
+
+
+def settle_rounds(
+    n_ads: int,
+    n_select: int,
+    *,
+    all_available: bool,
+    reduction: str,
+    method: str,
+    cross_fit: int | None,
+) -> RoundSettings:
+    """Derive the settings from the parameters of `SetSelectClassifier` and the data.
+
+    Parameters
+    ----------
+    n_ads : int
+        Number of ads.
+    n_select : int
+        m.
+    all_available : bool
+        Whether every ad is available in every training row.
+    reduction, method, cross_fit
+        As in `SetSelectClassifier`.
+
+    Returns
+    -------
+    RoundSettings
+    """
+    check_n_select(n_select, n_ads)
+    masked, kind = method == "masked", REDUCTIONS[reduction]
+    sees_chosen = masked and kind.depends_on_mask
+    trained_once = masked and not kind.depends_on_mask
+    holes = sees_chosen and all_available and 2 * n_select > n_ads
+    return RoundSettings(
+        scheme=MASKED if masked else PUBLISHED,
+        n_rounds=max(1, n_ads - n_select) if holes else n_select,
+        max_select=n_ads if trained_once else n_select,
+        holes=holes,
+        mask_features_from=int(all_available) if sees_chosen else None,
+        trained_once=trained_once,
+        ranked_by_cost=trained_once and kind.predicts_costs,
+        # published rounds would choose even more duplicates
+        n_folds=cross_fit if masked else None,
+    )
 
 
 def train_rounds(
@@ -205,22 +268,22 @@ def run_rounds(
     return picks
 
 
-def replace_at_random(
-    picks: np.ndarray, available: np.ndarray, n_select: int, uniform: np.ndarray
+def replace_duplicates(
+    picks: np.ndarray, available: np.ndarray, n_select: int, order: np.ndarray
 ) -> np.ndarray:
-    """The distinct picks in order, then randomly drawn other available ads.
+    """Return the distinct picks in order, then other available ads by their place in `order`.
 
-    `uniform` (n, K) holds random numbers in [0, 1); the ads with the lowest are drawn. The result
-    has shape (n, n_select), with NO_AD where no more ads are available.
+    `order` (K,) is a permutation: the place of each ad. The result has shape (n, n_select), with
+    NO_AD where no more ads are available.
     """
     n_rounds = picks.shape[1]
-    priority = np.where(available, n_rounds + uniform, np.inf)
+    priority = np.where(available, n_rounds + order, np.inf)
     rows = np.arange(len(picks))
     for k in reversed(range(n_rounds)):
         picked = picks[:, k] != NO_AD
         priority[rows[picked], picks[picked, k]] = k
-    order = priority.argsort(axis=1)[:, :n_select]
-    return np.where(np.isfinite(np.take_along_axis(priority, order, axis=1)), order, NO_AD)
+    chosen = priority.argsort(axis=1)[:, :n_select]
+    return np.where(np.isfinite(np.take_along_axis(priority, chosen, axis=1)), chosen, NO_AD)
 
 
 def last_to_first(ranking: np.ndarray) -> np.ndarray:

@@ -9,21 +9,27 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_regressor
-from sklearn.utils import check_random_state
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
+from sklearn.utils import check_random_state, gen_batches, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.selection._ad_features import AdFeatures, read_ad_features
-from skbandit.selection._m_lowest import lowest
-from skbandit.selection._positions import read_position_weights
-from skbandit.selection._round_settings import RoundSettings, settle_rounds
+from skbandit.logs import align_rows, read_mask
+from skbandit.selection._cost_models import warn_of_separate_fits
+from skbandit.selection._costs import check_every_ad_observed, dense_rows, read_costs
+from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
+from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
+from skbandit.selection._pairs import AdFeatures, read_ad_features
 from skbandit.selection._rounds import (
+    RoundSettings,
     last_to_first,
-    replace_at_random,
+    replace_duplicates,
     run_rounds,
+    settle_rounds,
     train_rounds,
 )
-from skbandit.selection._row_random import uniform_by_row
-from skbandit.selection.reductions._mixin import ReductionMixin
 from skbandit.selection.reductions._pairwise import (
     LinearPairs,
     Tournament,
@@ -34,6 +40,7 @@ from skbandit.selection.reductions._registry import (
     WITH_COSTS,
     bind_learner,
     choose_reduction,
+    default_learner,
     shared_penalty,
 )
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
@@ -47,12 +54,25 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
+def _has_costs(selector: SetSelectClassifier) -> bool:
+    """Whether `selector` predicts costs; raise AttributeError otherwise."""
+    if selector._predicts_costs:
+        return True
+    raise AttributeError(
+        f"{type(selector).__name__} predicts costs only if its reduction does, in "
+        f"masked rounds, unlike with these parameters: {selector!r}."
+    )
+
+
+class SetSelectClassifier(
+    SetSelectorMixin, MetaEstimatorMixin, CallbackSupportMixin, BaseEstimator
+):
     """Choose the best m of n ads by classification, one ad per round.
 
     A reduction of set selection to classification [1]_: costs are compared, not predicted.
@@ -65,43 +85,18 @@ class SetSelectClassifier(ReductionMixin, CallbackSupportMixin, BaseEstimator):
         to regression, `Ridge` with the penalty of least leave-one-out error.
     n_select : int, default=1
         Number of ads to choose, m.
-    position_weights : array-like of shape (n_positions,), default=None
-        What a cost counts for in the first position, the second, ..., in `score`: see there. At
-        least `n_select`; None means ones. With unequal weights,
-        ``holes="auto"`` is False.
     reduction : {"auto", "filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"}, \
 default="auto"
-        Method by which a round finds the cheapest ad: see `skbandit.selection.reductions`. "auto"
-        is explained in the Notes.
+        Method by which a round finds the cheapest ad. "auto" is explained in the Notes.
     method : {"masked", "published"}, default="masked"
         "masked": each round is trained and evaluated on the ads not chosen by earlier rounds.
         "published": on all ads, where those chosen before are worthless, as published [1]_.
-    include_chosen : bool or "auto", default="auto"
-        Whether learners see which ads are excluded (already chosen or not available), as n_ads
-        additional features. "auto" means True for the filter tree in masked rounds, otherwise
-        False.
     cross_fit : int or None, default=5
         Number of folds. On the training rows, the ads of earlier rounds are chosen by learners
-        that have not seen the row; with None, by learners that have. It has no effect in published
-        rounds without `include_chosen`, where it would do harm.
-    dedup : {"next_best", "random"}, default="next_best"
-        For "published": replacement of an ad chosen twice. "next_best": the next best ad of the
-        round's classifier. "random": an ad drawn at random after all rounds, as published.
-    shift : bool, default=True
-        For "published": whether the costs of a row are shifted by the highest, if that is
-        positive. False is right if the expected costs of all ads are nonpositive, whatever the
-        sign of those observed.
-    holes : bool or "auto", default="auto"
-        Whether rounds choose the n_ads - m ads to leave out, worst first. "auto" means True if
-        m > n_ads / 2, all ads were available in `fit` and all positions weigh the same.
-    n_rounds : int, default=None
-        Number of rounds to train, and the largest `n_select` of `predict`, unless one fit serves
-        all rounds (see Notes) and ranks all ads; None means `n_select`.
-        With more rounds, fewer duplicates need random replacement.
+        that have not seen the row; with None, by learners that have. Published rounds are not
+        cross-fitted: that would make more duplicates.
     random_state : int, RandomState or None, default=None
-        Orders the ads in the filter tree, assigns rows to folds, and draws the replacements of
-        ``dedup="random"``. These depend on the content of the row, so that a batch is chosen as its
-        rows one by one; equal rows get equal replacements.
+        Orders the ads in the filter tree and assigns rows to folds.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
@@ -119,10 +114,6 @@ default="auto"
         The reduction, chosen by the rule in the Notes if `reduction` is "auto".
     n_rounds_ : int
         Number of rounds trained.
-    holes_ : bool
-        Whether rounds choose the ads to leave out.
-    include_chosen_ : bool
-        Whether learners see which ads are excluded.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -138,21 +129,23 @@ default="auto"
     -----
     If q is the mean regret of the rounds, each as a cost-sensitive problem of its own, the regret
     of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
-    costs no more than the k-th cheapest of all. Published rounds need nonpositive expected
-    costs, so they shift the costs of each row by the highest, if that is positive and `shift`.
-    With `holes` the bound is (n_ads - m) q. The learners that choose the ads of earlier rounds must
-    not have seen the row's own costs: hence `cross_fit`.
+    costs no more than the k-th cheapest of all. Published rounds require nonpositive expected
+    costs, so they shift the costs of each row by the highest, if that is positive. Ads
+    chosen twice are replaced by others in a random order, the same for all rows. The learners that
+    choose the ads of earlier rounds must not have seen the row's own costs: hence `cross_fit`.
+
+    Filter trees see which ads are excluded (already chosen or not available), as n_ads additional
+    features. If m > n_ads / 2 and all ads were available in `fit`, their rounds choose the
+    n_ads - m ads to leave out, worst first, and the bound is (n_ads - m) q.
 
     If positions have weights w_1 >= w_2 >= ..., the bound is the sum of w_k q_k, q_k the mean
     regret of round k: rounds fill the best positions first, and training is the same for all
-    weights, as a factor common to the costs of a round changes nothing in it. The bound with
-    `holes` is for sets without order.
+    weights.
 
     What all pairs, one versus rest and regression learn about an ad or a pair does not depend on
-    the round, unless learners see the chosen ads. So in masked rounds without `include_chosen`
-    they are trained once, on all rows. Each round then takes the best remaining ad, and
-    `cross_fit` and `holes` have no effect. With regression, this is `RegressionSetSelector`. The
-    filter tree is trained in each round, because different ads meet in its matches.
+    the round. So in masked rounds they are trained once, on all rows, and each round takes the
+    best remaining ad. With regression, this is `RegressionSetSelector`. The filter tree is trained
+    in each round, because different ads meet in its matches.
 
     ``reduction="auto"`` is one versus rest if no estimator is passed: with the default penalty it
     was best on made problems, and quickest. For a classifier of yours it is all pairs up to 20 ads,
@@ -171,8 +164,6 @@ default="auto"
     `logged_costs`, use masked rounds: shifting estimated costs does harm.
 
     Compare with `PopularitySetSelector`, which is hard to beat for m = 1 and for m close to n_ads.
-    For such m also try ``holes=False`` if costs are noisy: the bound favours leaving ads out, but
-    the data do not always.
 
     Threads may predict with one fitted selector, which that does not change, while none fits
     it.
@@ -199,15 +190,9 @@ default="auto"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "position_weights": ["array-like", None],
         "reduction": [StrOptions({"auto", *REDUCTIONS})],
         "method": [StrOptions({"masked", "published"})],
-        "include_chosen": ["boolean", StrOptions({"auto"})],
         "cross_fit": [Interval(Integral, 2, None, closed="left"), None],
-        "dedup": [StrOptions({"next_best", "random"})],
-        "shift": ["boolean"],
-        "holes": ["boolean", StrOptions({"auto"})],
-        "n_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "unknown_ads": [StrOptions({"error", "ignore"})],
@@ -225,15 +210,9 @@ default="auto"
         estimator: Any = None,
         n_select: int = 1,
         *,
-        position_weights: ArrayLike | None = None,
         reduction: str = "auto",
         method: str = "masked",
-        include_chosen: bool | str = "auto",
         cross_fit: int | None = 5,
-        dedup: str = "next_best",
-        shift: bool = True,
-        holes: bool | str = "auto",
-        n_rounds: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         unknown_ads: Literal["error", "ignore"] = "error",
@@ -241,15 +220,9 @@ default="auto"
     ) -> None:
         self.estimator = estimator
         self.n_select = n_select
-        self.position_weights = position_weights
         self.reduction = reduction
         self.method = method
-        self.include_chosen = include_chosen
         self.cross_fit = cross_fit
-        self.dedup = dedup
-        self.shift = shift
-        self.holes = holes
-        self.n_rounds = n_rounds
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.unknown_ads = unknown_ads
@@ -320,27 +293,17 @@ default="auto"
             self.reduction_ = choose_reduction(
                 self.estimator, len(self.ads_), rounds_differ=self._rounds_differ
             )
-        position_weights = read_position_weights(self.position_weights, self.n_select)
         self._settings = settle_rounds(
             len(self.ads_),
             self.n_select,
             all_available=available is None,
-            positions_differ=bool((position_weights != position_weights[0]).any()),
             reduction=self.reduction_,
             method=self.method,
-            include_chosen=self.include_chosen,
             cross_fit=self.cross_fit,
-            dedup=self.dedup,
-            shift=self.shift,
-            holes=self.holes,
-            n_rounds=self.n_rounds,
         )
         self.n_rounds_ = self._settings.n_rounds
-        self.holes_ = self._settings.holes
-        self.include_chosen_ = self._settings.include_chosen
         random = check_random_state(self.random_state)
         folds = self._folds(len(examples.costs), random)
-        self._seed = random.randint(np.iinfo(np.int32).max)
 
         def report(k: int) -> None:
             if self.verbose:
@@ -348,6 +311,7 @@ default="auto"
             step_done("round")
 
         self._rules = self._learn(examples, folds, random, report)
+        self._order = random.permutation(len(self.ads_))
 
     def _folds(self, n_rows: int, random: np.random.RandomState) -> np.ndarray | None:
         """Fold of each row; None if choices are not cross-fitted."""
@@ -384,7 +348,7 @@ default="auto"
             for k in range(self.n_rounds_):
                 report(k)
             return (rule,) * self.n_rounds_
-        if self.holes_:
+        if self._settings.holes:
             costs = -costs
             # at least one round per row, for the order of the ads that are kept
             n_choices = np.maximum(1, available.sum(axis=1) - self.n_select)
@@ -410,8 +374,7 @@ default="auto"
         if self.reduction not in ("auto", "weighted_all_pairs") or self._rounds_differ:
             raise ValueError(
                 "ad_features are for masked rounds over all pairs: with them, use "
-                'reduction="auto" or "weighted_all_pairs", method="masked" and '
-                f"include_chosen=False, not {self!r}."
+                f'reduction="auto" or "weighted_all_pairs" and method="masked", not {self!r}.'
             )
         if self.estimator is not None and is_regressor(self.estimator):
             raise ValueError(
@@ -447,12 +410,11 @@ default="auto"
     @property
     def _rounds_differ(self) -> bool:
         """Whether each round needs a fit of its own, whatever the reduction."""
-        return self.method == "published" or self.include_chosen is True
+        return self.method == "published"
 
     @property
     def _predicts_costs(self) -> bool:
-        one_fit = self.method == "masked" and self.include_chosen in ("auto", False)
-        return self._reduction in WITH_COSTS and one_fit
+        return self._reduction in WITH_COSTS and self.method == "masked"
 
     @property
     def _largest_set(self) -> int:
@@ -461,7 +423,7 @@ default="auto"
     def _ranked(self, X: Any, available: np.ndarray, n_select: int) -> np.ndarray:
         if self._settings.ranked_by_cost:  # the rounds would take the lowest costs in turn
             return lowest(self._rules[0].respond(X), n_select, available)
-        if self.holes_:  # rank all ads, worst first
+        if self._settings.holes:  # rank all ads, worst first
             return last_to_first(self._picked(X, available, len(self.ads_)))[:, :n_select]
         return self._picked(X, available, n_select)
 
@@ -470,13 +432,107 @@ default="auto"
 
         Beyond the last round, its classifier is applied again, to pick the next best.
         """
-        rules, scheme = self._rules, self._settings.scheme
-        if not scheme.repeats:
+        settings = self._settings
+        rules = self._rules
+        if not settings.scheme.repeats:
             rules = (rules + rules[-1:] * (n_picks - len(rules)))[:n_picks]
         picks = run_rounds(
-            rules, X, available, scheme, mask_features_from=self._settings.mask_features_from
+            rules, X, available, settings.scheme, mask_features_from=settings.mask_features_from
         )
-        if scheme.repeats:
-            uniform = uniform_by_row(X, len(self.ads_), self._seed)
-            return replace_at_random(picks, available, n_picks, uniform)
+        if settings.scheme.repeats:
+            return replace_duplicates(picks, available, n_picks, self._order)
         return picks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._learner()).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
+    def _learner(self) -> Any:
+        """The learner as passed, or the default of the reduction."""
+        return default_learner(self._reduction) if self.estimator is None else self.estimator
+
+    def _read_X(self, X: Any, reset: bool) -> Any:
+        """Check rows of numbers."""
+        finite = not get_tags(self._learner()).input_tags.allow_nan
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+        )
+
+    def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
+        """Check the training data and set `ads_`."""
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
+        X = self._read_X(X, reset=True)
+        costs = read_costs(y)
+        n_rows = costs.shape[0]
+        if X.shape[0] != n_rows:
+            raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
+        allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
+        costs = costs.where_available(allowed)
+        self._note_missing(costs, allowed)
+        if self._reduction == "regression":
+            warn_of_separate_fits(self.estimator, costs, allowed)
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        used = np.flatnonzero(weight)  # rows of weight 0 count as absent
+        costs = costs.of_rows(used)
+        check_every_ad_observed(costs)
+        self.ads_ = costs.ads
+        everything = np.ones(costs.shape, dtype=bool)
+        mask = everything if allowed is None else dense_rows(allowed, slice(None))[used]
+        return Examples(X[used], costs.dense(), mask, weight[used])
+
+    def _choose(
+        self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int
+    ) -> np.ndarray:
+        """Choose block by block, to bound the memory of dense masks and responses."""
+        X = self._read_X(X, reset=False)
+        n_rows, n_ads = X.shape[0], len(self.ads_)
+        chosen = np.empty((n_rows, n_select), dtype=np.intp)
+        for rows in gen_batches(n_rows, max(1, REGRESSOR_BLOCK_BYTES // (8 * n_ads))):
+            part = X[rows]
+            everything = np.ones((part.shape[0], n_ads), dtype=bool)
+            allowed = everything if available is None else dense_rows(available, rows)
+            chosen[rows] = self._ranked(part, allowed, n_select)
+        return chosen
+
+    @available_if(_has_costs)
+    def predict_costs(self, X: Any) -> np.ndarray | pd.DataFrame:
+        """Predict the cost of each ad.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        DataFrame or ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`: an array if these are 0, 1, ..., a DataFrame if ads have
+            other labels.
+        """
+        check_is_fitted(self)
+        costs = self._rules[0].respond(self._read_X(X, reset=False))
+        return labelled_costs(costs, self.ads_, X)
+
+    @available_if(_has_costs)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Predict the negative costs: higher is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_ads)
+            Columns in the order of `ads_`.
+        """
+        return -np.asarray(self.predict_costs(X))

@@ -338,7 +338,7 @@ RIVALS = {
 _BOOSTING = HistGradientBoostingRegressor(
     max_leaf_nodes=LEAVES, max_iter=STEPS, learning_rate=RATE, early_stopping=False, random_state=0
 )
-_POST: dict[str, Any] = {"method": "published", "dedup": "random", "random_state": 0}
+_POST: dict[str, Any] = {"method": "published", "random_state": 0}
 
 OURS = {
     "popularity": skbandit(PopularitySetSelector()),

@@ -24,7 +24,6 @@ from skbandit.bandit import (
 from skbandit.datasets import make_bandit_log
 from skbandit.logs import align_rows, label_array, read_log, read_mask, read_pools
 from skbandit.selection import PopularitySetSelector, assign, logged_costs
-from skbandit.selection.reductions import FilterTreeClassifier
 
 Y = pd.DataFrame({"action": ["a", "b", "a", "c"], "reward": [1.0, 0.0, 0.0, 1.0]})
 SETS = [("a", "b"), ("b", "c"), ("a", "b"), ("a", "b", "c")]
@@ -129,7 +128,7 @@ SELECTORS = [
         RegressionSetSelector(),
         PopularitySetSelector(),
         SetSelectClassifier(random_state=0),
-        FilterTreeClassifier(),
+        SetSelectClassifier(reduction="filter_tree", random_state=0),
     )
 ]
 

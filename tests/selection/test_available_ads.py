@@ -6,7 +6,6 @@ import pytest
 
 from skbandit import GLMUCBPolicy, RegressionSetSelector, SetSelectClassifier
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection.reductions import FilterTreeClassifier
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -20,7 +19,7 @@ SELECTORS = [
     RegressionSetSelector(),
     PopularitySetSelector(),
     SetSelectClassifier(cross_fit=None),
-    FilterTreeClassifier(),
+    SetSelectClassifier(reduction="filter_tree", random_state=0),
 ]
 
 

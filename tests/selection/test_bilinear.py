@@ -8,15 +8,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from skbandit.selection import _bilinear
-from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._bilinear import fit_bilinear
 from skbandit.selection._costs import read_costs
-from skbandit.selection._ridge import RidgeFactor
+from skbandit.selection._pairs import read_ad_features
+from skbandit.selection._ridge import NormalEquations
 
 ALPHA = 0.7
 
 
-def written_out(X, y, Z, id_effect, weight):
+def written_out(X, y, Z, ad_effect, weight):
     """A function of rows and ads: one Ridge on the products of [x, 1] and [1, z, the ad's own]."""
     centre, middle = Z.mean(axis=0), np.average(X, axis=0, weights=weight)
     rows, ads = np.nonzero(~np.isnan(y))
@@ -24,7 +24,7 @@ def written_out(X, y, Z, id_effect, weight):
 
     def products(X, Z, own):
         x = np.column_stack([X - middle, np.ones(len(X))])
-        z = np.column_stack([np.ones(len(Z)), Z - centre, np.sqrt(id_effect) * own])
+        z = np.column_stack([np.ones(len(Z)), Z - centre, np.sqrt(ad_effect) * own])
         return (x[:, :, None] * z[:, None, :]).reshape(len(x), -1)
 
     ridge = Ridge(ALPHA, fit_intercept=False)
@@ -40,19 +40,19 @@ def written_out(X, y, Z, id_effect, weight):
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
 @pytest.mark.parametrize("unobserved", [0.0, 0.3, 0.8])
-@pytest.mark.parametrize("id_effect", [0.0, 0.5])
+@pytest.mark.parametrize("ad_effect", [0.0, 0.5])
 @pytest.mark.parametrize("shape", [(15, 4), (6, 9)], ids=["tall", "wide"])
-def test_equals_ridge_on_products(shape, id_effect, unobserved, form):
+def test_equals_ridge_on_products(shape, ad_effect, unobserved, form):
     rng = np.random.default_rng(0)
     n_ads = 6
     X, Z = rng.normal(size=shape) + 1, rng.normal(size=(n_ads, 2))
     y = rng.normal(size=(shape[0], n_ads)) + 3
     y[rng.random(y.shape) < unobserved] = np.nan
     weight = rng.random(shape[0]) + 0.2
-    reference = written_out(X, y, Z, id_effect, weight)
+    reference = written_out(X, y, Z, ad_effect, weight)
 
-    factor = RidgeFactor.of(X, ALPHA, weight)
-    model = fit_bilinear(factor, read_costs(form(y)), Z, id_effect)
+    equations = NormalEquations.of(X, weight)
+    model = fit_bilinear(equations, read_costs(form(y)), Z, ALPHA, ad_effect)
     seen = model.of_ads(read_ad_features(Z), np.arange(n_ads))
     own = np.eye(n_ads)
     np.testing.assert_allclose(seen.costs(X), reference(X, Z, own), atol=1e-6)
@@ -71,7 +71,7 @@ def test_sparse_rows():
     y = rng.normal(size=(20, 4))
     everywhere = np.arange(4)
     dense, sparse = (
-        fit_bilinear(RidgeFactor.of(rows, 1e-6), read_costs(y), Z, 1.0)
+        fit_bilinear(NormalEquations.of(rows), read_costs(y), Z, 1e-6, 1.0)
         .of_ads(read_ad_features(Z), everywhere)
         .costs(X)
         for rows in (X, sp.csr_array(X))
@@ -87,7 +87,7 @@ def test_an_ad_without_costs_is_known_by_its_features():
     truth = X @ W @ Z.T
     y = truth.copy()
     y[:, 7] = np.nan
-    model = fit_bilinear(RidgeFactor.of(X, 1e-6), read_costs(y), Z, 0.0)
+    model = fit_bilinear(NormalEquations.of(X), read_costs(y), Z, 1e-6, 0.0)
     found = model.of_ads(read_ad_features(Z), np.arange(30)).costs(X)
     np.testing.assert_allclose(found, truth, atol=1e-5)
 
@@ -97,9 +97,9 @@ def test_too_few_steps_are_told(monkeypatch):
     rng = np.random.default_rng(0)
     y = rng.normal(size=(20, 4))
     y[rng.random(y.shape) < 0.5] = np.nan
-    factor = RidgeFactor.of(rng.normal(size=(20, 3)), 1.0)
+    equations = NormalEquations.of(rng.normal(size=(20, 3)))
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
-        fit_bilinear(factor, read_costs(y), rng.normal(size=(4, 2)), 1.0)
+        fit_bilinear(equations, read_costs(y), rng.normal(size=(4, 2)), 1.0, 1.0)
 
 
 def test_features_are_read_by_label():

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from skbandit import RegressionSetSelector
 from skbandit.datasets import make_set_selection
 from skbandit.selection import _regression_selector
-from skbandit.selection._ridge import RidgeFactor
+from skbandit.selection._ridge import NormalEquations
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -182,7 +182,7 @@ def test_what_is_too_large_is_left_to_ridge(monkeypatch, y, fit_intercept):
     ridge = Ridge(2.0, fit_intercept=fit_intercept)
     expected = RegressionSetSelector(ridge).fit(X, y)
     monkeypatch.setattr("skbandit.selection._ridge.MAX_GRAM", 4)
-    monkeypatch.setattr(RidgeFactor, "of", None)
+    monkeypatch.setattr(NormalEquations, "of", None)
     selector = RegressionSetSelector(ridge).fit(X, y)
     np.testing.assert_allclose(selector.coef_, expected.coef_, atol=1e-12)
     np.testing.assert_allclose(selector.intercept_, expected.intercept_, atol=1e-12)
@@ -328,7 +328,7 @@ def test_pairs_are_a_long_table():
     """By hand, with the ads' own effects shrunk: sum of residuals / (their number + 1/2)."""
     rows, names = pd.DataFrame(X, columns=list("abcde")), Z
     tree = DecisionTreeRegressor(max_depth=4, random_state=0)
-    selector = RegressionSetSelector(tree, id_effect=2.0).fit(rows, HOLES, ad_features=names)
+    selector = RegressionSetSelector(tree, ad_effect=2.0).fit(rows, HOLES, ad_features=names)
     which, ads = np.nonzero(~np.isnan(HOLES).T)[::-1]
     pairs = pd.concat(
         [rows.iloc[which].reset_index(drop=True), Z.iloc[ads].reset_index(drop=True)], axis=1
@@ -342,7 +342,7 @@ def test_pairs_are_a_long_table():
             selector.predict_costs(rows)[:, j], alone.predict(table) + own, atol=1e-12
         )
     assert selector.estimator_.feature_names_in_.tolist() == [*"abcde", "z0", "z1", "z2"]
-    none = RegressionSetSelector(tree, id_effect=0).fit(rows, HOLES, ad_features=names)
+    none = RegressionSetSelector(tree, ad_effect=0).fit(rows, HOLES, ad_features=names)
     np.testing.assert_allclose(
         none.predict_costs(rows)[:, 0], alone.predict(rows.assign(**Z.iloc[0]))
     )
@@ -394,7 +394,7 @@ def test_bad_input_to_fit(options, message):
         ({"n_select": 0}, "n_select"),
         ({"n_select": 9}, "n_select=9 must be at least 1 and at most 8"),
         ({"n_select": 1.5}, "n_select"),
-        ({"id_effect": -1}, "id_effect"),
+        ({"ad_effect": -1}, "ad_effect"),
         ({"estimator": "ridge"}, "estimator"),
         ({"estimator": Ridge(-1.0)}, "alpha"),
     ],

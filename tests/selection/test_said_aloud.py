@@ -20,10 +20,8 @@ X = RNG.normal(size=(60, 3))
 Y = X @ RNG.normal(size=(3, 8)) + 0.1 * RNG.normal(size=(60, 8))
 
 
-def test_random_replacements_do_not_depend_on_the_batch():
-    selector = SetSelectClassifier(
-        n_select=4, n_rounds=4, method="published", dedup="random", random_state=0
-    ).fit(X, Y)
+def test_replacements_do_not_depend_on_the_batch():
+    selector = SetSelectClassifier(n_select=4, method="published", random_state=0).fit(X, Y)
     together = selector.predict(X)
     alone = np.vstack([selector.predict(row[None]) for row in X])
     np.testing.assert_array_equal(together, alone)
@@ -33,7 +31,7 @@ def test_random_replacements_do_not_depend_on_the_batch():
 @pytest.mark.parametrize("reduction", ["one_vs_rest", "regression", "weighted_all_pairs"])
 def test_rules_that_rank_all_ads_choose_any_number(reduction):
     two = SetSelectClassifier(n_select=2, reduction=reduction).fit(X, Y)
-    eight = SetSelectClassifier(n_select=8, reduction=reduction, holes=False).fit(X, Y)
+    eight = SetSelectClassifier(n_select=8, reduction=reduction).fit(X, Y)
     for m in (1, 3, 8):
         np.testing.assert_array_equal(two.predict(X, n_select=m), eight.predict(X, n_select=m))
     with pytest.raises(ValueError, match="n_select=9 must be at least 1 and at most 8, the number"):

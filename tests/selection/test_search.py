@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector, logged_costs
-from skbandit.selection._estimated_costs import estimated_costs
+from skbandit.selection._costs import estimated_costs
 from tests.tiers import first
 
 X, COSTS, EXPECTED = make_set_selection(400, 5, 6, random_state=0)

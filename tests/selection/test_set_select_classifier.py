@@ -21,25 +21,14 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
+from skbandit.selection.reductions._filter_tree import learn_filter_tree
 from tests.selection.tabular import LEARNER, lowest, masks, population
 from tests.tiers import first
 
 REDUCTIONS = ["filter_tree", "weighted_all_pairs", "regression", "one_vs_rest"]
 VARIANTS = {
     "masked": {},
-    "masked, blind": {"include_chosen": False},
-    "masked, sees": {"include_chosen": True},
     "in sample": {"cross_fit": None},
-    "in sample, blind": {"cross_fit": None, "include_chosen": False},
-    "in sample, holes": {"cross_fit": None, "holes": True},
-    "holes": {"holes": True},
-    "no holes": {"holes": False},
-    "published, sees": {"method": "published", "include_chosen": True},
-    "published in sample, sees": {
-        "method": "published",
-        "include_chosen": True,
-        "cross_fit": None,
-    },
 }
 
 
@@ -66,19 +55,18 @@ def test_optimal_where_its_learners_are(reduction, variant, m):
     chosen = selector.predict(contexts)
     expected = lowest(f, np.ones_like(f, bool), m)
     assert (np.sort(chosen, axis=1) == np.sort(expected, axis=1)).all()
-    if selector.method == "masked" and not selector.holes_:
+    if reduction != "filter_tree" or m <= 2:  # not by leaving ads out
         assert (chosen == expected).all()
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("holes", [False, True])
-def test_optimal_among_the_ads_available(reduction, holes):
+def test_optimal_among_the_ads_available(reduction):
     rng = np.random.default_rng(0)
     X, costs, f = population(rng, 40, 5)
     available = masks(rng, 40, 5, at_least=3)
-    selector = SetSelectClassifier(
-        learner(reduction), 3, reduction=reduction, holes=holes, cross_fit=None
-    ).fit(X, costs, available=available[X[:, 0].astype(int)])
+    selector = SetSelectClassifier(learner(reduction), 3, reduction=reduction, cross_fit=None).fit(
+        X, costs, available=available[X[:, 0].astype(int)]
+    )
     chosen = selector.predict(np.arange(40.0)[:, None], available=available)
     assert (np.sort(chosen, axis=1) == np.sort(lowest(f, available, 3), axis=1)).all()
 
@@ -90,14 +78,14 @@ def test_the_filter_tree_sees_which_ads_compete():
     X, costs = np.zeros((len(every_mask), 1)), np.tile(f, (len(every_mask), 1))
     best = lowest(costs, every_mask, 1)
 
-    def wrong(**options):
-        selector = SetSelectClassifier(
-            LEARNER, reduction="filter_tree", cross_fit=None, random_state=1, **options
-        ).fit(X, costs, available=every_mask)
-        return (selector.predict(X, available=every_mask) != best).sum()
-
-    assert wrong() == 0
-    assert wrong(include_chosen=False) > 0
+    selector = SetSelectClassifier(
+        LEARNER, reduction="filter_tree", cross_fit=None, random_state=1
+    ).fit(X, costs, available=every_mask)
+    assert (selector.predict(X, available=every_mask) == best).all()
+    blind = learn_filter_tree(
+        X, costs, every_mask, np.ones(len(X)), learner=LEARNER, order=np.array([0, 1, 2, 3])
+    )
+    assert (blind.choose(blind.respond(X), every_mask) != best[:, 0]).any()
 
 
 @st.composite
@@ -110,14 +98,9 @@ def problems(draw):
     options = {
         "reduction": draw(st.sampled_from(REDUCTIONS)),
         "method": draw(st.sampled_from(["masked", "published"])),
-        "dedup": draw(st.sampled_from(["next_best", "random"])),
-        "include_chosen": draw(st.sampled_from(["auto", True, False])),
         "cross_fit": draw(st.sampled_from([None, 2, 5])),
         "random_state": seed,
     }
-    options |= draw(
-        st.sampled_from([{"holes": "auto"}, {"holes": True}, {"holes": False}, {"n_rounds": n_ads}])
-    )
     some = rng.random((n, n_ads)) < 0.8
     some[rng.integers(n)] = True  # each ad is there once
     return rng.normal(size=(n, 2)), costs, m, options, some if draw(st.booleans()) else None
@@ -180,7 +163,6 @@ def test_what_auto_reduction_is(data):
     assert chosen(estimator=LEARNER, n_ads=21) == "one_vs_rest"
     assert chosen(estimator=LinearSVC(), n_ads=21) == "filter_tree"
     assert chosen(method="published") == "filter_tree"
-    assert chosen(include_chosen=True) == "filter_tree"
     assert chosen(reduction="regression") == "regression"
     assert SetSelectClassifier().fit(X, costs).predict_costs(X).shape == costs.shape
     assert not hasattr(SetSelectClassifier(LEARNER).fit(X, costs), "predict_costs")
@@ -223,11 +205,10 @@ def test_one_round_is_the_reduction(data):
 
 
 @pytest.mark.parametrize("method", ["masked", "published"])
-@pytest.mark.parametrize("dedup", ["next_best", "random"])
-def test_fewer_ads_are_the_first_of_more(data, method, dedup):
+def test_fewer_ads_are_the_first_of_more(data, method):
     X, costs = data
     selector = SetSelectClassifier(
-        n_select=3, reduction="filter_tree", method=method, dedup=dedup, random_state=0
+        n_select=3, reduction="filter_tree", method=method, random_state=0
     )
     chosen = selector.fit(X, costs).predict(X)
     for m in (1, 2):
@@ -236,37 +217,11 @@ def test_fewer_ads_are_the_first_of_more(data, method, dedup):
         selector.predict(X, n_select=4)
 
 
-def test_more_rounds_let_more_ads_be_chosen_later(data):
-    X, costs = data
-    few = SetSelectClassifier(n_select=2, random_state=0).fit(X, costs)
-    more = SetSelectClassifier(n_select=2, n_rounds=5, random_state=0).fit(X, costs)
-    assert (few.n_rounds_, more.n_rounds_) == (2, 5)
-    assert more.predict(X, n_select=5).shape == (80, 5)
-    assert (more.predict(X) == few.predict(X)).all()
-
-
-def test_what_auto_means(data):
-    X, costs = data
-
-    def fitted(**options):
-        options = {"reduction": "filter_tree", **options}
-        return SetSelectClassifier(random_state=0, **options).fit(X, costs)
-
-    few, many = fitted(n_select=3), fitted(n_select=4)
-    assert (few.holes_, few.n_rounds_, few.include_chosen_) == (False, 3, True)
-    assert (many.holes_, many.n_rounds_) == (True, 2)
-    assert not fitted(n_select=4, n_rounds=4).holes_
-    assert not fitted(n_select=4, method="published").holes_
-    assert not fitted(n_select=3, method="published").include_chosen_
-    assert not fitted(n_select=3, reduction="weighted_all_pairs").include_chosen_
-    assert not many.fit(X, costs, available=np.ones(costs.shape, bool)).holes_
-
-
 def test_holes_leave_out_the_same_ads_whatever_is_asked_first(data):
     X, costs = data
     selector = SetSelectClassifier(n_select=5, reduction="filter_tree", random_state=0)
     selector.fit(X, costs)
-    assert selector.holes_
+    assert selector.n_rounds_ == 1
     chosen = selector.predict(X)
     assert (selector.predict(X, n_select=2) == chosen[:, :2]).all()
     # best first: what comes first is cheaper on average
@@ -274,11 +229,11 @@ def test_holes_leave_out_the_same_ads_whatever_is_asked_first(data):
     assert paid[:2].mean() < paid[-2:].mean()
 
 
-def test_published_rounds_fill_up_at_random(data):
-    """With one constant answer in every round there is one ad, and random others."""
+def test_published_rounds_fill_up_with_other_ads(data):
+    """With one constant prediction in every round there is one ad, and others in any order."""
     X, _ = data
     costs = np.tile([-1.0, -5.0, -1.0, -1.0, -1.0, -1.0], (80, 1))
-    verbatim = SetSelectClassifier(n_select=2, method="published", dedup="random", random_state=0)
+    verbatim = SetSelectClassifier(n_select=2, method="published", random_state=0)
     chosen = verbatim.fit(X, costs).predict(X)
     assert (chosen[:, 0] == 1).all()
     replaced = chosen[:, 1]
@@ -315,7 +270,7 @@ def test_n_jobs_changes_nothing(data):
 
 def test_pickle(data):
     X, costs = data
-    for options in ({"holes": True}, {"method": "published", "dedup": "random"}):
+    for options in ({"reduction": "filter_tree"}, {"method": "published"}):
         selector = SetSelectClassifier(n_select=3, random_state=0, **options).fit(X, costs)
         again = pickle.loads(pickle.dumps(selector))
         assert (again.predict(X) == selector.predict(X)).all()
@@ -323,7 +278,7 @@ def test_pickle(data):
 
 def test_costs_are_predicted_where_one_fit_serves_all_rounds(data):
     for reduction in REDUCTIONS:
-        for options in ({}, {"include_chosen": True}, {"method": "published"}):
+        for options in ({}, {"method": "published"}):
             selector = SetSelectClassifier(n_select=2, reduction=reduction, **options)
             expected = reduction in ("regression", "one_vs_rest") and not options
             assert hasattr(selector, "predict_costs") == expected
@@ -366,16 +321,11 @@ def test_learners_see_missing_values_if_they_can(data):
     [
         ({"n_select": 7}, "n_select=7 must be at least 1 and at most 6"),
         ({"n_select": 0}, "n_select"),
-        ({"n_select": 2, "n_rounds": 1}, "n_rounds=1 must be at least n_select=2 and at most 6"),
-        ({"n_rounds": 7}, "n_rounds=7 must be"),
-        ({"n_rounds": 3, "holes": True}, "n_rounds=3 has no meaning with holes=True"),
         ({"estimator": Ridge()}, "Ridge is a regressor"),
         ({"reduction": "csoaa"}, "reduction"),
         ({"method": "greedy"}, "method"),
         ({"method": "post"}, "'published'"),
         ({"cross_fit": 1}, "cross_fit"),
-        ({"dedup": "none"}, "dedup"),
-        ({"holes": "sometimes"}, "holes"),
     ],
 )
 def test_wrong_parameters_are_named_and_change_nothing(data, options, message):

@@ -12,11 +12,15 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 from skbandit import RegressionSetSelector
-from skbandit.selection import _stack, _stack_members
-from skbandit.selection._fill_costs import ad_means, filled, row_effects
-from skbandit.selection._pls import partial_least_squares
-from skbandit.selection._stack import stack_weights
-from skbandit.selection._stack_members import COMPONENTS, NEIGHBORS, fit_members
+from skbandit.selection import _stack
+from skbandit.selection._costs import ad_means, filled, row_effects
+from skbandit.selection._stack import (
+    COMPONENTS,
+    NEIGHBORS,
+    fit_members,
+    partial_least_squares,
+    stack_weights,
+)
 from tests.tiers import first
 
 RNG = np.random.default_rng(0)
@@ -26,7 +30,7 @@ F = X @ RNG.normal(size=(5, 4)) + RNG.normal(size=(60, 4))
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr(_stack_members, "N_TREES", 3)
+    monkeypatch.setattr(_stack, "N_TREES", 3)
 
 
 # --- partial least squares -----------------------------------------------------------------
@@ -241,7 +245,7 @@ def test_folds_are_not_seen(monkeypatch, few_trees):
     """Noise gives no weight to members that would learn it by heart."""
     rng = np.random.default_rng(2)
     noise = rng.normal(size=(300, 6))
-    monkeypatch.setattr(_stack_members, "MIN_LEAF", 1)
+    monkeypatch.setattr(_stack, "MIN_LEAF", 1)
     weights = RegressionSetSelector("stack").fit(rng.normal(size=(300, 5)), noise).stack_weights_
     assert sum(weights.values()) < 0.5
     assert _stack.N_FOLDS > 1

@@ -76,7 +76,7 @@ def test_masked_rounds_beat_rounds_as_published(yeast, m, over_post, over_popula
     assert (masked > popular + over_popular).all()
     for reduction in ("filter_tree", "regression"):
         verbatim = SetSelectClassifier(
-            n_select=m, reduction=reduction, method="published", dedup="random", random_state=0
+            n_select=m, reduction=reduction, method="published", random_state=0
         )
         assert (masked > shares(yeast, verbatim, m, splits=splits) + over_post).all()
 
@@ -90,7 +90,7 @@ def test_reductions_without_rounds_beat_popularity(yeast, reduction):
 
 def test_rounds_as_published_over_ridge_lose_to_popularity(yeast):
     verbatim = SetSelectClassifier(
-        n_select=5, reduction="regression", method="published", dedup="random", random_state=0
+        n_select=5, reduction="regression", method="published", random_state=0
     )
     popular = shares(yeast, PopularitySetSelector(n_select=5), 5)
     assert (shares(yeast, verbatim, 5) < popular).all()

@@ -5,7 +5,6 @@ from sklearn.linear_model import Ridge
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection.reductions import FilterTreeClassifier
 
 
 def widened(y):
@@ -38,10 +37,6 @@ class WidenedPopularity(Widened, PopularitySetSelector):
 
 
 class WidenedSetSelect(Widened, SetSelectClassifier):
-    pass
-
-
-class WidenedFilterTree(Widened, FilterTreeClassifier):
     pass
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from skbandit.selection._rounds import MASKED, PUBLISHED_RANDOM, replace_at_random, run_rounds
+from skbandit.selection._rounds import MASKED, PUBLISHED, replace_duplicates, run_rounds
 from tests.theory.test_set_rounds import Arbitrary
 from tests.tiers import first
 
@@ -28,9 +28,7 @@ def test_duplicates_are_paid_for_in_regret(seed):
     noise = rng.choice([0.1, 1.0, 10.0])
     rules = [Arbitrary(f + noise * rng.normal(size=f.shape)) for _ in range(m)]
     everything = np.ones(f.shape, dtype=bool)
-    picks = run_rounds(
-        rules, np.zeros((n, 1)), everything, PUBLISHED_RANDOM, mask_features_from=None
-    )
+    picks = run_rounds(rules, np.zeros((n, 1)), everything, PUBLISHED, mask_features_from=None)
     shifted, rows = f - f.max(axis=1, keepdims=True), np.arange(n)
     chosen, regret, duplicates = np.zeros(f.shape, dtype=bool), np.zeros(n), np.zeros(n, dtype=int)
     for pick in picks.T:
@@ -70,7 +68,7 @@ def test_twice_the_rounds_survive_a_filter(m, rounds, gone):
         survived += chance
         best = np.flatnonzero(available)[:m]
         picks = left[None, :m]
-        found = replace_at_random(picks, available[None], m, np.zeros((1, n_ads)))
+        found = replace_duplicates(picks, available[None], m, np.arange(n_ads))
         np.testing.assert_array_equal(found[0], best)
     assert survived == pytest.approx(binom.sf(m - 1, rounds * m, 1 - gone))
     if rounds == 2 and gone == 0.5:

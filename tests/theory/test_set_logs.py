@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from skbandit import SetSelectClassifier
 from skbandit.selection._rounds import MASKED, run_rounds
 from skbandit.selection.reductions._filter_tree import FilterTree
 from skbandit.selection.reductions._rule import LowestCost
-from tests.selection.tabular import LEARNER
 from tests.tiers import first
 
 
@@ -94,21 +92,3 @@ def test_the_offset_tree_in_masked_rounds(seed):
         total += f[winner]
         allowed[winner] = False
     assert total - np.sort(f)[:m].sum() <= m * np.mean(regrets) + 1e-9
-
-
-@pytest.mark.parametrize("dedup", ["next_best", "random"])
-def test_published_rounds_of_costs_that_are_nonpositive_on_average(dedup):
-    """Without a shift, as published: the best sets, though costs of either sign are observed."""
-    rng = np.random.default_rng(0)
-    expected = -rng.random((6, 5)) - 0.1
-    noise = rng.normal(0, 2, size=(6, 8, 5))
-    noise -= noise.mean(axis=1, keepdims=True)
-    costs = (expected[:, None] + noise).reshape(-1, 5)
-    X = np.repeat(np.arange(6.0), 8)[:, None]
-    assert (costs > 0).mean() > 0.2
-    selector = SetSelectClassifier(
-        LEARNER, 3, method="published", shift=False, dedup=dedup, include_chosen=True,
-        cross_fit=None, random_state=0,
-    ).fit(X, costs)  # fmt: skip
-    chosen = selector.predict(np.arange(6.0)[:, None])
-    np.testing.assert_array_equal(chosen, np.argsort(expected, axis=1)[:, :3])

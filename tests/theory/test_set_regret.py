@@ -98,7 +98,7 @@ def test_masked_rounds_over_regression_have_the_bound_of_regression(m):
     X, y, expected = make_set_selection(900, n_ads=8, random_state=1)
     train, test = slice(0, 300), slice(300, None)
     direct = RegressionSetSelector(Ridge(), m).fit(X[train], y[train])
-    rounds = SetSelectClassifier(Ridge(), m, reduction="regression", holes=False)
+    rounds = SetSelectClassifier(Ridge(), m, reduction="regression")
     rounds.fit(X[train], y[train])
     chosen = rounds.predict(X[test])
     np.testing.assert_array_equal(np.sort(chosen, axis=1), np.sort(direct.predict(X[test]), axis=1))

@@ -11,18 +11,17 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from skbandit.selection._cost_models import best_penalty
-from skbandit.selection._costs import CostMatrix
-from skbandit.selection._fill_costs import ad_means, row_effects
+from skbandit.selection._costs import CostMatrix, ad_means, row_effects
+from skbandit.selection._ridge import choose_penalty
 from skbandit.selection.reductions._all_pairs import learn_all_pairs
 from skbandit.selection.reductions._filter_tree import learn_filter_tree
 from skbandit.selection.reductions._one_vs_rest import learn_one_vs_rest
-from skbandit.selection.reductions._regression import learn_regression
 from skbandit.selection.reductions._rule import (
     CostSensitiveRule,
     Examples,
     Reduction,
     SharedPenalty,
+    learn_regression,
 )
 
 FEW_ADS = 20
@@ -178,4 +177,4 @@ def shared_penalty(examples: Examples) -> float:
         common = known.mean(axis=1)
     known -= common[:, None]
     weight = None if (examples.weight == 1.0).all() else examples.weight
-    return best_penalty(examples.X, CostMatrix(known, None, ads), weight)
+    return choose_penalty(examples.X, CostMatrix(known, None, ads), weight)

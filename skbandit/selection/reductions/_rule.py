@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.selection._cost_models import weight_params
+from skbandit.selection._cost_models import learn_costs, weight_params
+from skbandit.selection._costs import CostMatrix
 
 NO_AD = -1
 """Position that stands for no ad, where none may be chosen."""
@@ -154,3 +155,21 @@ def prefers_first(matches: tuple[Any, ...], X: Any) -> np.ndarray:
     for j, match in enumerate(matches):
         first_wins[:, j] = np.asarray(match.predict(X)) == 1
     return first_wins
+
+
+def learn_regression(
+    X: Any,
+    costs: np.ndarray,
+    allowed: np.ndarray,
+    weight: np.ndarray,
+    *,
+    learner: Any,
+    n_jobs: int | None = None,
+) -> LowestCost:
+    """Learn costs; an ad without rows to learn from is predicted to cost the mean over all ads."""
+    known = np.where(allowed, costs, np.nan)
+    unseen = np.isnan(known).all(axis=0)
+    known[:, unseen] = 0.0 if unseen.all() else np.nanmean(known)
+    matrix = CostMatrix(known, None, np.arange(known.shape[1]))
+    weights = None if (weight == 1.0).all() else weight
+    return LowestCost(learn_costs(learner, X, matrix, weights, n_jobs))

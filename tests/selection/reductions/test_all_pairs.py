@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skbandit.selection.reductions import WeightedAllPairsClassifier
+from skbandit import SetSelectClassifier
 from skbandit.selection.reductions._all_pairs import AllPairs, learn_all_pairs
 from skbandit.selection.reductions._rule import NO_AD
 from tests.selection.tabular import LEARNER, lowest, masks, population
@@ -25,10 +25,10 @@ def test_optimal_among_the_ads_available():
     rng = np.random.default_rng(0)
     X, costs, f = population(rng, 60, 6)
     of_context = masks(rng, 60, 6, at_least=1)
-    model = WeightedAllPairsClassifier(LEARNER)
+    model = SetSelectClassifier(LEARNER, reduction="weighted_all_pairs")
     model.fit(X, costs, available=of_context[X[:, 0].astype(int)])
     predicted = model.predict(np.arange(60.0)[:, None], available=of_context)
-    assert (predicted == lowest(f, of_context, 1)[:, 0]).all()
+    assert (predicted == lowest(f, of_context, 1)).all()
 
 
 def test_wins_are_counted_among_the_ads_allowed():

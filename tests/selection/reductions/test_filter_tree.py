@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skbandit.selection.reductions import FilterTreeClassifier
+from skbandit import SetSelectClassifier
 from skbandit.selection.reductions._filter_tree import FilterTree, learn_filter_tree
 from skbandit.selection.reductions._rule import NO_AD
 from tests.selection.tabular import LEARNER, lowest, masks, population
@@ -69,18 +69,22 @@ def test_regret_is_at_most_the_sum_of_the_regrets_of_matches(drawn):
 def test_optimal_where_its_classifiers_are(n_ads):
     rng = np.random.default_rng(n_ads)
     X, costs, f = population(rng, 30, n_ads)
-    predicted = FilterTreeClassifier(LEARNER).fit(X, costs).predict(np.arange(30.0)[:, None])
-    assert (predicted == f.argmin(axis=1)).all()
+    predicted = (
+        SetSelectClassifier(LEARNER, reduction="filter_tree")
+        .fit(X, costs)
+        .predict(np.arange(30.0)[:, None])
+    )
+    assert (predicted[:, 0] == f.argmin(axis=1)).all()
 
 
 def test_optimal_among_the_ads_available():
     rng = np.random.default_rng(0)
     X, costs, f = population(rng, 60, 7)
     of_context = masks(rng, 60, 7, at_least=1)
-    tree = FilterTreeClassifier(LEARNER)
+    tree = SetSelectClassifier(LEARNER, reduction="filter_tree")
     tree.fit(X, costs, available=of_context[X[:, 0].astype(int)])
     predicted = tree.predict(np.arange(60.0)[:, None], available=of_context)
-    assert (predicted == lowest(f, of_context, 1)[:, 0]).all()
+    assert (predicted == lowest(f, of_context, 1)).all()
 
 
 class Spy(ClassifierMixin, BaseEstimator):
@@ -131,6 +135,6 @@ def test_absent_and_unobserved_ads_teach_nothing():
 def test_the_unit_of_costs_does_not_matter(seed, unit):
     rng = np.random.default_rng(seed)
     X, costs = rng.normal(size=(30, 2)), rng.normal(size=(30, 5))
-    tree = FilterTreeClassifier()
+    tree = SetSelectClassifier(reduction="filter_tree", random_state=0)
     one = tree.fit(X, costs).predict(X)
     assert (tree.fit(X, costs * unit + 7).predict(X) == one).all()

@@ -157,9 +157,7 @@ def test_searches_and_what_is_refused():
         selector.predict(X, ad_features=ADS.iloc[:, :2])
     with pytest.raises(ValueError, match="no row for ad 'ad 11'"):
         SetSelectClassifier().fit(X, COSTS, ad_features=ADS.iloc[:11])
-    for options in (
-        {"reduction": "filter_tree"}, {"method": "published"}, {"include_chosen": True}
-    ):  # fmt: skip
+    for options in ({"reduction": "filter_tree"}, {"method": "published"}):
         with pytest.raises(ValueError, match="masked rounds over all pairs"):
             SetSelectClassifier(**options).fit(X, COSTS, ad_features=ADS)
     with pytest.raises(ValueError, match="Ridge is a regressor, but ads are compared"):

@@ -1,11 +1,10 @@
-"""Registered reductions: requirements on learners, and one estimator per reduction."""
+"""Registered reductions: requirements on learners."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from skbandit.selection import reductions
 from skbandit.selection.reductions._registry import (
     REDUCTIONS,
     WITH_COSTS,
@@ -45,8 +44,3 @@ def test_learners_of_the_wrong_kind_are_refused(name):
             bind(LinearSVC())
     else:
         bind(LinearSVC())
-
-
-def test_every_reduction_has_an_estimator():
-    estimators = [getattr(reductions, name) for name in reductions.__all__]
-    assert {estimator._reduction for estimator in estimators} == set(REDUCTIONS)
