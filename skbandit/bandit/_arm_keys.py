@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.utils._messages import first_few
-from skbandit.utils._validation import as_labels
+from skbandit.utils._validation import as_labels, first_few
 
 # An address in memory, as in the default repr of objects: it changes from process to process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

@@ -39,14 +39,14 @@ from skbandit.logs import (
     label_array,
     read_log,
 )
-from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._messages import first_few
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
     explained_strings,
+    first_few,
     warn_if_reordered,
 )
 

@@ -31,7 +31,7 @@ from skbandit.logs import (
     read_pools,
     snips_costs,
 )
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,

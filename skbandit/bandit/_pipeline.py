@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import align_rows
-from skbandit.utils._pipeline import behind_transformers, transformed
+from skbandit.utils._folds import behind_transformers, transformed
 
 if TYPE_CHECKING:
     from typing import Self

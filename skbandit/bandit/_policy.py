@@ -34,7 +34,7 @@ from skbandit.logs import (
     label_array,
     read_pools,
 )
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from skbandit.logs import (
     read_pools,
     read_times,
 )
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,

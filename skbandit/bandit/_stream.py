@@ -7,7 +7,7 @@ from numbers import Integral
 from threading import Lock
 from typing import Any
 
-from skbandit.utils._seeds import process_entropy, seed_for
+from skbandit.utils._fitting import process_entropy, seed_for
 
 # Held while choices are counted, so that threads sharing a policy never share random numbers.
 _counting = Lock()

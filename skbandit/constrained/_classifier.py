@@ -62,7 +62,7 @@ from skbandit.constrained.training._train import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import Data
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit, one_blas_thread
 from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
@@ -71,7 +71,6 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._threads import one_blas_thread
 from skbandit.utils._validation import check_squares, finite
 
 if TYPE_CHECKING:

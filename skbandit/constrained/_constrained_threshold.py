@@ -44,7 +44,7 @@ from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, Data
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 

@@ -17,9 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
-from skbandit.utils._messages import first_few
 from skbandit.utils._sklearn_compat import feature_names
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import check_row_weights, first_few, warn_if_reordered
 
 
 @dataclass(frozen=True)

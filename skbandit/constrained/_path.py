@@ -38,7 +38,7 @@ from skbandit.rates._binding import (
     bind_constraints,
     bind_rate,
 )
-from skbandit.utils._pipeline import split_pipeline, transformed
+from skbandit.utils._folds import split_pipeline, transformed
 from skbandit.utils._progress import report_progress
 from skbandit.utils._validation import check_level
 

@@ -41,10 +41,9 @@ from skbandit.constrained.thresholds._multipliers import Prices, prices_per_boun
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit, seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
-from skbandit.utils._seeds import seed_for, seeded
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from skbandit.rates._binding import (
     value_and_rows,
     warn_of_few,
 )
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

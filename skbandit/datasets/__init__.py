@@ -1,11 +1,9 @@
 """Datasets: included, fetched and checked by hash, read from log files, or generated."""
 
-from skbandit.datasets._a9a import fetch_a9a, load_a9a
-from skbandit.datasets._adult import fetch_adult, load_adult
-from skbandit.datasets._bandit_log import make_bandit_log
+from skbandit.datasets._adult import fetch_a9a, fetch_adult, load_a9a, load_adult
 from skbandit.datasets._open_bandit import fetch_open_bandit, load_open_bandit
 from skbandit.datasets._parquet import read_parquet_log
-from skbandit.datasets._set_selection import make_set_selection
+from skbandit.datasets._synthetic import make_bandit_log, make_set_selection
 from skbandit.datasets._vw_dsjson import read_vw_dsjson
 from skbandit.datasets._yahoo import read_yahoo_r6
 

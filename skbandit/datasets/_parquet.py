@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.utils._optional import import_optional
+from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels
 
 __all__ = ["read_parquet_log"]

@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._lines import check_line_options, existing_files, quoted, read_blocks
-from skbandit.utils._messages import first_few
-from skbandit.utils._validation import as_labels
+from skbandit.datasets._yahoo import check_line_options, existing_files, quoted, read_blocks
+from skbandit.utils._validation import as_labels, first_few
 
 __all__ = ["read_vw_dsjson"]
 

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.logs import Log
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 
 
 def check_rule(rule: Any) -> None:

@@ -31,7 +31,7 @@ from skbandit.rates._binding import (
     rows_behind,
     smallest_value,
 )
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

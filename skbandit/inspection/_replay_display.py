@@ -17,7 +17,7 @@ from skbandit.inspection._style import (
     read_table,
     wrapped,
 )
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.utils._optional import import_optional
+from skbandit.utils._sklearn_compat import import_optional
 
 # Distinguishable with any colour vision (Okabe & Ito 2008).
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"

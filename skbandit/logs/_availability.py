@@ -18,8 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from skbandit.logs._arms import Codes, plain_labels
-from skbandit.utils._messages import first_few
-from skbandit.utils._validation import check_not_masked
+from skbandit.utils._validation import check_not_masked, first_few
 
 # Treatment of labels that are not known: add them, raise an error, or leave them out.
 Unknown = Literal["add", "error", "ignore"]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.utils._messages import shortened
+from skbandit.utils._validation import shortened
 
 Where = str | Mapping[str, Any] | Callable[[Any], Any] | None
 """Row selection: None (all rows), a column or query, ``{column: value}``, or a function."""

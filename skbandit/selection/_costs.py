@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.logs import read_mask
-from skbandit.utils._messages import first_few
-from skbandit.utils._validation import check_not_masked
+from skbandit.utils._validation import check_not_masked, first_few
 
 MAX_COST = 1e150
 """Largest absolute cost; sums of squares of larger ones overflow."""

@@ -20,7 +20,7 @@ from skbandit.selection._costs import (
     read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, count_rows, fit_context
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 

@@ -25,7 +25,7 @@ from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs, read_ad_features
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
 from skbandit.selection._stack import fit_stack
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,

@@ -1,7 +1,8 @@
-"""Private parts of scikit-learn, and public ones that older versions lack, used only from here."""
+"""Private parts of scikit-learn, public ones that older versions lack, and optional packages."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
@@ -47,3 +48,14 @@ __all__ = [
     "params_of_rows",
     "rows_of",
 ]
+
+
+def import_optional(module: str, needed_by: str) -> Any:
+    """Import a module, or raise an error that names who needs its package and how to install it."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:  # the package is installed, but one of its dependencies is not
+            raise
+        raise ImportError(f"{needed_by} needs {package}: pip install {package}") from error

@@ -1,4 +1,4 @@
-"""Input checks shared by several rooms."""
+"""Input checks shared by several rooms, and text for their messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from numbers import Real
 from typing import Any
 
@@ -147,3 +148,32 @@ def check_row_weights(values: Any, n_rows: int, name: str) -> np.ndarray:
     if not weights.any():
         raise ValueError(f"{name} must not be zero for every row.")
     return weights
+
+
+def first_few(values: Iterable[Any], most: int = 5) -> str:
+    """The first values, comma-separated, followed by "..." if some are left out.
+
+    Examples
+    --------
+    >>> first_few(["a", "b", "c"], most=2)
+    "'a', 'b', ..."
+    """
+    shown = [_plain(value) for value in islice(values, most + 1)]
+    return ", ".join([*map(repr, shown[:most]), *["..."][: len(shown) - most]])
+
+
+def shortened(text: str, most: int = 400) -> str:
+    """The text without its middle if it is longer than `most` characters.
+
+    Examples
+    --------
+    >>> shortened("recall('age > 30 and age < 40')", most=19)
+    "recall( ... < 40')"
+    """
+    half = (most - 5) // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python number it holds, whose repr is shorter."""
+    return value.item() if hasattr(value, "item") else value

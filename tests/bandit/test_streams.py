@@ -19,7 +19,7 @@ from sklearn.linear_model import Ridge
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.evaluation import ReplaySplit, replay
-from skbandit.utils._seeds import seed_for
+from skbandit.utils._fitting import seed_for
 from tests.bandit.test_policy import make_log
 from tests.tiers import first
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 
 
 class Thing:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.utils._messages import first_few
+from skbandit.utils._validation import first_few
 
 
 @pytest.mark.parametrize(

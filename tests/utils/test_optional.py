@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from skbandit.utils._optional import import_optional
+from skbandit.utils._sklearn_compat import import_optional
 
 
 def test_an_installed_module_is_imported():

@@ -3,7 +3,7 @@
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbandit.utils._threads import one_blas_thread
+from skbandit.utils._fitting import one_blas_thread
 
 
 def blas_threads():

@@ -16,8 +16,7 @@ from skbandit.bandit._arm_keys import arm_key, arms_to_drop
 from skbandit.bandit._sequential import Events, SequentialPolicy
 from skbandit.bandit._state import read_alphas
 from skbandit.logs import Codes, code_labels
-from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._seeds import seed_for, seeded
+from skbandit.utils._fitting import atomic_fit, seed_for, seeded
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import as_labels
 

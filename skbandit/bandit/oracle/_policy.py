@@ -17,7 +17,7 @@ from skbandit.bandit.oracle._learner import (
     shrunk,
 )
 from skbandit.logs import Codes, align_rows, label_array
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:

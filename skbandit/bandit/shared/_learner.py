@@ -14,10 +14,9 @@ from skbandit.bandit._arm_keys import arms_to_drop, new_keys
 from skbandit.bandit._sequential import Events, SequentialPolicy, WindowedPolicy
 from skbandit.bandit._state import read_alphas, read_interval, read_rule
 from skbandit.logs import Codes, code_labels
-from skbandit.utils._atomic_fit import atomic_fit
-from skbandit.utils._messages import first_few
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import check_squares
+from skbandit.utils._validation import check_squares, first_few
 
 if TYPE_CHECKING:
     from typing import Self

@@ -15,7 +15,7 @@ from skbandit.bandit._sequential import Events, join, still_waiting, windows_of
 from skbandit.bandit._state import EXPLORATIONS, LINKS, read_interval, read_rule
 from skbandit.bandit.shared._learner import SharedLearner
 from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.bandit.slates._models import ArmModels, check_models
 from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context, rows_of
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 

@@ -15,7 +15,7 @@ from skbandit.bandit.slates import _learner as feedbacks
 from skbandit.bandit.slates._inclusion import inverse_gap_inclusion, systematic_sample
 from skbandit.bandit.slates._learner import SlateLearner
 from skbandit.bandit.slates._models import ArmModels
-from skbandit.utils._atomic_fit import atomic_fit
+from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 

@@ -25,7 +25,7 @@ from skbandit.constrained.solvers._interface import (
 )
 from skbandit.constrained.solvers._polish import adapted_damping, box_quadratic, line_search, polish
 from skbandit.utils._compiled import compiled
-from skbandit.utils._threads import one_blas_thread
+from skbandit.utils._fitting import one_blas_thread
 
 __all__ = ["SmoothedNewtonSolver"]
 

@@ -29,8 +29,8 @@ from skbandit.logs import (
     in_block,
     read_block,
 )
-from skbandit.utils._optional import import_optional
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
+from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels
 
 

@@ -15,8 +15,8 @@ from skbandit.evaluation._off_policy._sums import IPS, WeightedEvents
 from skbandit.evaluation._policy_protocol import check_rule, log_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import SlateLog, are_slates, read_slates
-from skbandit.utils._pipeline import behind_transformers
-from skbandit.utils._seeds import seed_for
+from skbandit.utils._fitting import seed_for
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.

@@ -31,10 +31,9 @@ from skbandit.logs import (
     read_numbers,
     read_rewards,
 )
-from skbandit.utils._messages import first_few
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import first_few, warn_if_reordered
 
 # How pandas calls numbers stored as objects that are not all integers.
 _FLOATING = ("floating", "mixed-integer-float", "decimal")

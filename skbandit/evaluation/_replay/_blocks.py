@@ -46,7 +46,7 @@ from skbandit.logs import (
     read_block,
     read_rewards,
 )
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import as_labels
 
 

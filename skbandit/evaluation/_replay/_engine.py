@@ -46,9 +46,9 @@ from skbandit.logs import (
     read_log,
     read_rewards,
 )
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._fitting import seed_for
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._progress import iter_with_progress, report_progress
-from skbandit.utils._seeds import seed_for
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import warn_if_reordered
 

@@ -14,7 +14,7 @@ from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, re
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import column_names
-from skbandit.utils._pipeline import behind_transformers
+from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_row_weights
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
 
 from skbandit.logs import check_in_order, column_names, read_times
-from skbandit.utils._seeds import seed_for
+from skbandit.utils._fitting import seed_for
 
 
 class ReplaySplit(BaseCrossValidator):

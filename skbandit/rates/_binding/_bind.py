@@ -24,7 +24,7 @@ from skbandit.rates._binding._columns import (
 from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._expression import Constraint, Rate
 from skbandit.rates._kinds import Atom, Member, On, Slot
-from skbandit.utils._messages import shortened
+from skbandit.utils._validation import shortened
 
 
 class UnlabelledRateError(EmptyRateError):

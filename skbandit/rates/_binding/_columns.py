@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 
 from skbandit.rates._binding._query import Query, QueryError
 from skbandit.rates._kinds import Member, On, Where
-from skbandit.utils._messages import first_few, shortened
+from skbandit.utils._validation import first_few, shortened
 
 _ROUTED = (
     "Behind a Pipeline, whose transformers drop columns or their names, pass <step>__attributes=, "

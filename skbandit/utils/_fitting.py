@@ -1,15 +1,47 @@
-"""Seeds derived from a user's `random_state`, one stream per purpose."""
+"""Fits: all or nothing, on one BLAS thread, with seeds derived from `random_state`."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
+
+
+@contextmanager
+def atomic_fit(estimator: Any) -> Iterator[Any]:
+    """Yield a draft that shares the estimator's attributes, and commit its own on success.
+
+    After an error, or an interrupt of a long fit, the estimator is unchanged. The commit is a
+    single assignment, so no interrupt and no other thread ever sees a half-fitted estimator.
+    """
+    draft = object.__new__(type(estimator))  # not a copy, which may draw a random seed of its own
+    vars(draft).update(vars(estimator))
+    yield draft
+    estimator.__dict__ = vars(draft)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Limit BLAS to one thread within a ``with`` block.
+
+    Solving many small systems (about 100 unknowns) in sequence is several times slower with
+    several threads, which must be woken and synchronised for each.
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
 
 # Empty, or entropy of a process that was forked: it shares NumPy's global state with its siblings.
 _forked = b""
