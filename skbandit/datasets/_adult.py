@@ -1,4 +1,4 @@
-"""The Adult census data: the table of the UCI repository."""
+"""The Adult census data: the table of the UCI repository, and its binary encoding a9a."""
 
 import os
 from io import BytesIO
@@ -12,44 +12,65 @@ from sklearn.utils import Bunch
 
 from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
 
-__all__ = ["fetch_adult", "load_adult"]
-
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
-
 _ADULT = {
-    "train": DataFile(
-        folder="adult",
-        name="adult.data",
-        url=_UCI + "adult.data",
-        sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    ),
-    "test": DataFile(
-        folder="adult",
-        name="adult.test",
-        url=_UCI + "adult.test",
-        sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    ),
+    part: DataFile("adult", name, _UCI + name, sha256)
+    for part, name, sha256 in (
+        ("train", "adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+        ("test", "adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
+    )
+}
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+_A9A = {
+    part: DataFile("adult", name, _LIBSVM + name, sha256)
+    for part, name, sha256 in (
+        ("train", "a9a", "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"),
+        ("test", "a9a.t", "7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76"),
+    )
 }
 
-# The publisher's names, with underscores so that `DataFrame.query` takes them.
-_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
-]
-_NUMERIC = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
+# The columns, by the publisher's names with underscores, so that `DataFrame.query` takes them: the
+# levels of a category in the publisher's order, or the upper ends of all but the last of the bins
+# of a number in a9a, which are fifths of the rows, or zero and the rest.
+_COLUMNS: dict[str, str | tuple[int, ...]] = {
+    "age": (25, 32, 40, 49),
+    "workclass": (
+        "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
+        "Never-worked"
+    ),
+    "fnlwgt": (106_640, 158_660, 196_337, 259_870),
+    "education": (
+        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th "
+        "12th Masters 1st-4th 10th Doctorate 5th-6th Preschool"
+    ),
+    "education_num": (8, 9, 10, 12),
+    "marital_status": (
+        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
+        "Married-AF-spouse"
+    ),
+    "occupation": (
+        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
+        "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
+        "Priv-house-serv Protective-serv Armed-Forces"
+    ),
+    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
+    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
+    "sex": "Female Male",
+    "capital_gain": (0,),
+    "capital_loss": (0,),
+    "hours_per_week": (34, 39, 40, 47),
+    "native_country": (
+        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) "
+        "India Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica "
+        "Vietnam Mexico Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti "
+        "Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador "
+        "Trinadad&Tobago Peru Hong Holand-Netherlands"
+    ),
+}
 _TARGET = "income"
+_N_FEATURES = 123
+# Zero-based columns of a9a; features 72 and 73 in LIBSVM's one-based numbering.
+_FEMALE, _MALE = 71, 72
 
 _ADULT_DESCR = """\
 Adult (Census Income), Becker and Kohavi, UCI Machine Learning Repository, CC BY 4.0.
@@ -63,10 +84,7 @@ Subset = Literal["train", "test", "all"]
 
 
 def load_adult(
-    *,
-    subset: Subset = "train",
-    return_X_y: bool = False,
-    as_frame: bool = True,
+    *, subset: Subset = "train", return_X_y: bool = False, as_frame: bool = True
 ) -> Bunch | tuple[Any, Any]:
     """Load the Adult census data installed with the package (classification, 14 mixed features).
 
@@ -117,13 +135,7 @@ def load_adult(
             >50K      0.306
     Name: proportion, dtype: float64
     """
-    return fetch_adult(
-        subset=subset,
-        data_home=INCLUDED,
-        download_if_missing=False,
-        return_X_y=return_X_y,
-        as_frame=as_frame,
-    )
+    return fetch_adult(subset=subset, return_X_y=return_X_y, as_frame=as_frame, **INCLUDED)
 
 
 def fetch_adult(
@@ -188,19 +200,17 @@ def fetch_adult(
     >>> adult = fetch_adult()  # doctest: +SKIP
     >>> adult.data["sex"].value_counts()  # doctest: +SKIP
     """
-    parts = parts_of(subset)
+    parts = _parts_of(subset)
     # Read both files: each alone lacks some levels of a categorical column.
     tables = {
-        part: _parse_adult(
-            load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
-        )
+        part: _parse_adult(load_bytes(file, data_home, download_if_missing))
         for part, file in _ADULT.items()
     }
     table = pd.concat(tables)
-    levels = table.columns.difference([*_NUMERIC, _TARGET])
-    frame = table.astype(dict.fromkeys(levels, "category")).loc[parts].reset_index(drop=True)
+    categories = [name for name, levels in _COLUMNS.items() if isinstance(levels, str)]
+    frame = table.astype(dict.fromkeys(categories, "category")).loc[parts].reset_index(drop=True)
 
-    data: Any = frame[_COLUMNS]
+    data: Any = frame[list(_COLUMNS)]
     target: Any = frame[_TARGET]
     if not as_frame:
         data, target = data.to_numpy(dtype=object), target.to_numpy(dtype=object)
@@ -216,7 +226,7 @@ def fetch_adult(
     )
 
 
-def parts_of(subset: str) -> list[str]:
+def _parts_of(subset: str) -> list[str]:
     """Names of the files that make up a subset."""
     if subset == "all":
         return list(_ADULT)
@@ -250,84 +260,6 @@ def _parse_adult(content: bytes) -> pd.DataFrame:
     return frame
 
 
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-_A9A = {
-    "train": DataFile(
-        folder="adult",
-        name="a9a",
-        url=_LIBSVM + "a9a",
-        sha256="f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
-    ),
-    "test": DataFile(
-        folder="adult",
-        name="a9a.t",
-        url=_LIBSVM + "a9a.t",
-        sha256="7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76",
-    ),
-}
-
-
-_N_FEATURES = 123
-# Zero-based; features 72 and 73 in LIBSVM's one-based numbering.
-_FEMALE, _MALE = 71, 72
-
-# Cuts between neighbouring bins of a number: fifths of the rows, or zero and the rest.
-_CUTS = {
-    "age": (25, 32, 40, 49),
-    "fnlwgt": (106_640, 158_660, 196_337, 259_870),
-    "education_num": (8, 9, 10, 12),
-    "capital_gain": (0,),
-    "capital_loss": (0,),
-    "hours_per_week": (34, 39, 40, 47),
-}
-# The levels of each category in the order of the publisher of the table.
-_LEVELS = {
-    "workclass": (
-        "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
-        "Never-worked"
-    ),
-    "education": (
-        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th "
-        "12th Masters 1st-4th 10th Doctorate 5th-6th Preschool"
-    ),
-    "marital_status": (
-        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
-        "Married-AF-spouse"
-    ),
-    "occupation": (
-        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
-        "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
-        "Priv-house-serv Protective-serv Armed-Forces"
-    ),
-    "relationship": ("Wife Own-child Husband Not-in-family Other-relative Unmarried"),
-    "race": ("White Asian-Pac-Islander Amer-Indian-Eskimo Other Black"),
-    "sex": ("Female Male"),
-    "native_country": (
-        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) "
-        "India Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica "
-        "Vietnam Mexico Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti "
-        "Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador "
-        "Trinadad&Tobago Peru Hong Holand-Netherlands"
-    ),
-}
-# The features of a9a, in this order.
-_ENCODED = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
-)
-
 _A9A_DESCR = """\
 a9a, LIBSVM's binary encoding of Adult: the same people in the same order, 123 features with
 values 0 and 1, labels -1 (<=50K) and 1 (>50K). Goh, Cotter, Gupta and Friedlander, "Satisfying
@@ -336,9 +268,7 @@ Real-world Goals with Dataset Constraints" (2016), use this version.
 
 
 def load_a9a(
-    *,
-    subset: Subset = "train",
-    return_X_y: bool = False,
+    *, subset: Subset = "train", return_X_y: bool = False
 ) -> Bunch | tuple[csr_matrix, np.ndarray]:
     """Encode the Adult data installed with the package as LIBSVM's a9a (123 sparse features).
 
@@ -371,17 +301,14 @@ def load_a9a(
     """
     people, income = load_adult(subset=subset, return_X_y=True)
     blocks = []
-    for name in _ENCODED:
-        if name in _CUTS:
-            code, size = np.searchsorted(_CUTS[name], people[name]), len(_CUTS[name]) + 1
+    for name, levels in _COLUMNS.items():
+        if isinstance(levels, str):
+            # a missing value has the code -1, and no column
+            code, size = pd.Categorical(people[name], levels.split()).codes, len(levels.split())
         else:
-            levels = _LEVELS[name].split()
-            code, size = pd.Categorical(people[name], levels).codes, len(levels)
-        # a missing value has the code -1, and no column
+            code, size = np.searchsorted(levels, people[name]), len(levels) + 1
         blocks.append(csr_matrix(code[:, None] == np.arange(size), dtype=np.float64))
-    data = hstack(blocks, format="csr")
-    data.indices, data.indptr = data.indices.astype(np.int32), data.indptr.astype(np.int32)
-    return _bunch(data, np.where(income == ">50K", 1, -1), return_X_y)
+    return _return_a9a(hstack(blocks, format="csr"), np.where(income == ">50K", 1, -1), return_X_y)
 
 
 def fetch_a9a(
@@ -433,28 +360,21 @@ def fetch_a9a(
         ...
     OSError: a9a was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
     """
-    loaded = [
-        _parse_a9a(
-            load_bytes(_A9A[part], data_home=data_home, download_if_missing=download_if_missing)
-        )
-        for part in parts_of(subset)
-    ]
-    data = vstack([X for X, _ in loaded], format="csr")
-    return _bunch(data, np.concatenate([y for _, y in loaded]), return_X_y)
+    files = [_A9A[part] for part in _parts_of(subset)]
+    parts = [_parse_a9a(load_bytes(file, data_home, download_if_missing)) for file in files]
+    X, y = zip(*parts, strict=True)
+    return _return_a9a(vstack(X, format="csr"), np.concatenate(y), return_X_y)
 
 
-def _bunch(
+def _return_a9a(
     data: csr_matrix, target: np.ndarray, return_X_y: bool
 ) -> Bunch | tuple[csr_matrix, np.ndarray]:
+    """A Bunch or a tuple, with int32 indices: liblinear estimators reject int64."""
+    data.indices, data.indptr = data.indices.astype(np.int32), data.indptr.astype(np.int32)
     if return_X_y:
         return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        female=_is_set(data, _FEMALE),
-        male=_is_set(data, _MALE),
-        DESCR=_A9A_DESCR,
-    )
+    female, male = data[:, [_FEMALE, _MALE]].toarray().T > 0
+    return Bunch(data=data, target=target, female=female, male=male, DESCR=_A9A_DESCR)
 
 
 def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
@@ -464,17 +384,10 @@ def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
     --------
     >>> X, y = _parse_a9a(b"-1 3:1 73:1 123:0\n+1 72:1\n")
     >>> X.shape, X.indices, y
-    ((2, 123), array([ 2, 72, 71], dtype=int32), array([-1,  1]))
+    ((2, 123), array([ 2, 72, 71]), array([-1,  1]))
     """
     X, y = load_svmlight_file(BytesIO(content), n_features=_N_FEATURES, dtype=np.float64)
     # The test file stores one zero explicitly, to declare the number of features.
     X.eliminate_zeros()
     X.sort_indices()
-    # scikit-learn's liblinear estimators reject the loader's int64 indices.
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, y.astype(np.int64)
-
-
-def _is_set(X: csr_matrix, column: int) -> np.ndarray:
-    """A binary column as booleans."""
-    return X[:, [column]].toarray().ravel() > 0

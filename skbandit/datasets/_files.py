@@ -1,24 +1,27 @@
-"""Load published data files from a local folder, or download them once; check their hash."""
+"""Data files: published ones, found or downloaded and checked by hash, and logs, line by line."""
+
+from __future__ import annotations
 
 import gzip
 import hashlib
 import os
+import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 from sklearn.datasets import fetch_file, get_data_home
+from sklearn.utils import Bunch
 
-__all__ = ["INCLUDED", "DataFile", "load_bytes"]
-
-INCLUDED = Path(__file__).parent / "data"
-"""Folder of the data files that are installed with the package, laid out like a data home."""
-
-_PIECE = 2**20
-"""Bytes read at a time; more only takes more memory."""
+# Options that fetch data files installed with the package, in a folder laid out like a data home.
+INCLUDED: dict[str, Any] = {
+    "data_home": Path(__file__).parent / "data", "download_if_missing": False
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,6 @@ class DataFile:
 
 def load_bytes(
     file: DataFile,
-    *,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> bytes:
@@ -82,7 +84,11 @@ def load_bytes(
         ...
     OSError: toy.csv was not found in no-such-folder/toy. Pass download_if_missing=True, or ...
     """
-    folders = [home / file.folder for home in _homes(data_home)]
+    homes = [data_home]
+    if data_home is None:
+        # The folder of the environment variable may be shared and read-only: never download there.
+        homes = [os.environ.get("SKBANDIT_DATA"), Path(get_data_home(), "skbandit")]
+    folders = [Path(home).expanduser() / file.folder for home in homes if home]
     for folder in folders:
         for path in (folder / file.name, folder / f"{file.name}.gz"):
             if path.exists():
@@ -101,19 +107,9 @@ def load_bytes(
         target.mkdir(parents=True, exist_ok=True)
         path = fetch_file(file.url, folder=target, local_filename=file.name, sha256=file.sha256)
     except (OSError, HTTPException) as error:
-        reason = f"{missing} and the download failed ({error})"
-        raise OSError(f"{reason}. Try again, or {by_hand}") from error
+        failed = f"the download failed ({error})"
+        raise OSError(f"{missing} and {failed}. Try again, or {by_hand}") from error
     return _read_checked(Path(path), file.sha256)
-
-
-def _homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """The folders to search; the last one receives downloads."""
-    if data_home is not None:
-        return [Path(data_home).expanduser()]
-    # The folder of the environment variable may be shared and read-only: never download there.
-    named = os.environ.get("SKBANDIT_DATA")
-    cache = Path(get_data_home()) / "skbandit"
-    return [Path(named).expanduser(), cache] if named else [cache]
 
 
 def _read_checked(path: Path, sha256: str) -> bytes:
@@ -123,23 +119,97 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     more than fits.
     """
     digest = hashlib.sha256()
-    for piece in _pieces(path):
-        digest.update(piece)
-    found = digest.hexdigest()
-    if found != sha256:
+    with _open(path) as file:
+        while piece := file.read(2**20):
+            digest.update(piece)
+    if digest.hexdigest() != sha256:
         raise OSError(
             f"{path} is not the published file: the sha256 of its uncompressed content is "
-            f"{found}, expected {sha256}. Remove or replace it."
+            f"{digest.hexdigest()}, expected {sha256}. Remove or replace it."
         )
-    return b"".join(_pieces(path))
+    with _open(path) as file:
+        return file.read()
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of a file, decompressed if its name ends in .gz, piece by piece."""
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """Open a file for reading bytes, decompressed if its name ends in .gz."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise OSError(f"{path} is damaged: {error}. Remove or replace it.") from error
+
+
+class LineReader(Protocol):
+    """Reader of one format of logs with one event per line."""
+
+    def read(self, line: bytes) -> tuple[Any, ...] | None:
+        """The event of a line, None if it has none; a malformed line raises a ValueError."""
+
+    def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
+        """The block of these events, as yielded to the caller."""
+
+
+def read_blocks(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    reader: LineReader,
+    block_size: int,
+    malformed: str,
+) -> Iterator[Bunch]:
+    """Read files by line and yield blocks of events; arguments are checked at the call."""
+    if malformed not in ("raise", "skip"):
+        raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
+    check_block_size(block_size)
+    files = [Path(p) for p in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    if not files:
+        raise ValueError("paths contains no file name.")
+    for path in files:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file.")
+    return _blocks(files, reader, block_size, malformed == "skip")
+
+
+def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) -> Iterator[Bunch]:
+    """Yield blocks; malformed lines are errors, or skipped with a warning at the end."""
+    columns: list[list[Any]] = []
+    n_blocks, n_skipped, first = 0, 0, ""
+    for path in files:
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    event = reader.read(line)
+                except ValueError as error:
+                    problem = f"{path}, line {number}: {error}"
+                    if not skip:
+                        raise ValueError(f"{problem} Pass malformed='skip' to skip it.") from error
+                    n_skipped += 1
+                    first = first or problem
+                    continue
+                if event is None:
+                    continue
+                columns = columns or [[] for _ in event]
+                for column, value in zip(columns, event, strict=True):
+                    column.append(value)
+                if len(columns[0]) == block_size:
+                    yield reader.bunch(columns, n_skipped)
+                    n_blocks, columns = n_blocks + 1, []
+    if columns:
+        yield reader.bunch(columns, n_skipped)
+    elif not n_blocks:
+        raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
+    if n_skipped:
+        warnings.warn(f"{n_skipped} malformed lines were skipped, the first: {first}", stacklevel=2)
+
+
+def check_block_size(block_size: Any) -> None:
+    """Require a positive integer."""
+    if not (isinstance(block_size, int | np.integer) and block_size >= 1):
+        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
+
+
+def quoted(text: bytes) -> str:
+    """The start of a text, quoted for a message."""
+    start = text[:100].decode("ascii", errors="backslashreplace").strip()
+    return repr(start if len(start) <= 60 else start[:57] + "...")

@@ -12,8 +12,6 @@ from sklearn.utils import Bunch
 
 from skbandit.datasets._files import INCLUDED, DataFile, load_bytes
 
-__all__ = ["fetch_open_bandit", "load_open_bandit"]
-
 # The commit of the repository that published both samples, so that they never change.
 _ZR_OBP = (
     "https://raw.githubusercontent.com/st-tech/zr-obp/"
@@ -27,24 +25,18 @@ def _file(logging: str, name: str, sha256: str) -> DataFile:
 
 
 _LOGS = {
-    "random": _file(
-        "random", "men.csv", "ede6d08c6877f99cd3770f7d09e26c738e6aa6de4445ccccfb1356ba5d06b1eb"
-    ),
-    "bts": _file(
-        "bts", "men.csv", "db6d1f7ed2d591ba521533e45286d4c1fba7fe57a8ad2e80342210335f43c527"
-    ),
+    logging: _file(logging, "men.csv", sha256)
+    for logging, sha256 in (
+        ("random", "ede6d08c6877f99cd3770f7d09e26c738e6aa6de4445ccccfb1356ba5d06b1eb"),
+        ("bts", "db6d1f7ed2d591ba521533e45286d4c1fba7fe57a8ad2e80342210335f43c527"),
+    )
 }
 _ITEMS = {
-    "random": _file(
-        "random",
-        "item_context.csv",
-        "6d855c2b7e917d0448d71bbe62c023147495882c0fdc8c41e86fef86abf9fe09",
-    ),
-    "bts": _file(
-        "bts",
-        "item_context.csv",
-        "3b411ed6b0471316321a6b93f4f756bb25888eac6218cd71d0b603d41d85732d",
-    ),
+    logging: _file(logging, "item_context.csv", sha256)
+    for logging, sha256 in (
+        ("random", "6d855c2b7e917d0448d71bbe62c023147495882c0fdc8c41e86fef86abf9fe09"),
+        ("bts", "3b411ed6b0471316321a6b93f4f756bb25888eac6218cd71d0b603d41d85732d"),
+    )
 }
 
 _USER = [f"user_feature_{j}" for j in range(4)]
@@ -63,9 +55,7 @@ former log and 69 in the latter: enough to try software, too few to tell good po
 
 
 def load_open_bandit(
-    logging: Literal["random", "bts"] = "random",
-    *,
-    return_X_y: bool = False,
+    logging: Literal["random", "bts"] = "random", *, return_X_y: bool = False
 ) -> Bunch | tuple[pd.DataFrame, pd.DataFrame]:
     """Load the Open Bandit sample installed with the package (10,000 events, 34 items).
 
@@ -104,9 +94,7 @@ def load_open_bandit(
     >>> int(log.y["reward"].sum())
     69
     """
-    return fetch_open_bandit(
-        logging, data_home=INCLUDED, download_if_missing=False, return_X_y=return_X_y
-    )
+    return fetch_open_bandit(logging, return_X_y=return_X_y, **INCLUDED)
 
 
 def fetch_open_bandit(
@@ -186,20 +174,24 @@ def fetch_open_bandit(
         raise ValueError(f"campaign must be 'men', the only sample available, got {campaign!r}.")
 
     def load(file: DataFile) -> pd.DataFrame:
-        content = load_bytes(file, data_home=data_home, download_if_missing=download_if_missing)
-        return pd.read_csv(BytesIO(content), index_col=0)
+        return pd.read_csv(BytesIO(load_bytes(file, data_home, download_if_missing)), index_col=0)
 
     # Read both logs: each alone may lack some levels of a category.
     tables = pd.concat({name: load(file) for name, file in _LOGS.items()})
-    encoded = pd.concat(
-        [
-            pd.get_dummies(tables[name].str[:8], prefix=name, dtype=np.float64).loc[logging]
-            for name in _USER
-        ],
-        axis=1,
-    )
+    levels = tables[_USER].apply(lambda level: level.str[:8])
+    encoded = pd.get_dummies(levels, dtype=np.float64).loc[logging]
     table: Any = tables.astype(dict.fromkeys(_USER, "category")).loc[logging]
-    y, affinity = _read_events(table)
+    affinity = table.filter(like=_AFFINITY)
+    affinity.columns = [int(name.removeprefix(_AFFINITY)) for name in affinity.columns]
+    y = pd.DataFrame(
+        {
+            "action": table["item_id"],
+            "reward": table["click"],
+            "propensity": table["propensity_score"],
+            "timestamp": pd.to_datetime(table["timestamp"]),
+            "available": [tuple(affinity.columns)] * len(table),
+        }
+    )
     if return_X_y:
         return encoded, y
     return Bunch(
@@ -212,21 +204,3 @@ def fetch_open_bandit(
         users=table[_USER],
         DESCR=_DESCR,
     )
-
-
-def _read_events(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The log, and the affinities with one column per item."""
-    affinity = table.filter(like=_AFFINITY)
-    affinity.columns = [int(name.removeprefix(_AFFINITY)) for name in affinity.columns]
-    available: Any = np.empty(len(table), dtype=object)
-    available.fill(tuple(affinity.columns))  # one object for all rows
-    y = pd.DataFrame(
-        {
-            "action": table["item_id"],
-            "reward": table["click"],
-            "propensity": table["propensity_score"],
-            "timestamp": pd.to_datetime(table["timestamp"]),
-            "available": available,
-        }
-    )
-    return y, affinity

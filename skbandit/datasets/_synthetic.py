@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +11,6 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr, softmax
 from sklearn.utils import Bunch, check_random_state
-
-__all__ = ["make_bandit_log"]
 
 # Number of events whose probabilities are held in memory at once.
 _BLOCK_SIZE = 16_384
@@ -117,17 +115,26 @@ def make_bandit_log(
     >>> print(f"{np.nanmax(log.expected_reward, axis=1).mean():.3f}")
     0.076
     """
-    _check(n_events, n_arms, n_features, n_available, lifetime, link, base_rate)
+    for name, number in (("n_events", n_events), ("n_arms", n_arms), ("n_features", n_features)):
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}.")
+    if n_available is not None and not 1 <= n_available <= n_arms:
+        raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
+    if lifetime not in ("equal", "random"):
+        raise ValueError(f"lifetime must be 'equal' or 'random', got {lifetime!r}.")
+    if link not in _MEANS:
+        raise ValueError(f"link must be one of {', '.join(map(repr, _MEANS))}, got {link!r}.")
+    if link != "linear" and not 0 < base_rate < 1:
+        raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
     if not callable(logging) and logging not in ("uniform", "softmax"):
         raise ValueError(f"logging must be 'uniform', 'softmax' or callable, got {logging!r}.")
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}.")
     rng = check_random_state(random_state)
     mean = _MEANS[link]
-
     coef = context_effect / np.sqrt(n_features) * rng.standard_normal((n_arms, n_features))
-    own = arm_effect * rng.standard_normal(n_arms)
-    intercept = own + _shift(mean, own, np.linalg.norm(coef, axis=1), base_rate)
+    effect = arm_effect * rng.standard_normal(n_arms)
+    intercept = effect + _shift(mean, effect, np.linalg.norm(coef, axis=1), base_rate)
 
     X = rng.standard_normal((n_events, n_features))
     timestamp = np.sort(rng.uniform(0.0, duration, n_events))
@@ -136,10 +143,8 @@ def make_bandit_log(
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)])
     available = None
     if n_available is not None:
-        sets = np.empty(len(stages), dtype=object)
-        sets[:] = [tuple(pool.tolist()) for _, pool in stages]
-        lengths = [rows.stop - rows.start for rows, _ in stages]
-        available = pd.Series(np.repeat(sets, lengths), name="available")
+        sets = ([tuple(pool.tolist())] * (rows.stop - rows.start) for rows, pool in stages)
+        available = pd.Series(list(chain.from_iterable(sets)), name="available")
     logging_probability = None
     if callable(logging):
         logging_probability = np.asarray(logging(frame, available=available))
@@ -171,14 +176,14 @@ def make_bandit_log(
         reward = truth + noise * rng.standard_normal(n_events)
     else:
         reward = (rng.uniform(size=n_events) < truth).astype(np.int64)
-    columns = {
-        "action": action, "reward": reward, "propensity": propensity, "timestamp": timestamp
-    }  # fmt: skip
+    y = pd.DataFrame(
+        {"action": action, "reward": reward, "propensity": propensity, "timestamp": timestamp}
+    )
     if available is not None:
-        columns["available"] = available.array
+        y["available"] = available
     return Bunch(
         X=frame,
-        y=pd.DataFrame(columns),
+        y=y,
         available=available,
         expected_reward=expected,
         coef=coef,
@@ -188,13 +193,13 @@ def make_bandit_log(
 
 
 def _shift(
-    mean: Callable[[np.ndarray], np.ndarray], own: np.ndarray, sd: np.ndarray, base_rate: float
+    mean: Callable[[np.ndarray], np.ndarray], effect: np.ndarray, sd: np.ndarray, base_rate: float
 ) -> float:
     """Shift of the arms' intercepts that makes the mean reward equal `base_rate`."""
     # x @ coef[a] is normal with standard deviation |coef[a]|: Gauss-Hermite is nearly exact.
     nodes, weights = np.polynomial.hermite_e.hermegauss(64)
-    eta = own[:, None] + sd[:, None] * nodes
-    weights = weights / weights.sum() / len(own)
+    eta = effect[:, None] + sd[:, None] * nodes
+    weights = weights / weights.sum() / len(effect)
 
     def excess(shift: float) -> float:
         return float((mean(eta + shift) @ weights).sum() - base_rate)
@@ -240,29 +245,6 @@ def _draw(probability: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     # the sum is 1 up to rounding
     uniform = rng.uniform(size=len(bounds)) * bounds[:, -1]
     return (uniform[:, None] >= bounds[:, :-1]).sum(axis=1)
-
-
-def _check(
-    n_events: int,
-    n_arms: int,
-    n_features: int,
-    n_available: int | None,
-    lifetime: str,
-    link: str,
-    base_rate: float,
-) -> None:
-    """Validate the options."""
-    for name, number in (("n_events", n_events), ("n_arms", n_arms), ("n_features", n_features)):
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}.")
-    if n_available is not None and not 1 <= n_available <= n_arms:
-        raise ValueError(f"n_available must be from 1 to n_arms={n_arms}, got {n_available}.")
-    if lifetime not in ("equal", "random"):
-        raise ValueError(f"lifetime must be 'equal' or 'random', got {lifetime!r}.")
-    if link not in _MEANS:
-        raise ValueError(f"link must be one of {', '.join(map(repr, _MEANS))}, got {link!r}.")
-    if link != "linear" and not 0 < base_rate < 1:
-        raise ValueError(f"base_rate must be in (0, 1), as rewards are 0 or 1, got {base_rate}.")
 
 
 def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Any, Literal
@@ -15,13 +15,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._yahoo import check_line_options, existing_files, quoted, read_blocks
-from skbandit.utils._validation import as_labels, first_few
-
-__all__ = ["read_vw_dsjson"]
-
-# Bytes; a longer line is malformed. Hundreds of actions with texts take a tenth of it.
-_LONGEST = 2**24
+from skbandit.datasets._files import quoted, read_blocks
+from skbandit.utils._validation import as_labels, finite, first_few
 
 # Probabilities are logged in single precision; a smaller one was not logged.
 _TOLERANCE = 1e-4
@@ -29,6 +24,8 @@ _SMALLEST = 2.0**-126
 
 # An escaped half of a character beyond 16 bits, which the other half should accompany.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+_LOG = ("action", "reward", "propensity", "available")
 
 
 def read_vw_dsjson(
@@ -119,142 +116,90 @@ def read_vw_dsjson(
        action  reward  propensity      available
     0  coffee     1.0        0.75  (tea, coffee)
     """
-    check_line_options(block_size, malformed)
     names = None if features is None else as_labels(features, "features")
     if not (action_id is None or isinstance(action_id, str)):
         raise TypeError(f"action_id must be the name of a feature, got {action_id!r}.")
-    return read_blocks(
-        existing_files(paths),
-        _Block(names, action_id, action_features),
-        longest=_LONGEST,
-        block_size=block_size,
-        skip=malformed == "skip",
-    )
+    return read_blocks(paths, _Reader(names, action_id, action_features), block_size, malformed)
 
 
 @dataclass
-class _Block:
-    """The events read so far."""
+class _Reader:
+    """Reads events; the first event or block decides what is None."""
 
-    features: list[str] | None  # columns of X; None: those of this block, which is the first
-    action_id: str | None  # "" if actions have numbers; None: decided by the first event
-    describes_actions: bool
-    fixed: bool = False  # whether the columns are those of the first block, not the user's choice
-    timed: bool | None = None  # whether events have timestamps; None: no event yet
+    columns: list[str] | None  # of X
+    action_id: str | None  # "" if actions have numbers
+    action_features: bool
+    timed: bool | None = None  # whether events have timestamps
+    columns_given: bool = True
     n_not_learned: int = 0
-    contexts: list[dict[str, Any]] = field(default_factory=list)
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    times: list[datetime] = field(default_factory=list)
-    weight: list[float] = field(default_factory=list)
-    actions: list[dict[str, Any]] = field(default_factory=list)
-    index: list[tuple[int, Any]] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        return len(self.contexts)
-
-    def next(self) -> _Block:
-        """An empty block with the same columns and labels."""
-        fixed = self.fixed or self.features is None
-        return _Block(
-            self._names(),
-            self.action_id,
-            self.describes_actions,
-            fixed=fixed,
-            timed=self.timed,
-            n_not_learned=self.n_not_learned,
-        )
-
-    def add(self, line: bytes) -> None:
-        """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
-        if len(line) == _LONGEST:
-            raise ValueError(f"the line has more than {_LONGEST:,} bytes: {quoted(line)}.")
+    def read(self, line: bytes) -> tuple[Any, ...] | None:
+        """Log, weight, context and features of the actions of an event."""
         if not line.strip():
-            return
-        event = _parsed(line)
+            return None
+        event = _parse(line)
         if event.get("_skipLearn"):
             self.n_not_learned += 1
-            return
+            return None
         context = _member(event, "c", dict)
         for name in ("_slots", "_outcomes", "slots"):
             if name in event or name in context:
-                raise ValueError(
-                    f"the event has {name!r}: decisions for several slots cannot be read."
-                )
+                raise ValueError(f"the event has {name!r}: several slots cannot be read.")
         multi = _member(context, "_multi", list, "c.")
         if not multi or not all(isinstance(action, dict) for action in multi):
             raise ValueError("c._multi must be a list of actions, each an object.")
-        action_id = _id_of(multi[0]) if self.action_id is None else self.action_id
-        labels = _labels(multi, action_id)
-        chosen = _chosen(event, len(multi))
-        propensity = _propensity(event, chosen)
-        cost = _number(event, "_label_cost")
+        action_id = _find_action_id(multi[0]) if self.action_id is None else self.action_id
+        labels = _read_labels(multi, action_id)
+        chosen = _read_choice(event, len(multi))
+        propensity = _read_propensity(event, chosen)
+        reward = 0.0 - _number(event, "_label_cost")
         dropped = _number(event, "pdrop") if "pdrop" in event else 0.0
         if not 0 <= dropped < 1:
             raise ValueError(f"pdrop must be in [0, 1), got {dropped:g}.")
-        time = _time(event)
+        time = _read_time(event)
         if self.timed not in (None, time is not None):
-            raise ValueError(
-                "Timestamp is missing, unlike in earlier events."
-                if self.timed
-                else "there is a Timestamp, unlike in earlier events."
-            )
-        flat = _flattened({k: v for k, v in context.items() if k != "_multi"})
-        described = [_flattened(action) for action in multi] if self.describes_actions else []
-        # nothing can fail from here on
+            found = "Timestamp is missing" if time is None else "there is a Timestamp"
+            raise ValueError(f"{found}, unlike in earlier events.")
+        flat = _flatten({k: v for k, v in context.items() if k != "_multi"})
+        described = [_flatten(action) for action in multi] if self.action_features else []
+        # a malformed line decides nothing: no error can occur from here on
         self.action_id, self.timed = action_id, time is not None
-        if time is not None:
-            self.times.append(time)
-        row = len(self)
-        self.contexts.append(flat)
-        for name, value in (
-            ("action", labels[chosen]),
-            ("reward", 0.0 - cost),
-            ("propensity", propensity),
-            ("available", labels),
-        ):
-            self.columns.setdefault(name, []).append(value)
-        self.weight.append(1 / (1 - dropped))
-        self.actions += described
-        self.index += [(row, label) for label in labels] if described else []
+        return labels[chosen], reward, propensity, labels, time, 1 / (1 - dropped), flat, described
 
-    def bunch(self, n_skipped: int) -> Bunch:
+    def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
         """The block as yielded to the caller."""
-        names = self._names()
-        known = set(names)
-        for flat in self.contexts if self.fixed else []:
-            new = [name for name in flat if name not in known]
-            if new:
-                raise ValueError(
-                    f"the feature {new[0]!r:.60} does not occur in the first block: choose the "
-                    "columns by features=[...], or read a larger first block, block_size=."
-                )
-        available: Any = np.empty(len(self), dtype=object)
-        available[:] = self.columns["available"]
-        y = pd.DataFrame({**self.columns, "available": available})
+        *log, times, weight, contexts, described = columns
+        names = list(dict.fromkeys(name for flat in contexts for name in flat))
+        if self.columns is None:
+            self.columns, self.columns_given = names, False
+        new = [name for name in names if name not in self.columns]
+        if new and not self.columns_given:
+            raise ValueError(
+                f"the feature {new[0]!r:.60} does not occur in the first block: choose the columns "
+                "by features=[...], or read a larger first block, block_size=."
+            )
+        y = pd.DataFrame(dict(zip(_LOG, log, strict=True)))
         if self.timed:
-            y["timestamp"] = pd.to_datetime(pd.Series(self.times), utc=True)
-        described = None
-        if self.describes_actions:
-            described = pd.DataFrame(self.actions)
-            described.index = pd.MultiIndex.from_tuples(self.index, names=["event", "action"])
-        X = {name: [flat.get(name) for flat in self.contexts] for name in names}
+            y["timestamp"] = pd.to_datetime(pd.Series(times), utc=True)
+        actions = None
+        if self.action_features:
+            index = [(row, label) for row, labels in y["available"].items() for label in labels]
+            actions = pd.DataFrame(
+                [features for several in described for features in several],
+                index=pd.MultiIndex.from_tuples(index, names=["event", "action"]),
+            )
+        X = {name: [flat.get(name) for flat in contexts] for name in self.columns}
         return Bunch(
-            X=pd.DataFrame({name: pd.Series(v) for name, v in X.items()}, range(len(self)), names),
+            X=pd.DataFrame(X, range(len(contexts)), self.columns),
             y=y,
-            sample_weight=np.array(self.weight),
-            action_features=described,
+            sample_weight=np.array(weight),
+            action_features=actions,
             n_not_learned=self.n_not_learned,
             n_skipped=n_skipped,
         )
 
-    def _names(self) -> list[str]:
-        """Columns of X."""
-        if self.features is not None:
-            return self.features
-        return list(dict.fromkeys(name for flat in self.contexts for name in flat))
 
-
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     """The JSON object of a line."""
 
     def refuse(constant: str) -> None:
@@ -275,9 +220,8 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
     """A required member of a JSON object."""
     if name not in of:
-        names = first_few(of)
         raise ValueError(
-            f"there is no {where}{name}, among {names:.200}: is it a decision with feedback?"
+            f"there is no {where}{name} among {first_few(of):.200}: is it a decision with feedback?"
         )
     if not isinstance(of[name], kind):
         raise ValueError(f"{where}{name} must be a {kind.__name__}, got {of[name]!r:.60}.")
@@ -289,77 +233,64 @@ def _number(event: dict[str, Any], name: str) -> float:
     value = _member(event, name, object)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} must be a number, got {value!r:.60}.")
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise ValueError(f"{name} must be finite, got an integer too large.") from error
-    if not isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}.")
-    return number
+    return finite(value, name)
 
 
-def _chosen(event: dict[str, Any], n_actions: int) -> int:
+def _read_choice(event: dict[str, Any], n_actions: int) -> int:
     """Position of the chosen action, from 0."""
-    found = {}
+    positions = set()
     for name, start in (("_label_Action", 1), ("_labelIndex", 0)):
         if name in event:
-            number = _number(event, name)
-            if number != int(number) or not start <= number < n_actions + start:
+            position = _number(event, name) - start
+            if not (position.is_integer() and 0 <= position < n_actions):
                 raise ValueError(
                     f"{name} must be an integer from {start} to {n_actions + start - 1}, got "
-                    f"{number:g}."
+                    f"{position + start:g}."
                 )
-            found[name] = int(number) - start
-    if not found:
+            positions.add(int(position))
+    if not positions:
         raise ValueError("there is neither _label_Action nor _labelIndex.")
-    if len(set(found.values())) > 1:
+    if len(positions) > 1:
         raise ValueError(
             f"_label_Action, {event['_label_Action']}, counts from 1 and _labelIndex, "
             f"{event['_labelIndex']}, from 0, but they name different actions."
         )
-    return next(iter(found.values()))
+    return positions.pop()
 
 
-def _propensity(event: dict[str, Any], chosen: int) -> float:
+def _read_propensity(event: dict[str, Any], chosen: int) -> float:
     """Probability of the chosen action, compared with the logged distribution."""
     logged = _number(event, "_label_probability")
-    if not 0 < logged <= 1 + _TOLERANCE:
-        raise ValueError(f"_label_probability must be in (0, 1], got {logged:g}.")
-    if logged < _SMALLEST:
+    if not _SMALLEST <= logged <= 1 + _TOLERANCE:
         raise ValueError(
-            f"_label_probability must be at least {_SMALLEST:.2g}, the smallest in single "
-            f"precision, got {logged:g}."
+            f"_label_probability must be from {_SMALLEST:.2g}, the smallest in single precision, "
+            f"to 1, got {logged:g}."
         )
     order, chances = event.get("a"), event.get("p")
     if isinstance(order, list) and isinstance(chances, list):
         if len(order) != len(chances):
             raise ValueError(f"a names {len(order)} actions, but p {len(chances)} probabilities.")
-        of_action = dict(zip(map(repr, order), chances, strict=True))
-        chance = of_action.get(repr(chosen + 1))
-        if chance is None:
-            named = first_few(order)
-            raise ValueError(f"the chosen action {chosen + 1} is not among a, {named:.200}.")
-        close = isinstance(chance, int | float) and abs(chance - logged) <= _TOLERANCE
-        if not close:
+        if chosen + 1 not in order:
+            actions = first_few(order)
+            raise ValueError(f"the chosen action {chosen + 1} is not among a, {actions:.200}.")
+        chance = chances[order.index(chosen + 1)]
+        if not isinstance(chance, int | float) or abs(chance - logged) > _TOLERANCE:
             raise ValueError(
                 f"_label_probability is {logged:g}, but p gives action {chosen + 1} {chance!r:.20}."
             )
     return min(logged, 1.0)
 
 
-def _time(event: dict[str, Any]) -> datetime | None:
+def _read_time(event: dict[str, Any]) -> datetime | None:
     """The time of the event, if logged."""
-    if "Timestamp" not in event:
-        return None
+    time = event.get("Timestamp")
     try:
-        return datetime.fromisoformat(event["Timestamp"])
+        return None if time is None else datetime.fromisoformat(time)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Timestamp must be like 2021-07-29T10:00:00.999Z, got {event['Timestamp']!r:.60}."
-        ) from error
+        raise ValueError(f"Timestamp must be like 2021-07-29T10:00Z, got {time!r:.60}.") from error
 
 
-def _id_of(action: dict[str, Any]) -> str:
+def _find_action_id(action: dict[str, Any]) -> str:
     """The feature that holds the label of an action; "" if there is none."""
     if "_tag" in action:
         return "_tag"
@@ -367,13 +298,13 @@ def _id_of(action: dict[str, Any]) -> str:
     return "i.id" if isinstance(inner, dict) and "id" in inner else ""
 
 
-def _labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
+def _read_labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
     """Distinct labels of the actions of an event."""
     if not action_id:
         return tuple(range(1, len(multi) + 1))
     labels: dict[Any, None] = {}
     for k, action in enumerate(multi, start=1):
-        label = action.get("_tag") if action_id == "_tag" else _flattened(action).get(action_id)
+        label = action.get("_tag") if action_id == "_tag" else _flatten(action).get(action_id)
         if label is None:
             raise ValueError(f"action {k} has no {action_id}, which is the label of actions.")
         if isinstance(label, list | dict):
@@ -384,15 +315,9 @@ def _labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
     return tuple(labels)
 
 
-def _flattened(of: dict[str, Any]) -> dict[str, Any]:
-    """Features by dotted names."""
-    flat: dict[str, Any] = {}
-    _flatten(of, "", flat)
-    return flat
-
-
-def _flatten(value: Any, name: str, flat: dict[str, Any]) -> None:
-    """Add the features of a JSON value."""
+def _flatten(value: Any, name: str = "", flat: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The features of a JSON value by dotted names, added to `flat`."""
+    flat = {} if flat is None else flat
     if isinstance(value, dict):
         for key, inner in value.items():
             if not key.startswith("_") or key == "_text":
@@ -407,3 +332,4 @@ def _flatten(value: Any, name: str, flat: dict[str, Any]) -> None:
         if isinstance(value, float) and not isfinite(value):
             raise ValueError(f"the feature {name!r:.60} must be finite, got a number too large.")
         flat[name] = value
+    return flat

@@ -2,117 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import warnings
-import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from math import isfinite, nan
-from numbers import Integral
-from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from struct import pack
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-
-def existing_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """One or several paths as a list; each must be a file."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    files = [Path(path) for path in given]
-    if not files:
-        raise ValueError("paths contains no file name.")
-    for path in files:
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is not a file.")
-    return files
-
-
-def check_line_options(block_size: Any, malformed: Any) -> None:
-    """Validate the options that readers of lines share."""
-    if malformed not in ("raise", "skip"):
-        raise ValueError(f"malformed must be 'raise' or 'skip', got {malformed!r}.")
-    if not isinstance(block_size, Integral):
-        raise ValueError(f"block_size must be an integer, got {block_size!r}.")
-    if block_size < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}.")
-
-
-def read_lines(path: Path, longest: int) -> Iterator[bytes]:
-    """The lines of a file, each cut to at most `longest` bytes; named ``*.gz`` if compressed."""
-    number = 0
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        try:
-            while line := file.readline(longest):
-                rest = line
-                while len(rest) == longest and not rest.endswith(b"\n"):
-                    rest = file.readline(longest)
-                number += 1
-                yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise OSError(f"{path} is damaged after line {number}: {error}") from error
-
-
-class Block(Protocol):
-    """Events read so far; a reader of a format defines one."""
-
-    def __len__(self) -> int: ...
-
-    def add(self, line: bytes) -> None:
-        """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
-        ...
-
-    def bunch(self, n_skipped: int) -> Bunch:
-        """The block as yielded to the caller."""
-        ...
-
-    def next(self) -> Self:
-        """An empty block that continues this one."""
-        ...
-
-
-def read_blocks(
-    files: list[Path], block: Block, *, longest: int, block_size: int, skip: bool
-) -> Iterator[Bunch]:
-    """Yield blocks of events; malformed lines are errors, or skipped with a warning at the end."""
-    n_events, n_skipped, first = 0, 0, ""
-    for path in files:
-        for number, line in enumerate(read_lines(path, longest), start=1):
-            try:
-                block.add(line)
-            except ValueError as error:
-                problem = f"{path}, line {number}: {error}"
-                if not skip:
-                    raise ValueError(f"{problem} Pass malformed='skip' to skip it.") from error
-                n_skipped += 1
-                first = first or problem
-            if len(block) == block_size:
-                yield block.bunch(n_skipped)
-                n_events += block_size
-                block = block.next()
-    if len(block):
-        yield block.bunch(n_skipped)
-    elif not n_events:
-        raise ValueError(f"no event in {', '.join(map(str, files))}. {first}".strip())
-    if n_skipped:
-        warnings.warn(f"{n_skipped} malformed lines were skipped, the first: {first}", stacklevel=2)
-
-
-def quoted(text: bytes) -> str:
-    """The start of a text, quoted for a message."""
-    words = text[:100].decode("ascii", errors="backslashreplace").strip()
-    return repr(words if len(words) <= 60 else words[:57] + "...")
-
-
-# Bytes; a longer line is malformed. Pools of hundreds of articles take a tenth of it.
-_LONGEST = 2**20
+from skbandit.datasets._files import quoted, read_blocks
 
 # One-based feature index -> column; the first feature is the constant.
 _R6A = {b"%d" % (j + 1): j for j in range(6)}
 _R6B = {b"%d" % (j + 1): j for j in range(136)}
+_NO_FEATURES = (nan,) * len(_R6A)
 
 
 def read_yahoo_r6(
@@ -182,47 +87,24 @@ def read_yahoo_r6(
     0  id-560620       0  (id-552077, id-560620)
     1  id-552077       1  (id-552077, id-560620)
     """
-    check_line_options(block_size, malformed)
-    files = existing_files(paths)
-    return read_blocks(
-        files, _Block(), longest=_LONGEST, block_size=block_size, skip=malformed == "skip"
-    )
+    return read_blocks(paths, _Reader(), block_size, malformed)
 
 
-@dataclass
-class _Block:
-    """The events read so far, and the articles and pools seen."""
+class _Reader:
+    """Reads events, and stores articles and pools until the end of a block, to bound memory."""
 
-    binary: bool | None = None  # True for R6B, False for R6A; None: not known yet
-    timestamp: list[int] = field(default_factory=list)
-    action: list[Any] = field(default_factory=list)
-    reward: list[int] = field(default_factory=list)
-    available: list[tuple[Any, ...]] = field(default_factory=list)
-    # Features of all events: six values each (R6A), or the columns that are 1 (R6B). Flat, as the
-    # garbage collector would traverse many small lists again and again.
-    users: list[Any] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    articles: dict[Any, list[float] | None] = field(default_factory=dict)
-    # Text of an article -> its name and label. Each block starts anew and keeps only the last pool,
-    # which bounds memory.
-    labels: dict[bytes, tuple[bytes, Any]] = field(default_factory=dict)
-    pool_text: bytes = b""
-    pool_labels: dict[bytes, Any] = field(default_factory=dict)
-    pool: tuple[Any, ...] = ()
+    def __init__(self) -> None:
+        self.binary: bool | None = None  # True for R6B, False for R6A; None: not known yet
+        self._forget()
 
-    def __len__(self) -> int:
-        return len(self.timestamp)
+    def _forget(self) -> None:
+        self.articles: dict[Any, tuple[float, ...]] = {}  # features by label
+        self.named: dict[bytes, tuple[bytes, Any]] = {}  # name and label by text
+        # The last pool: its text, the labels by name, and the labels.
+        self.text, self.pool, self.available = b"", dict[bytes, Any](), tuple[Any, ...]()
 
-    def next(self) -> _Block:
-        """An empty block of the same format."""
-        return _Block(self.binary)
-
-    def add(self, line: bytes) -> None:
-        """Add the event of a line; a malformed line raises a ValueError and adds nothing."""
-        if len(line) == _LONGEST:
-            raise ValueError(
-                f"the line has more than {_LONGEST:,} bytes; it begins {quoted(line)}."
-            )
+    def read(self, line: bytes) -> tuple[Any, ...]:
+        """Action, reward, time, available articles and the visitor's features."""
         head, _, rest = line.partition(b"|user")
         user, bar, text = rest.partition(b"|")
         fields = head.split()
@@ -236,31 +118,27 @@ class _Block:
             raise ValueError(f"the time must be a whole number of seconds, got {quoted(time)}.")
         if click not in (b"0", b"1"):
             raise ValueError(f"the click must be 0 or 1, got {quoted(click)}.")
-        if text != self.pool_text:
+        if text != self.text:
             self._read_pool(text)
-        if name not in self.pool_labels:
+        if name not in self.pool:
             raise ValueError(f"the article shown, {quoted(name)}, is not in the pool.")
         binary = b":" not in user
         if self.binary not in (None, binary):
             raise ValueError(f"a line of R6{'AB'[binary]} after lines of R6{'BA'[binary]}.")
-        features = _read_indices(user) if binary else _read_values(user, "the user")
+        # as bytes, which the garbage collector does not traverse again and again
+        features = _read_indices(user) if binary else pack("6d", *_read_values(user, "the user"))
         self.binary = binary
-        self.users += features
-        self.lengths.append(len(features))
-        self.timestamp.append(int(time))
-        self.action.append(self.pool_labels[name])
-        self.reward.append(int(click))
-        self.available.append(self.pool)
+        return self.pool[name], int(click), int(time), self.available, features
 
     def _read_pool(self, text: bytes) -> None:
         """Set the current pool."""
-        labels: dict[bytes, Any] = {}
+        pool: dict[bytes, Any] = {}
         for article in text.split(b"|"):
-            name, label = self.labels.get(article) or self._read_article(article)
-            if name in labels:
+            name, label = self.named.get(article) or self._read_article(article)
+            if name in pool:
                 raise ValueError(f"the pool has article {label!r} twice.")
-            labels[name] = label
-        self.pool_text, self.pool_labels, self.pool = text, labels, tuple(labels.values())
+            pool[name] = label
+        self.text, self.pool, self.available = text, pool, tuple(pool.values())
 
     def _read_article(self, text: bytes) -> tuple[bytes, Any]:
         """Name and label of an article; its features are stored."""
@@ -268,34 +146,35 @@ class _Block:
         if not name or not name.isascii():
             raise ValueError(f"the pool has an article without a name: {quoted(text)}.")
         label = int(name) if name.isdigit() else name.decode()
-        features = _read_values(described, f"article {label}") if described.strip() else None
-        self.articles[label] = features
-        self.labels[text] = name, label
+        values = _read_values(described, f"article {label}") if described else _NO_FEATURES
+        self.articles[label] = values
+        self.named[text] = name, label
         return name, label
 
-    def bunch(self, n_skipped: int) -> Bunch:
+    def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
         """The block as yielded to the caller."""
-        available: Any = np.empty(len(self), dtype=object)
-        available[:] = self.available
+        action, reward, timestamp, available, features = columns
         y = pd.DataFrame(
             {
-                "action": self.action,
-                "reward": self.reward,
-                "propensity": 1.0 / np.fromiter(map(len, self.available), dtype=np.float64),
-                "timestamp": self.timestamp,
+                "action": action,
+                "reward": reward,
+                "propensity": [1.0 / len(pool) for pool in available],
+                "timestamp": timestamp,
                 "available": available,
             }
         )
+        articles = None
         if self.binary:
-            indices, articles = _R6B, None
-            X = np.zeros((len(self), len(indices)), dtype=np.uint8)
-            X[np.repeat(np.arange(len(self)), self.lengths), self.users] = 1
+            X: Any = np.zeros((len(action), len(_R6B)), dtype=np.uint8)
+            rows = np.repeat(np.arange(len(action)), [len(indices) for indices in features])
+            X[rows, np.frombuffer(b"".join(features), dtype=np.uint8)] = 1
         else:
-            indices, X = _R6A, np.array(self.users).reshape(len(self), len(_R6A))
-            rows = [[nan] * len(indices) if row is None else row for row in self.articles.values()]
-            articles = pd.DataFrame(rows, list(self.articles), _names("article", indices))
+            X = np.frombuffer(b"".join(features)).reshape(len(action), len(_R6A))
+            articles = pd.DataFrame.from_dict(self.articles, orient="index")
+            articles.columns = [f"article_{j + 1}" for j in range(len(_R6A))]
+        self._forget()
         return Bunch(
-            X=pd.DataFrame(X, columns=_names("user", indices)),
+            X=pd.DataFrame(X, columns=[f"user_{j + 1}" for j in range(X.shape[1])]),
             y=y,
             available=y["available"],
             article_features=articles,
@@ -303,14 +182,14 @@ class _Block:
         )
 
 
-def _read_values(text: bytes, whose: str) -> list[float]:
+def _read_values(text: bytes, whose: str) -> tuple[float, ...]:
     """The six features of R6A, written as index:value."""
     tokens = text.replace(b":", b" ").split()
     try:
         numbers = dict(zip(tokens[::2], map(float, tokens[1::2]), strict=True))
-        values = [numbers[index] for index in _R6A]
+        values = tuple(numbers[index] for index in _R6A)
     except (ValueError, KeyError):
-        values = [nan]
+        values = (nan,)
     if len(tokens) != 2 * len(_R6A) or not isfinite(sum(values)):
         raise ValueError(
             f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quoted(text)}."
@@ -318,17 +197,12 @@ def _read_values(text: bytes, whose: str) -> list[float]:
     return values
 
 
-def _read_indices(text: bytes) -> list[int]:
+def _read_indices(text: bytes) -> bytes:
     """Columns of the features that are 1 in R6B."""
     try:
-        return [_R6B[index] for index in text.split()]
+        return bytes(map(_R6B.__getitem__, text.split()))
     except KeyError as error:
         raise ValueError(
             f"the user's features must be indices from 1 to {len(_R6B)}, got "
             f"{quoted(error.args[0])}."
         ) from error
-
-
-def _names(of: str, indices: dict[bytes, int]) -> list[str]:
-    """Column names."""
-    return [f"{of}_{j + 1}" for j in indices.values()]

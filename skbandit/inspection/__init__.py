@@ -1,9 +1,8 @@
 """scikit-learn-style displays; the only part of the library that needs matplotlib."""
 
 from skbandit.inspection._arm_shares_display import ArmSharesDisplay
-from skbandit.inspection._constraint_report_display import ConstraintReportDisplay
-from skbandit.inspection._rate_report_display import RateReportDisplay
 from skbandit.inspection._replay_display import ReplayDisplay
+from skbandit.inspection._report_displays import ConstraintReportDisplay, RateReportDisplay
 from skbandit.inspection._tradeoff_display import TradeoffDisplay
 
 __all__ = [

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.inspection._style import (
-    GREY,
-    PALETTE,
-    as_floats,
-    axes_or_new,
-    check_axes,
-    short_dates,
-    wrapped,
-)
+from skbandit.inspection import _style
+from skbandit.inspection._style import GREY, PALETTE
 from skbandit.logs import (
     Codes,
     as_actions,
@@ -131,7 +124,7 @@ class ArmSharesDisplay:
         -------
         ArmSharesDisplay
         """
-        check_axes(ax, "ArmSharesDisplay.from_estimator")
+        _style.check_axes(ax, "ArmSharesDisplay.from_estimator")
         result = replay(
             policy, X, y,
             n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
@@ -165,13 +158,13 @@ class ArmSharesDisplay:
             raise TypeError(
                 f"result must be a ReplayResult, as returned by replay(), got {result!r}."
             )
-        runs = [(run, run.take(result.bucket)) for run in result.trajectories]
-        step = np.concatenate([np.arange(1, len(own) + 1) for _, own in runs])
-        if not len(step):
+        actions = [run.action[run.take(result.bucket)] for run in result.trajectories]
+        action = np.concatenate(actions)
+        if not len(action):
             raise ValueError("the replay kept no event, so there is no arm to draw.")
-        action = np.concatenate([run.action[own] for run, own in runs])
+        step = np.concatenate([np.arange(1, len(one) + 1) for one in actions])
         order = step.argsort(kind="stable")
-        shares = _shares(pd.Index(step[order]), action[order], result.metadata.arms)
+        shares = _count_shares(pd.Index(step[order]), action[order], result.metadata.arms)
         of = "" if result.bucket == "learning" else f" of the {result.bucket} bucket"
         return cls(shares, label=f"event played{of}, T").plot(ax, arms=arms)
 
@@ -211,14 +204,13 @@ class ArmSharesDisplay:
             raise ValueError("y has no events.")
         if timestamp is None and names is not None and "timestamp" in names:
             timestamp = y["timestamp"]
-        if timestamp is None:
-            shares = _shares(pd.Index(np.arange(1, len(action) + 1)), action, label_array(codes))
-            return cls(shares).plot(ax, arms=arms)
-        timestamp = times_as_series(timestamp)
-        order = read_times(timestamp, len(action)).argsort(kind="stable")
-        at = pd.Index(timestamp)[order]
-        label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
-        shares = _shares(at, action[order], label_array(codes))
+        at, label = pd.Index(np.arange(1, len(action) + 1)), "event"
+        if timestamp is not None:
+            timestamp = times_as_series(timestamp)
+            order = read_times(timestamp, len(action)).argsort(kind="stable")
+            at, action = pd.Index(timestamp)[order], action[order]
+            label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
+        shares = _count_shares(at, action, label_array(codes))
         return cls(shares, label=label).plot(ax, arms=arms)
 
     def plot(
@@ -243,75 +235,70 @@ class ArmSharesDisplay:
         if arms is None:
             most = (-shares.mean(axis=0)).argsort(kind="stable")[: len(PALETTE)]
             arms = [labels[k] for k in most]
-        own = list(dict.fromkeys(as_labels(arms, "arms")))
-        for arm in own:
+        arms = list(dict.fromkeys(as_labels(arms, "arms")))
+        for arm in arms:
             if arm not in labels:
                 known = ", ".join(map(repr, labels))
                 raise ValueError(f"arms contains {arm!r}, which is not one of {known}.")
-        shares = shares[:, [labels.index(arm) for arm in own]]
-        n_others = len(labels) - len(own)
-        axes = axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
+        shares = shares[:, [labels.index(arm) for arm in arms]]
+        n_others = len(labels) - len(arms)
+        axes = _style.axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
 
         parts: Any = self.shares.index  # an IntervalIndex
         edges = parts.left.append(parts.right[-1:])
         if isinstance(edges, pd.DatetimeIndex):
-            short_dates(axes, edges.tz)
+            _shorten_dates(axes, edges.tz)
             edges = edges.to_pydatetime()
-        nothing = np.zeros((1, len(self.shares)))
-        heights = np.vstack([nothing, shares.T.cumsum(axis=0), nothing + 1])
-        heights = np.column_stack(
-            [heights, heights[:, -1]]
-        )  # each step ends at the start of the next
-        look = {"step": "post", "edgecolor": "white", "linewidth": 0.5}
+        shares = np.vstack([shares, shares[-1:]])  # each step ends at the start of the next
+        one = np.ones(len(shares))
+        heights = np.vstack([0 * one, shares.T.cumsum(axis=0), one])
+        style = {"step": "post", "edgecolor": "white", "linewidth": 0.5}
         self.areas_ = {
             arm: axes.fill_between(
-                edges,
-                heights[k],
-                heights[k + 1],
+                edges, heights[k], heights[k + 1], label=_style.wrap(arm, 24),
                 facecolor=PALETTE[k % len(PALETTE)],
-                hatch=_HATCHES[k // len(PALETTE) % len(_HATCHES)],
-                label=wrapped(str(arm), 24),
-                **look,
+                hatch=_HATCHES[k // len(PALETTE) % len(_HATCHES)], **style,
             )
-            for k, arm in enumerate(own)
-        }
+            for k, arm in enumerate(arms)
+        }  # fmt: skip
         self.others_ = None
         if n_others:
             label = f"{n_others} other{'s' if n_others > 1 else ''}"
             self.others_ = axes.fill_between(
-                edges, heights[-2], heights[-1], facecolor=GREY, label=label, **look
+                edges, heights[-2], heights[-1], facecolor=GREY, label=label, **style
             )
-        axes.set_xlabel(self.label)
-        axes.set_ylabel("share of the choices")
-        axes.set_ylim(0, 1)
-        axes.margins(x=0)
+        axes.set(xlabel=self.label, ylabel="share of the choices", ylim=(0, 1), xmargin=0)
         axes.legend(
-            title="arm", reverse=True, loc="center left", bbox_to_anchor=(1, 0.5),
-            frameon=False, fontsize="small",
-        )  # fmt: skip
+            title="arm", reverse=True, loc="center left", bbox_to_anchor=(1, 0.5), **_style.LEGEND
+        )
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
 
+def _shorten_dates(axes: Any, timezone: Any) -> None:
+    """Format the dates of the x-axis so that labels do not overlap."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(tz=timezone, maxticks=8)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=timezone))
+
+
 def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
     """Validated shares as an array, and the labels of its columns."""
-    if not isinstance(shares, pd.DataFrame):
-        raise TypeError(f"shares must be a DataFrame, got {type(shares).__name__}.")
+    labels = list(getattr(shares, "columns", ()))
+    values = _style.read_table(shares, "shares", labels).to_numpy(dtype=np.float64)
     if not isinstance(shares.index, pd.IntervalIndex) or shares.empty:
         raise ValueError(
             "shares must have one row per part and an IntervalIndex of the parts: create the "
             "display with from_log, from_result or from_estimator."
         )
-    labels = shares.columns.tolist()
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"shares has two columns with the same arm, among {labels}.")
-    values = np.column_stack([as_floats(column, "shares") for _, column in shares.items()])
     if not ((values >= 0) & (values.sum(axis=1, keepdims=True) <= 1 + 1e-6)).all():
         raise ValueError("shares must be nonnegative and sum to 1 in each row.")
     return values, labels
 
 
-def _shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
+def _count_shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
     """Shares of the arms among ordered events, in parts of equal size.
 
     `at` is the ascending position of each event, `action` the number of its arm.

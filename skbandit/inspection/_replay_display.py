@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.inspection._style import (
-    PALETTE,
-    axes_or_new,
-    check_axes,
-    line_options,
-    read_table,
-    wrapped,
-)
+from skbandit.inspection import _style
+from skbandit.inspection._style import PALETTE
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import check_level
 
@@ -29,6 +24,7 @@ _POINTS, _FIRST = 60, 0.02
 
 _MARKERS = "osD^vP"
 _LOG = "the log itself"
+_COLUMNS = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
 
 
 class ReplayDisplay:
@@ -129,13 +125,14 @@ class ReplayDisplay:
         -------
         ReplayDisplay
         """
-        check_axes(ax, "ReplayDisplay.from_estimator")
+        _style.check_axes(ax, "ReplayDisplay.from_estimator")
         check_level(confidence_level)
         result = replay(
             policy, X, y,
             n_repeats=n_repeats, subsample=subsample, random_state=random_state, **options,
         )  # fmt: skip
-        results = {_name(policy) if name is None else str(name): result}
+        last = behind_transformers(policy, None)[0]
+        results = {type(last).__name__ if name is None else str(name): result}
         return cls.from_result(results, confidence_level=confidence_level, ax=ax)
 
     @classmethod
@@ -165,7 +162,7 @@ class ReplayDisplay:
         results = result if isinstance(result, Mapping) else {"policy": result}
         if not results:
             raise ValueError("result is empty: pass at least one ReplayResult.")
-        curves = [_curve(str(name), own, confidence_level) for name, own in results.items()]
+        curves = [_curve(str(name), one, confidence_level) for name, one in results.items()]
         return cls(pd.concat(curves, ignore_index=True)).plot(ax)
 
     def plot(
@@ -186,22 +183,24 @@ class ReplayDisplay:
             This display.
         """
         curves = _read_curves(self.curves)
-        line_kw = line_options(line_kw, "ReplayDisplay.plot")
-        axes = axes_or_new(ax, "ReplayDisplay.plot")
+        line_kw = _style.line_options(line_kw, "ReplayDisplay.plot")
+        axes = _style.axes_or_new(ax, "ReplayDisplay.plot")
         self.lines_: dict[tuple[str, str], Any] = {}
         self.intervals_: dict[tuple[str, str], Any] = {}
         styles = _free_styles(axes)
-        for name, own in curves.groupby("policy", sort=False):
-            color, marker = styles.pop(0)
-            styles.append((color, marker))
-            for bucket, curve in own.groupby("bucket", sort=False, observed=True):
-                style = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.4}
-                if bucket == "deployment":
-                    style |= {"linestyle": "--", "markerfacecolor": "white"}
-                label = wrapped(f"{name}, deployment" if bucket == "deployment" else str(name), 36)
-                style |= {"label": label, "markevery": max(1, len(curve) // 6)} | line_kw
-                (line,) = axes.plot(curve["horizon"], curve["mean_reward"], **style)
+        policies = curves.groupby("policy", sort=False)
+        for (name, policy), (color, marker) in zip(policies, cycle(styles), strict=False):
+            for bucket, curve in policy.groupby("bucket", sort=False):
                 key = str(name), str(bucket)
+                style = {
+                    **_style.LINE, "color": color, "marker": marker,
+                    "label": _style.wrap(name, 36), "markevery": max(1, len(curve) // 6),
+                }  # fmt: skip
+                if bucket == "deployment":
+                    label = _style.wrap(f"{name}, deployment", 36)
+                    style |= {"linestyle": "--", "markerfacecolor": "white", "label": label}
+                style |= line_kw
+                (line,) = axes.plot(curve["horizon"], curve["mean_reward"], **style)
                 self.lines_[key] = line
                 if curve["low"].notna().any():
                     self.intervals_[key] = axes.fill_between(
@@ -212,24 +211,25 @@ class ReplayDisplay:
             axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=_LOG)
             for level in curves["logged_mean"].unique()
         ]
-        axes.set_xlabel("events played, T")
-        axes.set_ylabel("mean reward so far")
-        _legend(axes)
+        axes.set(xlabel="events played, T", ylabel="mean reward so far")
+        # one entry per label, the log last
+        handles, labels = axes.get_legend_handles_labels()
+        entries = dict(sorted(zip(labels, handles, strict=True), key=lambda own: own[0] == _LOG))
+        axes.legend(entries.values(), entries.keys(), **_style.LEGEND)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
 
 def _read_curves(curves: Any) -> pd.DataFrame:
     """The validated curves, with policies and buckets as strings."""
-    numbers = ["horizon", "mean_reward", "low", "high", "logged_mean"]
-    curves = read_table(curves, "curves", numbers, ["policy", "bucket"])
-    named = {column: list(map(str, curves[column])) for column in ("policy", "bucket")}
-    unknown = set(named["bucket"]) - {"learning", "deployment"}
-    if unknown:
-        raise ValueError(
-            f"curves: column 'bucket' must be 'learning' or 'deployment', found {unknown.pop()!r}."
-        )
-    return curves.assign(**named)
+    curves = _style.read_table(curves, "curves", _COLUMNS[2:], _COLUMNS[:2])
+    names = {column: list(map(str, curves[column])) for column in _COLUMNS[:2]}
+    for bucket in names["bucket"]:
+        if bucket not in ("learning", "deployment"):
+            raise ValueError(
+                f"curves: column 'bucket' must be 'learning' or 'deployment', found {bucket!r}."
+            )
+    return curves.assign(**names)
 
 
 def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataFrame:
@@ -252,13 +252,7 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
         for own in filter(None, buckets):
             low, high = own.interval(confidence_level) if known else (np.nan, np.nan)
             rows.append((name, own.bucket, horizon, own.mean_reward, low, high, own.logged_mean))
-    columns = ["policy", "bucket", "horizon", "mean_reward", "low", "high", "logged_mean"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _name(policy: Any) -> str:
-    """Name of the policy's class; in a Pipeline, that of the last step."""
-    return type(behind_transformers(policy, None)[0]).__name__
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:
@@ -266,10 +260,3 @@ def _free_styles(axes: Any) -> list[tuple[str, str]]:
     taken = {line.get_color() for line in axes.get_lines()}
     pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
     return sorted(pairs, key=lambda pair: pair[0] in taken)
-
-
-def _legend(axes: Any) -> None:
-    """Add a legend with one entry per label, the log last."""
-    handles, labels = axes.get_legend_handles_labels()
-    named = dict(sorted(zip(labels, handles, strict=True), key=lambda one: one[0] == _LOG))
-    axes.legend(named.values(), named.keys(), frameon=False, fontsize="small")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
 PALETTE = (BLUE, VERMILLION, GREEN, "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
 GREY = "#BBBBBB"
 
-# Characters per line of a label.
-LABEL_WIDTH = 48
+# Options of all lines and of all legends.
+LINE = {"linewidth": 1.3, "markersize": 4.5}
+LEGEND = {"frameon": False, "fontsize": "small"}
+
+Names = Sequence[str]
 
 
 def check_axes(ax: Any, caller: str) -> Any:
@@ -41,16 +44,14 @@ def axes_or_new(ax: Any, caller: str, size: tuple[float, float] = (6.4, 4.4)) ->
 
 def line_options(line_kw: Any, caller: str) -> dict[str, Any]:
     """Validated line options, with matplotlib's full names."""
-    if line_kw is None:
-        return {}
-    if not isinstance(line_kw, dict):
+    if not (line_kw is None or isinstance(line_kw, dict)):
         raise TypeError(f"line_kw must be a dict of options of Axes.plot, got {line_kw!r}.")
     import_optional("matplotlib.lines", caller)
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
     try:
-        options = normalize_kwargs(line_kw, Line2D)
+        options = normalize_kwargs(line_kw or {}, Line2D)
         Line2D([], [], **options)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"line_kw={line_kw!r} is not valid for Axes.plot: {error}.") from error
@@ -58,54 +59,44 @@ def line_options(line_kw: Any, caller: str) -> dict[str, Any]:
 
 
 def read_table(
-    table: Any, name: str, numbers: Sequence[str], others: Sequence[str] = ()
+    table: Any, name: str, numbers: Names, others: Names = (), optional: Names = ()
 ) -> pd.DataFrame:
-    """Require a DataFrame with these columns, and return `numbers` as float64."""
+    """Require a DataFrame with these columns, and return `numbers` and `optional` as float64."""
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"{name} must be a DataFrame, got {type(table).__name__}.")
     columns = table.columns.tolist()
+    numbers = [*numbers, *(column for column in optional if column in columns)]
     for column in (*numbers, *others):
         if columns.count(column) != 1:
             raise ValueError(f"{name} must have one column {column!r}, got {columns}.")
-    return table.assign(**{column: as_floats(table[column], name) for column in numbers})
+    table = table.copy()
+    for column in numbers:
+        values = table[column]
+        try:
+            if values.dtype.kind not in "biufO":  # dates would become nanoseconds
+                raise TypeError(f"found {values.dtype}")
+            table[column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{name}: column {column!r} must be numbers: {error}.") from error
+    return table
 
 
-def read_flags(table: pd.DataFrame, name: str, column: str) -> np.ndarray:
+def read_flags(
+    table: pd.DataFrame, name: str, column: str, may_be_missing: bool = True
+) -> np.ndarray:
     """A boolean column as 1.0 and 0.0, nan if missing."""
     flags = read_table(table, name, [column])[column].to_numpy()
-    wrong = flags[~(np.isin(flags, (0, 1)) | np.isnan(flags))]
+    wrong = flags[~(np.isin(flags, (0, 1)) | np.isnan(flags) & may_be_missing)]
     if len(wrong):
         raise ValueError(f"{name}: column {column!r} must be true or false, found {wrong[0]:g}.")
     return flags
 
 
-def as_floats(values: pd.Series, name: str) -> np.ndarray:
-    """A column as float64, nan if missing."""
-    try:
-        if values.dtype.kind not in "biufO":  # dates would become nanoseconds
-            raise TypeError(f"found {values.dtype}")
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name}: column {values.name!r} must be numbers: {error}.") from error
+def place_legend(axes: Any) -> None:
+    """Add a legend above the axes, so that it hides no interval."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, **LEGEND)
 
 
-def write_figures(axes: Any, texts: Iterable[str]) -> None:
-    """Write one text per row above its middle, inside of the axes: none covers a neighbour."""
-    beside = axes.get_yaxis_transform()  # x in widths of the axes, y in rows
-    for row, text in enumerate(texts):
-        written = axes.text(0.015, row - 0.14, text, transform=beside, va="bottom", clip_on=True)
-        written.set(fontsize="small", in_layout=False)
-
-
-def short_dates(axes: Any, timezone: Any) -> None:
-    """Format the dates of the x-axis so that labels do not overlap."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(tz=timezone, maxticks=8)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=timezone))
-
-
-def wrapped(text: Any, width: int = LABEL_WIDTH) -> str:
-    """Text wrapped to lines; "$" is escaped, as matplotlib would start a formula."""
+def wrap(text: Any, width: int = 48) -> str:
+    """Wrap text to lines; "$" is escaped, as matplotlib would start a formula."""
     return textwrap.fill(str(text), width, break_long_words=False).replace("$", r"\$")

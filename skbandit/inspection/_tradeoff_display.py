@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from skbandit.constrained import ConstraintPath, ExtraData, constraint_path
-from skbandit.inspection._style import (
-    BLUE,
-    GREEN,
-    VERMILLION,
-    axes_or_new,
-    check_axes,
-    line_options,
-    read_flags,
-    read_table,
-    wrapped,
-)
+from skbandit.inspection import _style
+from skbandit.inspection._style import BLUE, GREEN, VERMILLION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,22 +164,13 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
-        check_axes(ax, "TradeoffDisplay.from_estimator")
+        _style.check_axes(ax, "TradeoffDisplay.from_estimator")
         _read_options(x, line_kw)
         path = constraint_path(
-            estimator,
-            X,
-            y,
-            bounds=bounds,
-            constraint=constraint,
-            sample_weight=sample_weight,
-            attributes=attributes,
-            extra=extra,
-            X_extra=X_extra,
-            y_extra=y_extra,
-            attributes_extra=attributes_extra,
-            sample_weight_extra=sample_weight_extra,
-        )
+            estimator, X, y, bounds=bounds, constraint=constraint, sample_weight=sample_weight,
+            attributes=attributes, extra=extra, X_extra=X_extra, y_extra=y_extra,
+            attributes_extra=attributes_extra, sample_weight_extra=sample_weight_extra,
+        )  # fmt: skip
         test = None
         if X_test is not None:
             test = path.measure(
@@ -231,21 +212,12 @@ class TradeoffDisplay:
                 f"path must be a ConstraintPath, as returned by constraint_path, got "
                 f"{type(path).__name__}."
             )
-        display = cls(
-            path.table,
-            test,
-            label=path.label,
-            sense=path.sense,
-            objective_label=repr(path.objective),
-        )
+        labels = {"label": path.label, "objective_label": repr(path.objective)}
+        display = cls(path.table, test, sense=path.sense, **labels)
         return display.plot(ax, x=x, line_kw=line_kw)
 
     def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        x: str = "bound",
-        line_kw: dict[str, Any] | None = None,
+        self, ax: Axes | None = None, *, x: str = "bound", line_kw: dict[str, Any] | None = None
     ) -> TradeoffDisplay:
         """Draw the curves.
 
@@ -266,117 +238,96 @@ class TradeoffDisplay:
             This display.
         """
         line_kw = _read_options(x, line_kw)
-        known = isinstance(self.sense, str) and self.sense in ("<=", ">=")
-        if not known and self.sense is not None:
+        if self.sense not in ("<=", ">=", None):
             raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
         curves = self._read_curves()
-        unknown = any(curve["value"].isna().all() for curve in curves.values())
+        train = curves["train"]
+        order = train["bound"].argsort(kind="stable").to_numpy()
+        is_met = train["feasible"].to_numpy()[order]
+        curves = {name: curve.iloc[order] for name, curve in curves.items()}
+        comparable = self.sense is not None and not any(
+            curve["value"].isna().all() for curve in curves.values()
+        )
+        x = x if comparable else "bound"
         self.value_ax_, self.bound_ = None, None
         self.values_: dict[str, Any] = {}
-        if ax is None and not unknown and self.sense is not None:
+        if ax is None and comparable:
             axes = self._plot_values(curves, line_kw)
         else:
-            axes = axes_or_new(ax, "TradeoffDisplay.plot")
-        x = "bound" if unknown or self.sense is None else x
-        met = curves["train"]["feasible"].to_numpy(dtype=bool)
-        order = curves["train"]["bound"].to_numpy().argsort(kind="stable")
+            axes = _style.axes_or_new(ax, "TradeoffDisplay.plot")
 
         self.interval_ = None
         self.lines_: dict[str, Any] = {}
         self.missed_: dict[str, Any] = {}
         for name, curve in curves.items():
-            style = STYLES[name] | line_kw
-            drawn = curve.iloc[order[met[order]]]
-            (self.lines_[name],) = axes.plot(drawn[x], drawn["objective"], **style)
+            style = _style.LINE | STYLES[name] | line_kw
+            met, missed = curve[is_met], curve[~is_met]
+            (self.lines_[name],) = axes.plot(met[x], met["objective"], **style)
             color = self.lines_[name].get_color()
             if name == "test":
                 self.interval_ = axes.vlines(
-                    drawn[x], drawn["objective_low"], drawn["objective_high"],
-                    color=color, alpha=0.35, linewidth=5, zorder=1, label=INTERVAL,
+                    met[x], met["objective_low"], met["objective_high"], color=color, alpha=0.35,
+                    linewidth=5, zorder=1, label="confidence interval on test rows",
                 )  # fmt: skip
-            if not met.all():
-                far = curve.iloc[order[~met[order]]]
-                (self.missed_[name],) = axes.plot(far[x], far["objective"], "x", color=color)
+            if len(missed):
+                (self.missed_[name],) = axes.plot(missed[x], missed["objective"], "x", color=color)
                 self.missed_[name].set_label(f"{style['label']}, bound missed in training")
-        axes.set_xlabel(self._x_label(x))
-        axes.set_ylabel(wrapped(self.objective_label, 36))
+        axes.set(xlabel=self._x_label(x), ylabel=_style.wrap(self.objective_label, 36))
         if len(axes.get_legend_handles_labels()[0]) > 1:
-            # above the axes, so that it hides no interval
-            axes.legend(
-                loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small"
-            )
+            _style.place_legend(axes)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
     def _plot_values(self, curves: dict[str, pd.DataFrame], line_kw: dict[str, Any]) -> Axes:
         """Draw values against bounds on axes of their own; return those beside them."""
-        pyplot = check_axes(None, "TradeoffDisplay.plot")
-        _, (left, right) = pyplot.subplots(ncols=2, figsize=(10.0, 4.4), layout="constrained")
-        bound = np.sort(curves["train"]["bound"].to_numpy())
-        (self.bound_,) = left.plot(bound, bound, color="black", linewidth=1, label="the bound")
-        drawn = {"train": curves["train"]["value"]}
-        if "cross_fitted" in curves["train"]:
-            drawn["cross_fitted"] = curves["train"]["cross_fitted"]
-        if "test" in curves:
-            drawn["test"] = curves["test"]["value"]
-        order = curves["train"]["bound"].to_numpy().argsort(kind="stable")
-        for name, value in drawn.items():
-            style = STYLES[name] | line_kw
-            (self.values_[name],) = left.plot(bound, value.to_numpy()[order], **style)
-        left.set_xlabel(self._x_label("bound"))
-        left.set_ylabel(wrapped(self.label, 36))
-        left.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small"
-        )
-        self.value_ax_ = left
-        return right
+        pyplot = _style.check_axes(None, "TradeoffDisplay.plot")
+        _, (axes, beside) = pyplot.subplots(ncols=2, figsize=(10.0, 4.4), layout="constrained")
+        bound = curves["train"]["bound"]
+        (self.bound_,) = axes.plot(bound, bound, color="black", linewidth=1, label="the bound")
+        for name, style in STYLES.items():
+            table, column = ("train", name) if name == "cross_fitted" else (name, "value")
+            if column in curves.get(table, ()):
+                style = _style.LINE | style | line_kw
+                (self.values_[name],) = axes.plot(bound, curves[table][column], **style)
+        axes.set(xlabel=self._x_label("bound"), ylabel=_style.wrap(self.label, 36))
+        _style.place_legend(axes)
+        self.value_ax_ = axes
+        return beside
 
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """The validated tables."""
-        figures = ["bound", "value", "objective"]
-        given = getattr(self.train, "columns", ())
-        optional = ["cross_fitted"] if "cross_fitted" in given else []
-        curves = {"train": read_table(self.train, "train", [*figures, "feasible", *optional])}
-        if self.test is not None:
-            figures += ["objective_low", "objective_high"]
-            curves["test"] = read_table(self.test, "test", figures)
-            if len(self.test) != len(self.train):
-                raise ValueError(
-                    f"test has {len(self.test)} rows and train has {len(self.train)}: pass tables "
-                    "of the same models, in the same order."
-                )
-        if np.isnan(read_flags(self.train, "train", "feasible")).any():
+        numbers = ["bound", "value", "objective"]
+        train = _style.read_table(self.train, "train", numbers, ["feasible"], ["cross_fitted"])
+        train["feasible"] = _style.read_flags(train, "train", "feasible", False) == 1
+        if self.test is None:
+            return {"train": train}
+        test = _style.read_table(self.test, "test", [*numbers, "objective_low", "objective_high"])
+        if len(test) != len(train):
             raise ValueError(
-                "train: column 'feasible' must be true or false, but some entries are missing."
+                f"test has {len(test)} rows and train has {len(train)}: pass tables of the same "
+                "models, in the same order."
             )
-        return curves
+        return {"train": train, "test": test}
 
     def _x_label(self, x: str) -> str:
-        label = wrapped(self.label)
+        """The constrained value, and the direction of tighter bounds."""
+        label = _style.wrap(self.label)
         if self.sense is None:
             return label
         tighter = "← tighter" if self.sense == "<=" else "tighter →"
         return f"{label}\n({'bound, ' if x == 'bound' else ''}{tighter})"
 
 
+# Of the lines, in the order of the legend.
 STYLES: dict[str, dict[str, Any]] = {
-    "train": {
-        "label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white",
-        "markersize": 5, "linewidth": 1.2,
-    },
-    "cross_fitted": {
-        "label": "out of fold", "color": GREEN, "marker": "^", "markersize": 5, "linewidth": 1.2,
-    },
-    "test": {
-        "label": "test rows", "color": VERMILLION, "marker": "s", "markersize": 4.5,
-        "linewidth": 1.2,
-    },
-}  # fmt: skip
-INTERVAL = "confidence interval on test rows"
+    "train": {"label": "training rows", "color": BLUE, "marker": "o", "markerfacecolor": "white"},
+    "cross_fitted": {"label": "out of fold", "color": GREEN, "marker": "^"},
+    "test": {"label": "test rows", "color": VERMILLION, "marker": "s"},
+}
 
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
     """Validated line options; `x` is checked, too."""
-    if not isinstance(x, str) or x not in ("value", "bound"):
+    if x not in ("value", "bound"):
         raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
-    return line_options(line_kw, "TradeoffDisplay.plot")
+    return _style.line_options(line_kw, "TradeoffDisplay.plot")

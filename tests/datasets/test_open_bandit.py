@@ -28,7 +28,7 @@ def log(name):
 @pytest.fixture(scope="module")
 def lines(name):
     """The file's own lines, header left out, read without pandas."""
-    content = load_bytes(_LOGS[name], data_home=INCLUDED, download_if_missing=False)
+    content = load_bytes(_LOGS[name], **INCLUDED)
     return [line.split(",") for line in content.decode().splitlines()[1:]]
 
 

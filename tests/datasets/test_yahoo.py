@@ -246,7 +246,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path, write):
         read_yahoo_r6([])
     with pytest.raises(ValueError, match="malformed must be 'raise' or 'skip', got 'ignore'"):
         read_yahoo_r6(path, malformed="ignore")
-    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="block_size must be an integer of at least 1, got 0"):
         read_yahoo_r6(path, block_size=0)
 
 
@@ -254,7 +254,7 @@ def test_a_damaged_archive_is_named(tmp_path):
     content = gzip.compress(("\n".join(random_r6a(200)[0])).encode())
     path = tmp_path / "log.gz"
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(OSError, match=r"log\.gz is damaged after line \d+: "):
+    with pytest.raises(OSError, match=r"log\.gz is damaged: "):
         list(read_yahoo_r6(path))
 
 

@@ -228,7 +228,7 @@ def test_shares_that_are_none_are_refused_before_anything_is_drawn():
         ArmSharesDisplay(shares.to_numpy()).plot()
     with pytest.raises(ValueError, match="shares must have one row per part and an IntervalIndex"):
         ArmSharesDisplay(shares.reset_index(drop=True)).plot()
-    with pytest.raises(ValueError, match="two columns with the same arm"):
+    with pytest.raises(ValueError, match="shares must have one column 'a', got"):
         ArmSharesDisplay(shares.set_axis(["a", "a"], axis=1)).plot()
     with pytest.raises(ValueError, match="shares: column 'a' must be numbers"):
         ArmSharesDisplay(shares.assign(a="much")).plot()
