@@ -269,7 +269,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         level: float | None,
         stacklevel: int,
     ) -> None:
-        """Warn of high costs of the constraints, and of a level below the default one.
+        """Warn of an objective without a value, high costs, and a level below the default one.
 
         Parameters
         ----------
@@ -288,6 +288,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             return
         forms, maximise = goals.objective, goals.maximise
         sentences = [cost_of_constraints(repr(objective), forms, maximise, positive, plain)]
+        if np.isnan(forms.values(positive)).any():
+            sentences.append(
+                f"{objective!r} is 0/0 for the chosen rule: no rule was found that meets the "
+                "constraints and has a value of it. Relax the bounds, or choose another objective."
+            )
         train, n = goals.data.train, len(goals.data.train)
         for label in self.classes_.tolist():
             as_declared = float(label == self._positive)

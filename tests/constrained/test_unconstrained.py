@@ -178,3 +178,14 @@ def test_a_path_shows_costs_instead_of_warning_of_them():
         warnings.simplefilter("error")
         path = constraint_path(clf, X, Y, bounds=[0.8, 0.97])
     assert np.diff(path.table["objective"])[0] > 0.1
+
+
+@pytest.mark.parametrize("make", [ConstrainedThreshold, ConstrainedReduction])
+def test_an_objective_of_0_by_0_is_warned_of(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
+    clf = make(LogisticRegression(), precision(), positive_rate() <= 0.0)
+    with pytest.warns(ConstrainedFitWarning, match=r"precision\(\) is 0/0 for the chosen rule"):
+        clf.fit(X, y)
+    assert not clf.predict(X).any()

@@ -521,6 +521,8 @@ def nearest_to_usual(
         With a threshold that is inside at the same quantile, and whose objective is worse by at
         most `ENOUGH_GAIN` paired standard errors.
     """
+    if not np.isfinite(choice.threshold.objective):  # 0/0: there is no noise to compare with
+        return choice
     search = CutSearch.of(scores, goals, limits)
     cuts = np.append(search.cuts, usual)  # the usual one itself, not only its neighbours
     search = CutSearch.of(scores, goals, limits, cuts)

@@ -336,7 +336,8 @@ def prices_per_bound(
     The objective N0/D0 changes by the price times D/D0 for each unit of t.
     """
     own = problem.objective.fractions(positive)[1][0]
-    return prices * problem.forms.fractions(positive)[1] / own
+    with np.errstate(invalid="ignore", divide="ignore"):  # nan for an objective of 0/0
+        return prices * problem.forms.fractions(positive)[1] / own
 
 
 def _reach(rows: csr_array) -> np.ndarray:
