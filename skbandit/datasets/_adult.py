@@ -68,7 +68,6 @@ _COLUMNS: dict[str, str | tuple[int, ...]] = {
     ),
 }
 _TARGET = "income"
-_N_FEATURES = 123
 # Zero-based columns of a9a; features 72 and 73 in LIBSVM's one-based numbering.
 _FEMALE, _MALE = 71, 72
 
@@ -200,7 +199,7 @@ def fetch_adult(
     >>> adult = fetch_adult()  # doctest: +SKIP
     >>> adult.data["sex"].value_counts()  # doctest: +SKIP
     """
-    parts = _parts_of(subset)
+    parts = _list_parts(subset)
     # Read both files: each alone lacks some levels of a categorical column.
     tables = {
         part: _parse_adult(load_bytes(file, data_home, download_if_missing))
@@ -226,13 +225,11 @@ def fetch_adult(
     )
 
 
-def _parts_of(subset: str) -> list[str]:
+def _list_parts(subset: str) -> list[str]:
     """Names of the files that make up a subset."""
-    if subset == "all":
-        return list(_ADULT)
-    if subset in _ADULT:
-        return [subset]
-    raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
+    if subset not in ("train", "test", "all"):
+        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
+    return ["train", "test"] if subset == "all" else [subset]
 
 
 def _parse_adult(content: bytes) -> pd.DataFrame:
@@ -360,7 +357,7 @@ def fetch_a9a(
         ...
     OSError: a9a was not found in no-such-folder/adult. Pass download_if_missing=True, or ...
     """
-    files = [_A9A[part] for part in _parts_of(subset)]
+    files = [_A9A[part] for part in _list_parts(subset)]
     parts = [_parse_a9a(load_bytes(file, data_home, download_if_missing)) for file in files]
     X, y = zip(*parts, strict=True)
     return _return_a9a(vstack(X, format="csr"), np.concatenate(y), return_X_y)
@@ -386,7 +383,7 @@ def _parse_a9a(content: bytes) -> tuple[csr_matrix, np.ndarray]:
     >>> X.shape, X.indices, y
     ((2, 123), array([ 2, 72, 71]), array([-1,  1]))
     """
-    X, y = load_svmlight_file(BytesIO(content), n_features=_N_FEATURES, dtype=np.float64)
+    X, y = load_svmlight_file(BytesIO(content), n_features=123, dtype=np.float64)
     # The test file stores one zero explicitly, to declare the number of features.
     X.eliminate_zeros()
     X.sort_indices()

@@ -18,10 +18,9 @@ import numpy as np
 from sklearn.datasets import fetch_file, get_data_home
 from sklearn.utils import Bunch
 
-# Options that fetch data files installed with the package, in a folder laid out like a data home.
-INCLUDED: dict[str, Any] = {
-    "data_home": Path(__file__).parent / "data", "download_if_missing": False
-}  # fmt: skip
+# Folder of data files installed with the package, laid out like a data home, and fetch options.
+_DATA = Path(__file__).parent / "data"
+INCLUDED: dict[str, Any] = {"data_home": _DATA, "download_if_missing": False}
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ def load_bytes(
         target.mkdir(parents=True, exist_ok=True)
         path = fetch_file(file.url, folder=target, local_filename=file.name, sha256=file.sha256)
     except (OSError, HTTPException) as error:
-        failed = f"the download failed ({error})"
-        raise OSError(f"{missing} and {failed}. Try again, or {by_hand}") from error
+        raise OSError(f"{missing}; download failed ({error}). Try again, or {by_hand}") from error
     return _read_checked(Path(path), file.sha256)
 
 
@@ -209,7 +207,7 @@ def check_block_size(block_size: Any) -> None:
         raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
 
 
-def quoted(text: bytes) -> str:
+def quote(text: bytes) -> str:
     """The start of a text, quoted for a message."""
     start = text[:100].decode("ascii", errors="backslashreplace").strip()
     return repr(start if len(start) <= 60 else start[:57] + "...")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import quoted, read_blocks
+from skbandit.datasets._files import quote, read_blocks
 from skbandit.utils._validation import as_labels, finite, first_few
 
 # Probabilities are logged in single precision; a smaller one was not logged.
@@ -73,7 +73,7 @@ def read_vw_dsjson(
           ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC).
         - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1.
         - ``action_features``: DataFrame, one row per event and action, with both as its index;
-          None unless asked for.
+          None without the argument `action_features`.
         - ``n_not_learned``: number of events so far that are marked ``_skipLearn``, which are left
           out.
         - ``n_skipped``: number of malformed lines skipped so far.
@@ -211,9 +211,9 @@ def _parse(line: bytes) -> dict[str, Any]:
         if _SURROGATE.search(text):
             json.dumps(event, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON object, {error!s:.200}: {quoted(line)}.") from error
+        raise ValueError(f"no JSON object, {error!s:.200}: {quote(line)}.") from error
     if not isinstance(event, dict):
-        raise ValueError(f"expected a JSON object, got {quoted(line)}.")
+        raise ValueError(f"expected a JSON object, got {quote(line)}.")
     return event
 
 

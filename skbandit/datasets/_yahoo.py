@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import quoted, read_blocks
+from skbandit.datasets._files import quote, read_blocks
 
 # One-based feature index -> column; the first feature is the constant.
 _R6A = {b"%d" % (j + 1): j for j in range(6)}
 _R6B = {b"%d" % (j + 1): j for j in range(136)}
-_NO_FEATURES = (nan,) * len(_R6A)
+_NO_FEATURES = [nan] * len(_R6A)
 
 
 def read_yahoo_r6(
@@ -98,7 +98,7 @@ class _Reader:
         self._forget()
 
     def _forget(self) -> None:
-        self.articles: dict[Any, tuple[float, ...]] = {}  # features by label
+        self.articles: dict[Any, list[float]] = {}  # features by label
         self.named: dict[bytes, tuple[bytes, Any]] = {}  # name and label by text
         # The last pool: its text, the labels by name, and the labels.
         self.text, self.pool, self.available = b"", dict[bytes, Any](), tuple[Any, ...]()
@@ -111,17 +111,17 @@ class _Reader:
         if not bar or len(fields) != 3:
             raise ValueError(
                 f"expected 'time shown click |user features |article ... |article ...', got "
-                f"{quoted(line)}."
+                f"{quote(line)}."
             )
         time, name, click = fields
         if not time.isdigit():
-            raise ValueError(f"the time must be a whole number of seconds, got {quoted(time)}.")
+            raise ValueError(f"the time must be a whole number of seconds, got {quote(time)}.")
         if click not in (b"0", b"1"):
-            raise ValueError(f"the click must be 0 or 1, got {quoted(click)}.")
+            raise ValueError(f"the click must be 0 or 1, got {quote(click)}.")
         if text != self.text:
             self._read_pool(text)
         if name not in self.pool:
-            raise ValueError(f"the article shown, {quoted(name)}, is not in the pool.")
+            raise ValueError(f"the article shown, {quote(name)}, is not in the pool.")
         binary = b":" not in user
         if self.binary not in (None, binary):
             raise ValueError(f"a line of R6{'AB'[binary]} after lines of R6{'BA'[binary]}.")
@@ -144,7 +144,7 @@ class _Reader:
         """Name and label of an article; its features are stored."""
         name, _, described = text.strip().partition(b" ")
         if not name or not name.isascii():
-            raise ValueError(f"the pool has an article without a name: {quoted(text)}.")
+            raise ValueError(f"the pool has an article without a name: {quote(text)}.")
         label = int(name) if name.isdigit() else name.decode()
         values = _read_values(described, f"article {label}") if described else _NO_FEATURES
         self.articles[label] = values
@@ -169,7 +169,7 @@ class _Reader:
             rows = np.repeat(np.arange(len(action)), [len(indices) for indices in features])
             X[rows, np.frombuffer(b"".join(features), dtype=np.uint8)] = 1
         else:
-            X = np.frombuffer(b"".join(features)).reshape(len(action), len(_R6A))
+            X = np.frombuffer(bytearray().join(features)).reshape(len(action), len(_R6A))
             articles = pd.DataFrame.from_dict(self.articles, orient="index")
             articles.columns = [f"article_{j + 1}" for j in range(len(_R6A))]
         self._forget()
@@ -182,17 +182,17 @@ class _Reader:
         )
 
 
-def _read_values(text: bytes, whose: str) -> tuple[float, ...]:
+def _read_values(text: bytes, whose: str) -> list[float]:
     """The six features of R6A, written as index:value."""
     tokens = text.replace(b":", b" ").split()
     try:
         numbers = dict(zip(tokens[::2], map(float, tokens[1::2]), strict=True))
-        values = tuple(numbers[index] for index in _R6A)
+        values = [numbers[index] for index in _R6A]
     except (ValueError, KeyError):
-        values = (nan,)
+        values = [nan]
     if len(tokens) != 2 * len(_R6A) or not isfinite(sum(values)):
         raise ValueError(
-            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quoted(text)}."
+            f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quote(text)}."
         )
     return values
 
@@ -204,5 +204,5 @@ def _read_indices(text: bytes) -> bytes:
     except KeyError as error:
         raise ValueError(
             f"the user's features must be indices from 1 to {len(_R6B)}, got "
-            f"{quoted(error.args[0])}."
+            f"{quote(error.args[0])}."
         ) from error

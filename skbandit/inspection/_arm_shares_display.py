@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Maximum number of parts, and minimum number of events per part.
 _MAX_PARTS, _MIN_EVENTS = 50, 20
 
-# Hatch patterns, if there are more arms than colours.
+# Hatch patterns, if there are more arms than colors.
 _HATCHES = ("", "////", "....")
 
 
@@ -224,7 +224,7 @@ class ArmSharesDisplay:
             Axes to draw on; None creates a figure.
         arms : sequence of labels, default=None
             Arms with an area of their own, from the bottom up; all others share a grey area. Pass
-            it to give several displays the same colours. None is the seven most common arms.
+            it to give several displays the same colors. None is the seven most common arms.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class ArmSharesDisplay:
                 raise ValueError(f"arms contains {arm!r}, which is not one of {known}.")
         shares = shares[:, [labels.index(arm) for arm in arms]]
         n_others = len(labels) - len(arms)
-        axes = _style.axes_or_new(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
+        axes = _style.get_axes(ax, "ArmSharesDisplay.plot", (7.2, 4.2))
 
         parts: Any = self.shares.index  # an IntervalIndex
         edges = parts.left.append(parts.right[-1:])

@@ -183,8 +183,8 @@ class ReplayDisplay:
             This display.
         """
         curves = _read_curves(self.curves)
-        line_kw = _style.line_options(line_kw, "ReplayDisplay.plot")
-        axes = _style.axes_or_new(ax, "ReplayDisplay.plot")
+        line_kw = _style.read_line_kw(line_kw, "ReplayDisplay.plot")
+        axes = _style.get_axes(ax, "ReplayDisplay.plot")
         self.lines_: dict[tuple[str, str], Any] = {}
         self.intervals_: dict[tuple[str, str], Any] = {}
         styles = _free_styles(axes)

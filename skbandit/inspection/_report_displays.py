@@ -180,7 +180,7 @@ class ConstraintReportDisplay:
         (self.beyond_,) = axes.plot(
             np.full(beyond.sum(), edge), place[beyond], ">", color=BLUE, clip_on=False
         )
-        # a line without points, unclipped, would take the room up to the corner of the figure
+        # an unclipped line without points would reserve space up to the corner of the figure
         self.beyond_.set_in_layout(False)
         axes.set_xlabel("← missed    slack    met →")
         self.ax_, self.figure_ = axes, axes.figure
@@ -341,7 +341,7 @@ class RateReportDisplay:
 def _row_axes(ax: Any, names: list[str], caller: str) -> Any:
     """The given axes, or those of a new figure with a height for all names."""
     lines = sum(1 + name.count("\n") for name in names)
-    return _style.axes_or_new(ax, caller, (7.8, 1.1 + 0.2 * (len(names) + lines)))
+    return _style.get_axes(ax, caller, (7.8, 1.1 + 0.2 * (len(names) + lines)))
 
 
 def _draw_strokes(axes: Any, values: pd.Series, place: np.ndarray) -> Any:
@@ -376,7 +376,7 @@ def _draw_rows(
 
 
 def _read_report(report: Any) -> pd.DataFrame:
-    """The validated report; its values are those out of fold, where it has some, as its slacks."""
+    """The validated report; its values, as its slacks, are out of fold if the report has them."""
     columns = getattr(report, "columns", ())
     if "cross_fitted" in columns:
         report = report.assign(value=report["cross_fitted"])

@@ -1,4 +1,4 @@
-"""Shared style of the displays (axes, colours, labels), and checks of their tables."""
+"""Shared style of the displays (axes, colors, labels), and checks of their tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from skbandit.utils._sklearn_compat import import_optional
 
-# Distinguishable with any colour vision (Okabe & Ito 2008).
+# Distinguishable with any color vision (Okabe & Ito 2008).
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
 PALETTE = (BLUE, VERMILLION, GREEN, "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
 GREY = "#BBBBBB"
@@ -36,13 +36,13 @@ def check_axes(ax: Any, caller: str) -> Any:
     return pyplot
 
 
-def axes_or_new(ax: Any, caller: str, size: tuple[float, float] = (6.4, 4.4)) -> Any:
-    """The given axes, or those of a new figure with room for long labels."""
+def get_axes(ax: Any, caller: str, size: tuple[float, float] = (6.4, 4.4)) -> Any:
+    """The given axes, or those of a new figure with space for long labels."""
     pyplot = check_axes(ax, caller)
     return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def line_options(line_kw: Any, caller: str) -> dict[str, Any]:
+def read_line_kw(line_kw: Any, caller: str) -> dict[str, Any]:
     """Validated line options, with matplotlib's full names."""
     if not (line_kw is None or isinstance(line_kw, dict)):
         raise TypeError(f"line_kw must be a dict of options of Axes.plot, got {line_kw!r}.")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class TradeoffDisplay:
-    """What a sequence of bounds attains, and what it costs.
+    """The constrained value and the objective of models with a sequence of bounds.
 
-    Two axes: the constrained value against the bound that was asked for, with the bound itself as
-    the diagonal, on training rows, out of fold and on new rows; and beside it the objective.
+    The left axes show the value against the bound on training rows, out of fold and on new rows,
+    with the bound itself as the diagonal. The right axes show the objective.
 
     Create it with `from_path` of a fitted `ConstraintPath`, or with `from_estimator`, which fits
     one.
@@ -30,7 +30,7 @@ class TradeoffDisplay:
     ----------
     train : DataFrame
         Columns `bound`, `value`, `objective` and `feasible`, one row per bound: the `table` of a
-        path. A column `cross_fitted`, the value out of fold, is drawn too.
+        path. An optional column `cross_fitted` has the value out of fold.
     test : DataFrame, default=None
         The same models on other rows: columns `bound`, `value`, `objective`,
         `objective_low` and `objective_high`, as returned by `ConstraintPath.measure`.
@@ -154,7 +154,7 @@ class TradeoffDisplay:
         sample_weight_test : array-like, default=None
             Their weights.
         ax : matplotlib Axes, default=None
-            Axes for the objective alone; None creates a figure, with the values beside it.
+            Axes for the objective alone; None creates a figure that also shows the values.
         x : {"bound", "value"}, default="bound"
             The x-axis of the objective; see `plot`.
         line_kw : dict, default=None
@@ -197,7 +197,7 @@ class TradeoffDisplay:
         test : DataFrame, default=None
             The result of `path.measure` on other rows.
         ax : matplotlib Axes, default=None
-            Axes for the objective alone; None creates a figure, with the values beside it.
+            Axes for the objective alone; None creates a figure that also shows the values.
         x : {"bound", "value"}, default="bound"
             The x-axis of the objective; see `plot`.
         line_kw : dict, default=None
@@ -224,10 +224,10 @@ class TradeoffDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes for the objective alone; None creates a figure, with the values beside it.
+            Axes for the objective alone; None creates a figure that also shows the values.
         x : {"bound", "value"}, default="bound"
-            The x-axis of the objective: the bound asked for, or the value reached on the same
-            rows as the objective. If values are not comparable with bounds (`sense` is None) or
+            The x-axis of the objective: the bound, or the value on the same rows as the
+            objective. If values are not comparable with bounds (`sense` is None) or
             were not measured, it is the bound.
         line_kw : dict, default=None
             Passed to ``Axes.plot`` for both curves.
@@ -254,7 +254,7 @@ class TradeoffDisplay:
         if ax is None and comparable:
             axes = self._plot_values(curves, line_kw)
         else:
-            axes = _style.axes_or_new(ax, "TradeoffDisplay.plot")
+            axes = _style.get_axes(ax, "TradeoffDisplay.plot")
 
         self.interval_ = None
         self.lines_: dict[str, Any] = {}
@@ -279,9 +279,9 @@ class TradeoffDisplay:
         return self
 
     def _plot_values(self, curves: dict[str, pd.DataFrame], line_kw: dict[str, Any]) -> Axes:
-        """Draw values against bounds on axes of their own; return those beside them."""
+        """Draw values against bounds on the left of a new figure; return the axes on the right."""
         pyplot = _style.check_axes(None, "TradeoffDisplay.plot")
-        _, (axes, beside) = pyplot.subplots(ncols=2, figsize=(10.0, 4.4), layout="constrained")
+        _, (axes, right) = pyplot.subplots(ncols=2, figsize=(10.0, 4.4), layout="constrained")
         bound = curves["train"]["bound"]
         (self.bound_,) = axes.plot(bound, bound, color="black", linewidth=1, label="the bound")
         for name, style in STYLES.items():
@@ -292,7 +292,7 @@ class TradeoffDisplay:
         axes.set(xlabel=self._x_label("bound"), ylabel=_style.wrap(self.label, 36))
         _style.place_legend(axes)
         self.value_ax_ = axes
-        return beside
+        return right
 
     def _read_curves(self) -> dict[str, pd.DataFrame]:
         """The validated tables."""
@@ -327,7 +327,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
-    """Validated line options; `x` is checked, too."""
+    """Validate `x`, and return the validated line options."""
     if x not in ("value", "bound"):
         raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
-    return _style.line_options(line_kw, "TradeoffDisplay.plot")
+    return _style.read_line_kw(line_kw, "TradeoffDisplay.plot")

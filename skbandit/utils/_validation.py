@@ -1,4 +1,4 @@
-"""Input checks shared by several rooms, and text for their messages."""
+"""Input checks, and text for their messages."""
 
 from __future__ import annotations
 
