@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from skbandit.selection._costs import CostMatrix
@@ -110,9 +109,8 @@ def fit_bilinear(
         predicted = _over_blocks(
             equations, costs, lambda rows, seen: seen * (equations.design[rows] @ B)
         )
-        return kernel.project(predicted) + alpha * kernel.solve(B)
+        return predicted + alpha * kernel.solve(B)
 
-    right = kernel.project(right)
     B = solve_complete(right) if complete else _conjugate_gradients(normal, right, solve_complete)
     W = kernel.shared(B)
     U = B - W @ kernel.features.T
@@ -183,10 +181,6 @@ class _Kernel:
             found += (B - inside @ self.V.T) / self.ad_effect
         return found
 
-    def project(self, R: np.ndarray) -> np.ndarray:
-        """R, within the span if ad_effect is 0."""
-        return R if self.ad_effect > 0 else (R @ self.V) @ self.V.T
-
     def shared(self, B: np.ndarray) -> np.ndarray:
         """W = B K^-1 Z~."""
         return (B @ self.V) * (self.size / self.mu) @ self.R
@@ -209,24 +203,31 @@ def _conjugate_gradients(
     right: np.ndarray,
     precondition: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Solve normal(B) = right for a matrix B."""
+    """Solve normal(B) = right for a matrix B.
 
-    def flatten(function: Callable[[np.ndarray], np.ndarray]) -> LinearOperator:
-        def product(vector: np.ndarray) -> np.ndarray:
-            return function(vector.reshape(right.shape)).ravel()
-
-        return LinearOperator((right.size, right.size), matvec=product, dtype=float)
-
-    B, failed = cg(
-        flatten(normal), right.ravel(), rtol=CG_TOL, maxiter=CG_MAX_ITER, M=flatten(precondition)
+    Unlike `scipy.sparse.linalg.cg`, this takes matrices and stops by the norm of the
+    preconditioned residual, which approximates the error of the objective.
+    """
+    B, residual = np.zeros_like(right), right.copy()
+    descent = precondition(residual)
+    direction, size = descent, np.vdot(residual, descent)
+    target = CG_TOL**2 * size
+    for _ in range(CG_MAX_ITER):
+        if size <= target:
+            return B
+        image = normal(direction)
+        step = size / np.vdot(direction, image)
+        B += step * direction
+        residual -= step * image
+        descent = precondition(residual)
+        size, previous = np.vdot(residual, descent), size
+        direction = descent + (size / previous) * direction
+    warnings.warn(
+        f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
+        ConvergenceWarning,
+        stacklevel=2,
     )
-    if failed:
-        warnings.warn(
-            f"The bilinear model did not converge in {CG_MAX_ITER} steps: increase alpha.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return B.reshape(right.shape)
+    return B
 
 
 def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

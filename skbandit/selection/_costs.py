@@ -371,7 +371,7 @@ def row_effects(residual: np.ndarray) -> np.ndarray:
     return total / np.maximum(count + noise / common, 1.0)
 
 
-def fill_costs(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def filled(costs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """The costs (n, K), where nan the predicted ones (n, K) or (K,) plus the effect of the row."""
     effects = row_effects(costs - predicted)
     return np.where(np.isnan(costs), predicted + effects[:, None], costs)

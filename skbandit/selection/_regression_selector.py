@@ -54,8 +54,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
         for any other regressor, one clone per ad is fitted to the rows in which its cost was
         observed. A classifier with `predict_proba` can be used for costs with few distinct values,
         such as 0 and -1: it learns which of them is paid, and ads are chosen by expected cost.
-        "stack", a weighted mean of several regressors (see Notes), is usually the most accurate and
-        the slowest.
+        "stack" is the best guess for those who can wait: a weighted mean of several regressors, see
+        Notes. So is what is done with `ad_features`.
     n_select : int, default=1
         Number of ads to choose, m.
     ad_effect : float, default=1.0
@@ -100,22 +100,23 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     (g - f*)^2, averaged over ads [1]_. If positions have weights w_1 >= w_2 >= ..., the first k
     ads are a set of k, and count for w_k - w_{k+1}: the bound is the sum of theirs.
 
-    Without an estimator, one penalty for all ads minimizes the squared errors of costs left out one
-    by one, each predicted from the other rows in which the ad was observed. On large data these
-    errors are approximated by generalized cross-validation, on some of the ads if costs are
-    missing, and on 1,000 rows if both rows and features are more. Features should be in comparable
-    units, as the penalty is the same for all: see :class:`~sklearn.preprocessing.StandardScaler`.
+    Without an estimator, one penalty for all ads minimises the squared errors of costs left out one
+    by one, each predicted from the other rows in which the ad was observed. These errors are exact
+    up to 20,000 costs or so; for more, they are those of generalised cross-validation, corrected by
+    a sample of the rows. Where that would take longer than the fit, there is no correction, and
+    only a part of the ads with missing costs is used. Features should be in comparable units, as
+    the penalty is the same for all: see
+    :class:`~sklearn.preprocessing.StandardScaler`.
 
-    "stack" adds self-tuning ridge, extremely randomized trees, nearest neighbors and (for dense X)
-    partial least squares, with the non-negative weights that best fit costs of held-out rows.
-    Neighborhoods and components of several sizes have weights of their own. It standardizes dense
-    features, fills costs that were not observed by ridge and the row's other ads, and takes the
-    time of some 600 trees.
+    "stack" adds self-tuning ridge, extremely randomised trees, nearest neighbours and partial least
+    squares, each learning all ads together, with the non-negative weights that fit costs of rows
+    unseen by the members best. It scales features itself (dense ones), fills costs that were not
+    observed by ridge and the row's other ads, and takes the time of some 600 trees.
 
-    `Ridge` with its default solver is solved by normal equations shared by all ads, with the same
-    predictions. This is up to nine times as fast as its own `fit` on sparse X with many ads, up to
-    eight times if costs are missing, and as fast otherwise. Its own `fit` is called if that is
-    faster, and if both rows and features number more than 5000.
+    `Ridge` with its default solver is solved by normal equations shared by all ads. For sparse X
+    and many ads this is much faster than its own `fit`, and ads with unobserved costs take little
+    longer. The predictions are the same. Its own `fit` is called where that is faster, and if both
+    rows and features number more than 5000.
 
     With `ad_features` z_a, one model predicts the costs of all ads, including unseen ones:
 

@@ -1,70 +1,265 @@
 """A non-negative stack of regressors that learn the costs of all ads together.
 
 Wolpert (1992), "Stacked generalization"; Breiman (1996), "Stacked regressions". Self-tuning ridge,
-extremely randomized trees, nearest neighbors and partial least squares predict the costs of rows
+extremely randomised trees, nearest neighbours and partial least squares predict the costs of rows
 that they have not seen; non-negative least squares over all ads finds their weights, of what each
-adds to the mean cost of the ad. Neighborhoods and components of several sizes are members of their
-own.
+adds to the mean cost of the ad. Sizes (of neighbourhoods, of components) are those of least error
+on the same predictions.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 from scipy.optimize import nnls
-from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import KFold
 from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import StandardScaler
 
-from skbandit.selection._cost_models import MultiOutputModel, PredictsFromRows, learn_costs
-from skbandit.selection._costs import CostMatrix, ad_means, fill_costs
+from skbandit.selection._cost_models import PredictsFromRows, learn_costs
+from skbandit.selection._costs import CostMatrix, ad_means, filled
 from skbandit.selection._ridge import Linear
+
+NEGLIGIBLE = 1e-12
+"""Share of the first covariance below which no component is left."""
+
+
+def partial_least_squares(
+    X: Any, Y: np.ndarray, s: np.ndarray, n_components: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Directions and loadings: with k components the coefficients are ``R[:, :k] @ Q[:, :k].T``.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse array} of shape (n, p)
+        Rows, centred or not.
+    Y : ndarray of shape (n, K)
+        Costs; those of each column are centred here.
+    s : ndarray of shape (n,)
+        Positive weights.
+    n_components : int
+        Largest number of components.
+
+    Returns
+    -------
+    R : ndarray of shape (p, k)
+        Directions; their scores have the weighted sum of squares 1. k is smaller than
+        `n_components` if no more directions covary with the costs.
+    Q : ndarray of shape (K, k)
+        Loadings of the costs.
+    """
+    centre = X.T @ s / s.sum()
+    Y = Y - s @ Y / s.sum()
+    weighted = Y * s[:, None]
+    left = np.asarray(X.T @ weighted)
+    p, n_ads = left.shape
+    R, P, Q = np.zeros((p, n_components)), np.zeros((p, n_components)), np.zeros((n_ads, 0))
+    first = 0.0
+    for k in range(n_components):
+        r, size = _strongest(left)
+        first = first or size
+        scores = X @ r - centre @ r
+        norm = np.sqrt(s @ scores**2)
+        if size <= NEGLIGIBLE * first or norm <= 0.0:
+            return R[:, :k], Q
+        scores, r = scores / norm, r / norm
+        direction = X.T @ (s * scores) - centre * (s @ scores)
+        direction = direction - P[:, :k] @ (P[:, :k].T @ direction)
+        direction = direction / np.linalg.norm(direction)
+        left = left - np.outer(direction, direction @ left)
+        left -= P[:, :k] @ (P[:, :k].T @ left)  # against rounding errors
+        R[:, k], P[:, k] = r, direction
+        Q = np.column_stack([Q, weighted.T @ scores])
+    return R, Q
+
+
+def _strongest(cross: np.ndarray) -> tuple[np.ndarray, float]:
+    """The first left singular vector of a matrix (p, K), and its singular value."""
+    p, n_ads = cross.shape
+    wide = p <= n_ads
+    gram = cross @ cross.T if wide else cross.T @ cross
+    value, vector = eigh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])
+    found = vector[:, 0] if wide else cross @ vector[:, 0]
+    size = np.linalg.norm(found)
+    return (found / size if size > 0.0 else found), float(np.sqrt(max(value[0], 0.0)))
+
+
+MEMBERS = ("ridge", "extra_trees", "neighbors", "pls")
+"""Names of the members."""
 
 N_TREES, MIN_LEAF = 100, 3
 """Number of trees, and rows in their smallest leaf."""
 
-NEIGHBORS = {"neighbors_10": 10, "neighbors_30": 30, "neighbors_100": 100}
-"""Members by nearest neighbors, and the sizes of their neighborhoods."""
+NEIGHBORS = (10, 30, 100)
+"""Sizes of neighbourhoods to choose from."""
 
-COMPONENTS = {"pls_2": 2, "pls_5": 5, "pls_10": 10, "pls_20": 20}
-"""Members by partial least squares, and their numbers of components; dense rows only."""
-
-N_FOLDS = 5
-"""Folds whose rows are predicted by members that learned from the others."""
+COMPONENTS = (2, 5, 10, 20)
+"""Numbers of components to choose from."""
 
 SEED = 0
 """Seed of the folds and trees: equal data give equal models."""
 
 
+class Member(Protocol):
+    """A fitted member."""
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Costs less the ad means, (n, K) for each size."""
+        ...
+
+
 @dataclass(frozen=True)
-class NeighborCosts(PredictsFromRows):
+class RidgeMember:
+    """Self-tuning ridge, which learns each ad from its own rows."""
+
+    model: Linear
+    means: np.ndarray
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Costs less the ad means, in the only size."""
+        return [self.model.costs(X) - self.means]
+
+
+@dataclass(frozen=True)
+class TreesMember:
+    """Extremely randomised trees over all ads."""
+
+    forest: Any
+    means: np.ndarray
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Costs less the ad means, in the only size."""
+        return [self.forest.predict(X).reshape(X.shape[0], -1) - self.means]
+
+
+@dataclass(frozen=True)
+class NeighborsMember:
     """Weighted means over the nearest rows.
 
     Parameters
     ----------
     index : NearestNeighbors
         Fitted to the rows.
-    size : int
-        Number of neighbors.
-    paid, s : ndarray of shape (n, K) and (n,)
-        Costs of the rows, and their weights.
+    values, s : ndarray of shape (n, K) and (n,)
+        Costs of the rows less the ad means, and their weights.
     """
 
     index: Any
-    size: int
-    paid: np.ndarray
+    values: np.ndarray
     s: np.ndarray
 
-    def costs(self, X: Any) -> np.ndarray:
-        """Costs of shape (n_rows, n_ads)."""
-        near = self.index.kneighbors_graph(X, min(self.size, len(self.s)))
-        return near @ (self.s[:, None] * self.paid) / (near @ self.s)[:, None]
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Means over the neighbourhoods of each size."""
+        n = len(self.values)
+        nearest = self.index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
+        found, start = [], 0
+        total = np.zeros((X.shape[0], self.values.shape[1]))
+        weight = np.zeros(X.shape[0])
+        for size in NEIGHBORS:
+            for column in nearest[:, start:size].T:
+                total += self.s[column, None] * self.values[column]
+                weight += self.s[column]
+            found.append(total / weight[:, None])
+            start = size
+        return found
+
+
+@dataclass(frozen=True)
+class PlsMember:
+    """Partial least squares.
+
+    Parameters
+    ----------
+    centre, R, Q : ndarray of shape (p,), (p, k) and (K, k)
+        The score of a row on component j, its j-th factor, is ``(x - centre) @ R[:, j]``.
+    """
+
+    centre: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """Costs less the ad means, with each number of components."""
+        scores = X @ self.R - self.centre @ self.R
+        return [scores[:, :k] @ self.Q[:, :k].T for k in COMPONENTS]
+
+
+def fit_members(
+    X: Any, costs: np.ndarray, s: np.ndarray, n_jobs: int | None, which: tuple[str, ...] = MEMBERS
+) -> list[Member]:
+    """Fit the named members.
+
+    Parameters
+    ----------
+    X : {ndarray, csr_array} of shape (n, p)
+        Rows.
+    costs : ndarray of shape (n, K)
+        nan where not observed. Joint learners get those filled in by ridge and the row's other
+        ads; ridge needs no such costs.
+    s : ndarray of shape (n,)
+        Positive weights.
+    n_jobs : int or None
+        Number of trees grown in parallel.
+    which : tuple of str
+        Names of members, in the order of `MEMBERS`.
+
+    Returns
+    -------
+    list of Member
+    """
+    means = ad_means(costs, s)
+    known = np.where(np.isnan(costs).all(axis=0), means, costs)
+    ridge = learn_costs(None, X, CostMatrix(known, None, np.arange(len(means))), s, None)
+    assert isinstance(ridge, Linear)
+    complete = filled(known, ridge.costs(X)) if np.isnan(known).any() else known
+    members: list[Member] = []
+    for name in which:
+        if name == "ridge":
+            members.append(RidgeMember(ridge, means))
+        elif name == "extra_trees":
+            forest = ExtraTreesRegressor(
+                N_TREES, min_samples_leaf=MIN_LEAF, random_state=SEED, n_jobs=n_jobs
+            )
+            target = complete if complete.shape[1] > 1 else complete.ravel()
+            members.append(TreesMember(forest.fit(X, target, s), means))
+        elif name == "neighbors":
+            members.append(NeighborsMember(NearestNeighbors().fit(X), complete - means, s))
+        else:
+            R, Q = partial_least_squares(X, complete, s, COMPONENTS[-1])
+            members.append(PlsMember(np.asarray(X.T @ s) / s.sum(), R, Q))
+    return members
+
+
+N_FOLDS = 5
+"""Folds whose rows are predicted by members that learned from the others."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Columns in units of their standard deviation; dense ones are centred, too."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any, s: np.ndarray) -> Scaling:
+        """The scaling of rows with weights s; sparse rows keep their units."""
+        if sp.issparse(X):
+            return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        centre = s @ X / s.sum()
+        deviation = np.sqrt(s @ (X - centre) ** 2 / s.sum())
+        constant = deviation <= np.finfo(X.dtype).eps * np.abs(centre)
+        return cls(centre, np.where(constant, 1.0, deviation))
+
+    def of_rows(self, X: Any) -> Any:
+        """Scaled rows, as float64."""
+        if sp.issparse(X):
+            return sp.csr_array(X, dtype=np.float64)
+        return (X - self.centre) / self.scale
 
 
 @dataclass(frozen=True)
@@ -73,27 +268,30 @@ class StackedCosts(PredictsFromRows):
 
     Parameters
     ----------
-    scaler : StandardScaler
+    scaling : Scaling
         Applied to rows.
-    members : dict of str to cost model
+    members : dict of str to Member
         Those of positive weight, by name.
+    sizes : dict of str to int
+        Position of the size to use of each member.
     weights : dict of str to float
         Weight of each member, not negative.
     means : ndarray of shape (n_ads,)
         Mean cost of each ad.
     """
 
-    scaler: Any
-    members: dict[str, Any]
+    scaling: Scaling
+    members: dict[str, Member]
+    sizes: dict[str, int]
     weights: dict[str, float]
     means: np.ndarray
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        rows = self.scaler.transform(X)
+        rows = self.scaling.of_rows(X)
         total = np.tile(self.means, (rows.shape[0], 1))
         for name, member in self.members.items():
-            total += self.weights[name] * (member.costs(rows) - self.means)
+            total += self.weights[name] * member.predict(rows)[self.sizes[name]]
         return total
 
 
@@ -105,7 +303,7 @@ def fit_stack(
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n, p)
-        Rows; dense ones are standardized.
+        Rows.
     costs : CostMatrix
         Costs of these rows, observed or not.
     weight : ndarray of shape (n,) or None
@@ -119,96 +317,58 @@ def fit_stack(
     """
     s = np.ones(costs.shape[0]) if weight is None else weight
     F = costs.dense().astype(float)
-    dense = not sp.issparse(X)
-    scaler = StandardScaler(with_mean=dense, with_std=dense).fit(X, sample_weight=s)
-    rows = scaler.transform(X)
-    weights = _weigh(rows, F, s, n_jobs)
-    names = tuple(name for name, weight in weights.items() if weight > 0.0)
-    members = fit_members(rows, F, s, n_jobs, names)
-    return StackedCosts(scaler, members, weights, ad_means(F, s))
+    scaling = Scaling.of(X, s)
+    rows = scaling.of_rows(X)
+    sizes, weights = _weigh(rows, F, s, n_jobs)
+    used = tuple(name for name in MEMBERS if weights[name] > 0.0)
+    members = dict(zip(used, fit_members(rows, F, s, n_jobs, used), strict=True))
+    return StackedCosts(scaling, members, sizes, weights, ad_means(F, s))
 
 
-def fit_members(
-    X: Any, costs: np.ndarray, s: np.ndarray, n_jobs: int | None, names: tuple[str, ...]
-) -> dict[str, Any]:
-    """Fit the named members to costs, nan where not observed.
-
-    Ridge learns each ad from its own rows. The others need complete costs: those missing are filled
-    in by ridge and the row's other ads.
-    """
-    means = ad_means(costs, s)
-    known = np.where(np.isnan(costs).all(axis=0), means, costs)
-    members: dict[str, Any] = {}
-    if "ridge" in names or np.isnan(known).any():
-        members["ridge"] = learn_costs(
-            None, X, CostMatrix(known, None, np.arange(len(means))), s, None
-        )
-    if np.isnan(known).any():
-        known = fill_costs(known, members["ridge"].costs(X))
-    if "extra_trees" in names:
-        forest = ExtraTreesRegressor(
-            N_TREES, min_samples_leaf=MIN_LEAF, random_state=SEED, n_jobs=n_jobs
-        )
-        target = known if known.shape[1] > 1 else known.ravel()
-        members["extra_trees"] = MultiOutputModel(forest.fit(X, target, s))
-    index = NearestNeighbors().fit(X)
-    for name, size in NEIGHBORS.items():
-        members[name] = NeighborCosts(index, size, known, s)
-    if not COMPONENTS.keys().isdisjoint(names):
-        members |= _fit_pls(X, known, s)
-    return {name: members[name] for name in names}
-
-
-def _fit_pls(X: np.ndarray, costs: np.ndarray, s: np.ndarray) -> dict[str, Linear]:
-    """Partial least squares of all numbers of components, from one fit."""
-    center, means, root = s @ X / s.sum(), s @ costs / s.sum(), np.sqrt(s)[:, None]
-    A, Y = root * (X - center), root * (costs - means)
-    # rows and their mirror images: scikit-learn centers columns without weights
-    A, Y = np.concatenate([A, -A]), np.concatenate([Y, -Y])
-    most = max(1, min(max(COMPONENTS.values()), np.linalg.matrix_rank(A)))
-    with warnings.catch_warnings(action="ignore"):  # costs may be explained by fewer components
-        pls = PLSRegression(most, scale=False).fit(A, Y)
-    models = {}
-    for name, k in COMPONENTS.items():
-        coef = pls.x_rotations_[:, :k] @ pls.y_loadings_[:, :k].T
-        models[name] = Linear(np.ascontiguousarray(np.vstack([coef, means - center @ coef])))
-    return models
-
-
-def _weigh(rows: Any, F: np.ndarray, s: np.ndarray, n_jobs: int | None) -> dict[str, float]:
-    """Weights of the members, by their predictions of rows that they have not seen."""
-    linear = () if sp.issparse(rows) else tuple(COMPONENTS)
-    names = ("ridge", "extra_trees", *NEIGHBORS, *linear)
-    if len(F) < 2 * N_FOLDS:  # too few to tell: ridge, with its own cross-validation
-        return {name: float(name == "ridge") for name in names}
-    residual, predicted = np.empty_like(F), np.empty((len(names), *F.shape))
-    for train, test in KFold(N_FOLDS, shuffle=True, random_state=SEED).split(F):
-        means = ad_means(F[train], s[train])
-        members = fit_members(rows[train], F[train], s[train], n_jobs, names)
-        residual[test] = F[test] - means
-        for k, member in enumerate(members.values()):
-            predicted[k, test] = member.costs(rows[test]) - means
-    return dict(zip(names, stack_weights(predicted, residual, s).tolist(), strict=True))
-
-
-def stack_weights(predicted: np.ndarray, F: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Non-negative weights w that minimize sum s_i (F_ia - sum_k w_k P_kia)^2 where F is observed.
+def stack_weights(predictions: np.ndarray, F: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Non-negative weights w that minimise sum s_i (F_ia - sum_k w_k P_kia)^2 where F is observed.
 
     Parameters
     ----------
-    predicted : ndarray of shape (n_members, n, K)
+    predictions : ndarray of shape (n_members, n, K)
         P.
     F : ndarray of shape (n, K)
         Costs less the means to which the members add; nan where not observed.
     s : ndarray of shape (n,)
         Positive weights.
     """
-    seen, root = ~np.isnan(F), np.sqrt(s)[:, None]
-    columns = (predicted * root)[:, seen]
+    seen = ~np.isnan(F)
+    root = np.sqrt(s)[:, None]
+    columns = np.stack([np.where(seen, P * root, 0.0).ravel() for P in predictions])
+    target = np.where(seen, F * root, 0.0).ravel()
     # the same problem with as many rows as members
     d, V = np.linalg.eigh(columns @ columns.T)
     kept = d > d[-1] * len(d) * np.finfo(float).eps
+    half = np.sqrt(d[kept])[:, None] * V[:, kept].T
     if not kept.any():
         return np.zeros(len(columns))
-    half = np.sqrt(d[kept])[:, None] * V[:, kept].T
-    return nnls(half, V[:, kept].T @ (columns @ (F * root)[seen]) / np.sqrt(d[kept]))[0]
+    return nnls(half, V[:, kept].T @ (columns @ target) / np.sqrt(d[kept]))[0]
+
+
+def _weigh(
+    rows: Any, F: np.ndarray, s: np.ndarray, n_jobs: int | None
+) -> tuple[dict[str, int], dict[str, float]]:
+    """Sizes and weights of the members, by their predictions of rows that they have not seen."""
+    if len(F) < 2 * N_FOLDS:  # too few to tell: ridge, with its own cross-validation
+        return dict.fromkeys(MEMBERS, 0), {name: float(name == "ridge") for name in MEMBERS}
+    unseen: list[list[np.ndarray]] = [[] for _ in MEMBERS]
+    left = np.empty_like(F)
+    for train, test in KFold(N_FOLDS, shuffle=True, random_state=SEED).split(F):
+        left[test] = F[test] - ad_means(F[train], s[train])
+        for sizes, member in zip(
+            unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True
+        ):
+            found = member.predict(rows[test])
+            sizes.extend(np.empty_like(F) for _ in found[len(sizes) :])
+            for whole, part in zip(sizes, found, strict=True):
+                whole[test] = part
+    errors = [[s @ np.nansum((left - P) ** 2, axis=1) for P in sizes] for sizes in unseen]
+    best = [int(np.argmin(of_member)) for of_member in errors]
+    chosen = np.stack([sizes[k] for sizes, k in zip(unseen, best, strict=True)])
+    weights = stack_weights(chosen, left, s)
+    return dict(zip(MEMBERS, best, strict=True)), dict(zip(MEMBERS, weights.tolist(), strict=True))

@@ -13,19 +13,50 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skbandit import RegressionSetSelector
 from skbandit.selection import _stack
-from skbandit.selection._costs import ad_means, fill_costs, row_effects
-from skbandit.selection._stack import COMPONENTS, NEIGHBORS, fit_members, stack_weights
+from skbandit.selection._costs import ad_means, filled, row_effects
+from skbandit.selection._stack import (
+    COMPONENTS,
+    NEIGHBORS,
+    fit_members,
+    partial_least_squares,
+    stack_weights,
+)
 from tests.tiers import first
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
 F = X @ RNG.normal(size=(5, 4)) + RNG.normal(size=(60, 4))
-NAMES = ("ridge", "extra_trees", *NEIGHBORS, *COMPONENTS)
 
 
 @pytest.fixture
 def few_trees(monkeypatch):
     monkeypatch.setattr(_stack, "N_TREES", 3)
+
+
+# --- partial least squares -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_pls_of_one_cost_is_scikit_learns(form):
+    rows = form(X + 3.0)
+    R, Q = partial_least_squares(rows, F[:, [0]], np.ones(60), 3)
+    for k in (1, 2, 3):
+        reference = PLSRegression(k, scale=False).fit(X, F[:, 0])
+        np.testing.assert_allclose(R[:, :k] @ Q[:, :k].T, reference.coef_.T, atol=1e-8)
+
+
+def test_pls_with_all_components_is_least_squares():
+    s = RNG.random(60) + 0.1
+    R, Q = partial_least_squares(X, F, s, 9)
+    assert R.shape[1] <= 5
+    np.testing.assert_allclose(R @ Q.T, Ridge(0.0).fit(X, F, s).coef_.T, atol=1e-8)
+    scores = (X - s @ X / s.sum()) @ R
+    np.testing.assert_allclose(scores.T @ (s[:, None] * scores), np.eye(R.shape[1]), atol=1e-8)
+
+
+def test_pls_ends_with_the_covariance():
+    R, Q = partial_least_squares(X, np.ones((60, 2)), np.ones(60), 3)
+    assert R.shape[1] == Q.shape[1] == 0
 
 
 # --- costs that are missing ----------------------------------------------------------------
@@ -51,7 +82,7 @@ def test_row_effects_are_the_best_linear_prediction(seed):
 
 def test_no_row_effect_leaves_predictions_alone():
     costs = np.array([[1.0, np.nan], [np.nan, 2.0]])
-    np.testing.assert_allclose(fill_costs(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
+    np.testing.assert_allclose(filled(costs, np.array([7.0, 8.0])), [[1.0, 8.0], [7.0, 2.0]])
 
 
 def test_filling_by_row_beats_filling_by_ad():
@@ -60,7 +91,7 @@ def test_filling_by_row_beats_filling_by_ad():
     holes = np.where(rng.random(truth.shape) < 0.5, np.nan, truth)
     means = ad_means(holes, np.ones(200))
     missing = np.isnan(holes)
-    error = (fill_costs(holes, means) - truth)[missing]
+    error = (filled(holes, means) - truth)[missing]
     assert error.std() < 0.5 * (np.broadcast_to(means, truth.shape) - truth)[missing].std()
 
 
@@ -81,36 +112,44 @@ def test_weights_solve_the_least_squares_problem():
     np.testing.assert_allclose(twice.sum(), 0.7)
 
 
+def test_sizes_have_the_least_error(monkeypatch):
+    """Of predictions opposite to the costs, half of them and nearly equal, the last are best."""
+
+    class Known:
+        def predict(self, X):
+            return [-X, 0.5 * X, 0.9 * X, 3.0 * X]
+
+    F = np.random.default_rng(0).normal(size=(60, 3))
+    monkeypatch.setattr(_stack, "fit_members", lambda *_: [Known()] * len(_stack.MEMBERS))
+    sizes, weights = _stack._weigh(F, F, np.ones(60), None)
+    assert set(sizes.values()) == {2}
+    assert 0.9 * sum(weights.values()) == pytest.approx(1.0, abs=0.02)
+
+
 def test_members_are_scikit_learns():
-    members = fit_members(X, F, np.ones(60), None, NAMES)
-    assert tuple(members) == NAMES
+    s = np.ones(60)
+    ridge, trees, neighbors, pls = fit_members(X, F, s, None)
+    means = F.mean(axis=0)
     alpha = RegressionSetSelector().fit(X, F).alpha_
-    references = {
-        "ridge": Ridge(alpha),
-        "extra_trees": ExtraTreesRegressor(100, min_samples_leaf=3, random_state=0),
-        **{name: KNeighborsRegressor(min(size, 60)) for name, size in NEIGHBORS.items()},
-        **{name: PLSRegression(min(k, 5), scale=False) for name, k in COMPONENTS.items()},
-    }
-    for name, reference in references.items():
-        expected = reference.fit(X, F).predict(X)
-        np.testing.assert_allclose(members[name].costs(X), expected, atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(ridge.predict(X)[0] + means, Ridge(alpha).fit(X, F).predict(X))
+    forest = ExtraTreesRegressor(100, min_samples_leaf=3, random_state=0).fit(X, F)
+    np.testing.assert_allclose(trees.predict(X)[0] + means, forest.predict(X))
+    for size, found in zip(NEIGHBORS, neighbors.predict(X), strict=True):
+        nearest = KNeighborsRegressor(min(size, 60)).fit(X, F).predict(X)
+        np.testing.assert_allclose(found + means, nearest)
+    assert len(pls.predict(X)) == len(COMPONENTS)
+    np.testing.assert_allclose(pls.predict(X)[-1] + means, Ridge(0.0).fit(X, F).predict(X))
 
 
 def test_a_weight_of_two_is_the_row_twice_for_joint_members():
     s = np.repeat([1.0, 2.0], 30)
     twice = np.repeat(np.arange(60), s.astype(int))
-    names = ("neighbors_100", "pls_2")
-    weighted = fit_members(X, F, s, None, names)
-    repeated = fit_members(X[twice], F[twice], np.ones(90), None, names)
-    for name in names:  # all rows are neighbors
-        np.testing.assert_allclose(weighted[name].costs(X), repeated[name].costs(X), atol=1e-6)
-
-
-def test_pls_ends_with_the_covariance_and_the_rank():
-    for rows, costs in [(X, np.ones((60, 2))), (X[:, [0, 0, 0]], F), (np.ones((60, 2)), F)]:
-        member = fit_members(rows, costs, np.ones(60), None, ("pls_10",))["pls_10"]
-        least = Ridge(1e-9).fit(rows, costs).predict(rows)
-        np.testing.assert_allclose(member.costs(rows), least, atol=1e-6)
+    weighted = fit_members(X, F, s, None, ("pls",))[0].predict(X)
+    repeated = fit_members(X[twice], F[twice], np.ones(90), None, ("pls",))[0].predict(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+    # a neighbourhood of all rows
+    weighted = fit_members(X, F, s, None, ("neighbors",))[0].predict(X)[-1]
+    np.testing.assert_allclose(weighted, np.zeros_like(F), atol=1e-10)
 
 
 # --- the selector --------------------------------------------------------------------------
@@ -121,9 +160,7 @@ def test_it_chooses_in_every_form(few_trees, form):
     holes = np.where(RNG.random(F.shape) < 0.3, np.nan, F)
     weight = RNG.random(60)
     selector = RegressionSetSelector("stack", 2).fit(form(X), holes, sample_weight=weight)
-    assert set(selector.stack_weights_) == {
-        name for name in NAMES if form is not sp.csr_array or name not in COMPONENTS
-    }
+    assert set(selector.stack_weights_) == {"ridge", "extra_trees", "neighbors", "pls"}
     assert min(selector.stack_weights_.values()) >= 0.0
     chosen = selector.predict(form(X))
     assert (chosen == np.argsort(selector.predict_costs(form(X)), axis=1)[:, :2]).all()
@@ -144,7 +181,7 @@ def test_it_does_not_depend_on_units(few_trees):
 
 def test_too_few_rows_to_tell_are_left_to_ridge(few_trees):
     selector = RegressionSetSelector("stack").fit(X[:4], F[:4])
-    assert selector.stack_weights_ == {name: float(name == "ridge") for name in NAMES}
+    assert selector.stack_weights_ == {"ridge": 1.0, "extra_trees": 0, "neighbors": 0, "pls": 0}
     assert RegressionSetSelector("stack").fit(X[:1], F[:1]).predict(X).shape == (60, 1)
 
 
@@ -190,7 +227,7 @@ def test_the_stack_is_close_to_the_best_member(kind, missing):
         costs = expected + rng.normal(size=expected.shape)
         train, test = slice(0, 250), slice(250, 500)
         costs[rng.random(costs.shape) < missing] = np.nan
-        whole = fill_costs(costs[train], ad_means(costs[train], np.ones(250)))
+        whole = filled(costs[train], ad_means(costs[train], np.ones(250)))
         learners = {
             "stack": ("stack", costs[train]),
             "ridge": (None, costs[train]),
