@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import check_block_size
 from skbandit.utils._sklearn_compat import import_optional
 from skbandit.utils._validation import as_labels
+
+__all__ = ["read_parquet_log"]
 
 _LOG = ("action", "reward", "propensity", "timestamp", "available")
 
@@ -82,28 +86,52 @@ def read_parquet_log(
     >>> sizes
     [1000, 1000, 500]
     """
-    check_block_size(block_size)
-    features = as_labels(features, "features")
-    names = _read_names(names)
+    if not (isinstance(block_size, Integral) and 1 <= block_size < 2**31):
+        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
+    features = _read_features(features)
+    renamed = _read_names(names)
+    columns = {name: renamed.get(name, name) for name in _LOG}
     dataset = _open(source)
-    _check_columns(dataset.schema, features, names)
-    columns = {name: names.get(name, name) for name in _LOG}
+    _check_columns(dataset.schema, features, columns, as_labels(renamed.values(), "names"))
+    present = {name: column for name, column in columns.items() if column in dataset.schema.names}
     # a Dataset may omit or add columns on purpose
     shared = set() if dataset is source else {*features, *columns.values()}
-    columns = {name: column for name, column in columns.items() if column in dataset.schema.names}
-    return _blocks(dataset, features, columns, int(block_size), shared)
+    return _read(dataset, features, present, int(block_size), shared)
+
+
+def _read_features(features: Any) -> list[str]:
+    """Distinct column names."""
+    features = as_labels(features, "features")
+    for name, times in Counter(features).items():
+        if times > 1:
+            raise ValueError(f"features contains column {name!r} twice.")
+    return features
 
 
 def _read_names(names: Any) -> dict[str, str]:
     """Column names of the files by their names in a log, if they differ."""
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
-    names = dict(names or {})
-    for name in names:
-        if name not in _LOG:
-            raise ValueError(f"names has the key {name!r}, expected some of {_LOG}.")
-    as_labels(names.values(), "names")
-    return names
+    renamed = dict(names or {})
+    unknown = [name for name in renamed if name not in _LOG]
+    if unknown:
+        raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_LOG}.")
+    return renamed
+
+
+def _check_columns(
+    schema: Any, features: list[str], columns: dict[str, str], named: list[str]
+) -> None:
+    """Require each feature, action, reward and `named` column once, and lists in available."""
+    with _in_pyarrow("the column names of source"):
+        found = Counter(schema.names)
+    required = [*features, columns["action"], columns["reward"], *named]
+    for name in (*required, *columns.values()):
+        if found[name] > 1:  # possible in a Dataset
+            raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
+        if name in required and not found[name]:
+            raise ValueError(f"no column {name!r} among {schema.names}.")
+    _check_lists(schema, columns["available"])
 
 
 def _open(source: Any) -> Any:
@@ -111,49 +139,57 @@ def _open(source: Any) -> Any:
     datasets = import_optional("pyarrow.dataset", "read_parquet_log")
     if isinstance(source, datasets.Dataset):
         return source
-    is_single = isinstance(source, str | bytes | os.PathLike)
+    alone = isinstance(source, str | bytes | os.PathLike)
     try:
-        files = [os.fsdecode(path) for path in ([source] if is_single else source)]
+        files = [os.fsdecode(path) for path in ([source] if alone else source)]
     except TypeError as error:
         raise TypeError(
             f"source must be a path, a list of paths or a pyarrow Dataset, got {source!r}."
         ) from error
     if not files or "" in files:
         raise ValueError("source contains no file name.")
-    dataset = datasets.dataset(files[0] if is_single else files, format="parquet")
+    with _in_pyarrow("source"):
+        dataset = datasets.dataset(files[0] if alone else files, format="parquet")
     if not dataset.files:
         raise ValueError(f"source={files[0]!r} is a folder without files.")
     return dataset
 
 
-def _check_columns(schema: Any, features: list[str], names: dict[str, str]) -> None:
-    """Require each column once, features, action, reward and those in `names`; and lists."""
-    for name, times in Counter(features).items():
-        if times > 1:
-            raise ValueError(f"features contains column {name!r} twice.")
-    action, reward, *optional, available = (names.get(name, name) for name in _LOG)
-    required = [*features, action, reward, *names.values()]
-    count = Counter(schema.names)
-    for name in (*required, *optional, available):
-        if count[name] > 1:  # possible in a Dataset
-            raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
-        if name in required and not count[name]:
-            raise ValueError(f"no column {name!r} among {schema.names}.")
-    if available in count:
-        types = import_optional("pyarrow.types", "read_parquet_log")
-        kind = schema.field(available).type
-        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-        if not lists or types.is_nested(kind.value_type):
-            raise ValueError(f"column {available!r} must hold lists of arm labels, not {kind}.")
-
-
-def _blocks(
-    dataset: Any, features: list[str], columns: dict[str, str], block_size: int, shared: set[str]
-) -> Iterator[Bunch]:
-    """Yield the blocks; each file must have the same columns out of `shared`."""
+@contextmanager
+def _in_pyarrow(place: str) -> Iterator[None]:
+    """Turn pyarrow's errors into ones that name the place in the files."""
     lib = import_optional("pyarrow.lib", "read_parquet_log")
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{place}: no such file: {error}.") from error
+    except OSError as error:
+        raise OSError(f"{place}: cannot be read; is it damaged? {error}") from error
+    except (lib.ArrowException, UnicodeDecodeError) as error:
+        raise ValueError(f"{place}: cannot be read: {error}") from error
+
+
+def _check_lists(schema: Any, name: str) -> None:
+    """Require lists of labels in the column available, if present."""
+    if name not in schema.names:
+        return
+    types = import_optional("pyarrow.types", "read_parquet_log")
+    kind = schema.field(name).type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not lists or types.is_nested(kind.value_type):
+        raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
+
+
+def _read(
+    dataset: Any,
+    features: list[str],
+    columns: dict[str, str],
+    block_size: int,
+    shared: set[str],
+) -> Iterator[Bunch]:
+    """Yield the blocks; a separate generator, so that arguments are checked at the call."""
     scanned = dataset.scanner(
-        columns=list(dict.fromkeys([*features, *columns.values()])),
+        columns=[*dict.fromkeys([*features, *columns.values()])],
         batch_size=block_size,
         batch_readahead=1,
         fragment_readahead=1,
@@ -163,8 +199,7 @@ def _blocks(
     while True:
         # pyarrow's errors do not name the file
         place = f"{file} or a file after it" if len(files) > 1 else file
-        place = f"{place}, after event {n_events:,}: cannot be read"
-        try:
+        with _in_pyarrow(f"{place}, after event {n_events:,}"):
             tagged = next(scanned, None)
             if tagged is None:
                 return
@@ -172,13 +207,9 @@ def _blocks(
             names = tagged.fragment.physical_schema.names
             batch.validate(full=True)  # else invalid UTF-8 would surface much later
             block = _block(batch, features, columns) if len(batch) else None
-        except OSError as error:
-            raise OSError(f"{place}; is it damaged? {error}") from error
-        except (lib.ArrowException, UnicodeDecodeError) as error:
-            raise ValueError(f"{place}: {error}") from error
         for name in sorted(shared.intersection(names) ^ shared.intersection(dataset.schema.names)):
-            article = "a" if name in names else "no"
-            raise ValueError(f"{file} has {article} column {name!r}, unlike {files[0]}.")
+            has = "has a" if name in names else "has no"
+            raise ValueError(f"{file} {has} column {name!r}, unlike {files[0]}.")
         if block:
             n_events += len(batch)
             yield block
@@ -186,16 +217,26 @@ def _blocks(
 
 def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
     """Contexts and log of a record batch."""
-    index = pd.RangeIndex(len(batch))
+    y = {}
+    for name, column in columns.items():
+        values = batch.column(column)
+        y[name] = _pools(values) if name == "available" else values.to_pandas()
     # metadata written by pandas could turn columns into the index
-    X = batch.select(features).replace_schema_metadata().to_pandas().reindex(index)
-    y = {name: batch.column(column) for name, column in columns.items()}
-    y = {name: _read_pools(c) if name == "available" else c.to_pandas() for name, c in y.items()}
-    return Bunch(X=X, y=pd.DataFrame(y, index))
+    X = batch.select(features).replace_schema_metadata().to_pandas()
+    X = X if features else _nothing(len(batch))
+    return Bunch(X=X, y=pd.DataFrame(y))
 
 
-def _read_pools(column: Any) -> list[tuple[Any, ...] | None]:
+def _nothing(n_rows: int) -> pd.DataFrame:
+    """Contexts without features."""
+    return pd.DataFrame(index=pd.RangeIndex(n_rows))
+
+
+def _pools(column: Any) -> np.ndarray:
     """Lists of labels as tuples; equal lists share one tuple."""
-    shared: dict[Any, Any] = {}
-    pools = (None if labels is None else tuple(labels) for labels in column.to_pylist())
-    return [shared.setdefault(pool, pool) for pool in pools]
+    seen: dict[Any, Any] = {}
+    pools = np.empty(len(column), dtype=object)
+    for row, labels in enumerate(column.to_pylist()):
+        pool = None if labels is None else tuple(labels)
+        pools[row] = seen.setdefault(pool, pool)
+    return pools
