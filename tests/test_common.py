@@ -17,7 +17,7 @@ from skbandit import (
 )
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, SlatePolicy
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
-from skbandit.rates import error_rate, f1, positive_rate
+from skbandit.rates import accuracy, error_rate
 from skbandit.selection import PopularitySetSelector
 from tests.selection.widened import (
     OneOutputRidge,
@@ -48,16 +48,16 @@ ESTIMATORS = [  # one of each class
 VARIANTS = [
     ConstrainedRampClassifier(),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, positive_rate() <= 0.9]),
-    ConstrainedRampClassifier(f1(), threshold=None),
+    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, accuracy() >= 0.1]),
+    ConstrainedRampClassifier(accuracy(), threshold=None),
     ConstrainedThreshold(LogisticRegression(), cv=3),
     ConstrainedThreshold(RidgeClassifier(), cv=3),
     ConstrainedThreshold(
-        RidgeClassifier(), f1(), [error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
+        RidgeClassifier(), accuracy(), [error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
-    ConstrainedReduction(LogisticRegression(), f1(), cv=3),
+    ConstrainedReduction(LogisticRegression(), accuracy(), cv=3),
     ConstrainedReduction(
-        RidgeClassifier(), constraints=[error_rate() <= 0.6, positive_rate() <= 0.9], cv=3
+        RidgeClassifier(), constraints=[error_rate() <= 0.6, accuracy() >= 0.1], cv=3
     ),
     ConstrainedReduction(LogisticRegression(), threshold="train"),
     # four ads: normal equations, one regressor for all, one for each
