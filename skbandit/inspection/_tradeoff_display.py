@@ -238,7 +238,7 @@ class TradeoffDisplay:
             This display.
         """
         line_kw = _read_options(x, line_kw)
-        if self.sense not in ("<=", ">=", None):
+        if self.sense is not None and str(self.sense) not in ("<=", ">="):
             raise ValueError(f"sense={self.sense!r} must be '<=', '>=' or None.")
         curves = self._read_curves()
         train = curves["train"]
