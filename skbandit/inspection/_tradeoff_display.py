@@ -328,6 +328,6 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def _read_options(x: Any, line_kw: Any) -> dict[str, Any]:
     """Validate `x`, and return the validated line options."""
-    if x not in ("value", "bound"):
+    if str(x) not in ("value", "bound"):
         raise ValueError(f"x={x!r} must be 'bound' or 'value'.")
     return _style.read_line_kw(line_kw, "TradeoffDisplay.plot")
