@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
-    ExtraData,
     FitRows,
     blamed_on_extra,
     labels_of,
@@ -299,7 +298,6 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
-        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -320,12 +318,11 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        extra : ExtraData, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one. In a Pipeline use these, with
-            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
-            one, as in ``(X_extra,)``, which is never sliced.
+            A second dataset, with the same features, that counts only in rates with
+            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
+            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
+            tuple of one, as in ``(X_extra,)``, which is never sliced.
         **fit_params : dict
             For the `fit` of `estimator` or, with metadata routing, for those who request
             them. `estimator` also receives the parameters above that it requests or, without
@@ -349,7 +346,6 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         metadata = {
             "sample_weight": sample_weight,
             "attributes": attributes,
-            "extra": extra,
             "X_extra": X_extra,
             "y_extra": y_extra,
             "attributes_extra": attributes_extra,

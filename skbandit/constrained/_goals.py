@@ -240,6 +240,31 @@ class Declared:
         )
 
 
+@dataclass(frozen=True)
+class TrainingData:
+    """The arguments of `fit`, validated and bound.
+
+    Attributes
+    ----------
+    design : ndarray or csr_array
+        All rows, extra ones below.
+    y : ndarray of shape (n_samples,)
+        Labels of the rows of X.
+    goals : Goals
+        On all rows.
+    declared : Declared
+        The goals without data.
+    factors : ndarray
+        Factors of the weights of the rows of X in the objective.
+    """
+
+    design: Any
+    y: np.ndarray
+    goals: Goals
+    declared: Declared
+    factors: np.ndarray
+
+
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
     """Mask of the rows that some constraint depends on."""
     counted = np.zeros(len(data), dtype=bool)

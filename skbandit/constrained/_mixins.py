@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
     Classes,
-    ExtraData,
+    Extra,
     Grouping,
-    join_extra,
     read_extra,
     read_labels,
     read_rows,
@@ -65,7 +64,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "sample_weight": True,
         "attributes": True,
-        "extra": True,
         "X_extra": True,
         "y_extra": True,
         "attributes_extra": True,
@@ -151,7 +149,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
-        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -170,10 +167,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
             As in `fit`.
-        extra : ExtraData, default=None
-            Rows for rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one.
+            Rows for rates with ``on="extra"`` or ``"all"``, as in `fit`.
         confidence_level : float, default=0.95
             Level of each interval: Clopper-Pearson for a single rate, MOVER for anything else.
             Only the first never falls below its level; all are approximate if weights are
@@ -192,7 +187,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
         scores, plain = both.T
         positive = self._predicted_positive(scores)
@@ -208,7 +203,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         attributes: Any,
-        extra: ExtraData | None,
+        extra: Extra | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
         """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
@@ -506,7 +501,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         attributes: Any,
-        extra: ExtraData | None,
+        extra: Extra | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
         both, data = super()._read(X, y, sample_weight, attributes, extra, read_X)

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import (
-    ExtraData,
     FitRows,
     blamed_on_extra,
     labels_of,
@@ -260,7 +259,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
-        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -280,12 +278,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         attributes : DataFrame with n_samples rows, or dict of arrays, default=None
             Columns that constraints name and the model need not see. Columns of X, if it is
             a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        extra : ExtraData, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one. In a Pipeline use these, with
-            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
-            one, as in ``(X_extra,)``, which is never sliced.
+            A second dataset, with the same features, that counts only in rates with
+            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
+            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
+            tuple of one, as in ``(X_extra,)``, which is never sliced.
         **fit_params : dict
             For the `fit` of `estimator` or, with metadata routing, for those who request
             them. `estimator` also receives the parameters above that it requests or, without
@@ -309,7 +306,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         metadata = {
             "sample_weight": sample_weight,
             "attributes": attributes,
-            "extra": extra,
             "X_extra": X_extra,
             "y_extra": y_extra,
             "attributes_extra": attributes_extra,

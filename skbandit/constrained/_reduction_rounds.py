@@ -9,14 +9,15 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals, SharedRisk
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import HALVINGS, choose, nearest_to_usual
+from skbandit.constrained.cross_fitting._choose import choose, nearest_to_usual, quantiles_of
 from skbandit.constrained.thresholds._multipliers import (
     CUTS,
+    FEW_CUTS,
     GroupCuts,
     LinearProblem,
     NextPrices,
@@ -29,9 +30,6 @@ from skbandit.constrained.thresholds._multipliers import (
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
 from skbandit.rates._binding import Data, ScoreLimits
-
-FEW_CUTS = 40
-"""Common thresholds of a score that become rules where groups have their own: these follow."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +144,15 @@ class Judge:
 
         The value is inf if none meets the constraints.
         """
-        full = max(float(ndtri(self.level)), 0.0)
+        quantiles = quantiles_of(self.level, self.relax)
         if not self.relax:
-            return full, known.best_value(full)
-        just_inside = known.best_value(0.0)
-        for z in (full / 2**halving for halving in range(HALVINGS + 1)):
+            return quantiles[0], known.best_value(quantiles[0])
+        most = known.best_value(0.0) + self.dearest
+        for z in quantiles:
             value = known.best_value(z)
-            if np.isfinite(value) and value <= just_inside + self.dearest + MET:
+            if np.isfinite(value) and value <= most + MET:
                 return z, value
-        return 0.0, just_inside
+        return 0.0, value
 
     def rule(self, scores: np.ndarray, z: float) -> Rule:
         """The best thresholds on scores, one per group, at a normal quantile."""
@@ -209,7 +207,7 @@ class KnownRules:
 class KnownGroupRules(KnownRules):
     """The same with one threshold per group: of all combinations, those that matter for prices."""
 
-    cuts = FEW_CUTS
+    cuts = FEW_CUTS  # common ones; those of groups follow
 
     def __init__(self, judge: Judge, group: np.ndarray) -> None:
         super().__init__(judge)
@@ -334,8 +332,7 @@ class Winner:
 def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner:
     """The round, or the mean of two, and the thresholds with the best objective out of fold.
 
-    The fit to the rows as they are gives way to another one, and one fit to the mean of two,
-    only for more than noise. Means matter where the best rule changes much with the prices: there
+    Means matter where the best rule changes much with the prices: there
     one fit follows the objective, the other one the constraints, and none lies between.
 
     Parameters
@@ -373,10 +370,7 @@ def _common(
         "preferred": judge.usual,
         "dearest": judge.dearest,
     }
-    choice = choose(one, *judged, plain="0", **settings)
-    if two:
-        candidates = {choice.name: one[choice.name]} | two
-        choice = choose(candidates, *judged, plain=choice.name, **settings)
+    choice = choose(one | two, *judged, **settings)
     if choice.feasible:
         choice = nearest_to_usual(choice, (one | two)[choice.name], *judged, judge.usual)
     at = choice.threshold
@@ -390,10 +384,10 @@ def _per_group(
     """A threshold for each group."""
     z, _ = judge.attained(known)
     single = [known.best(k, z) for k in range(known.n_rounds)]
-    first = best_model(single, judge.goals)
+    first = best_model(single)
     rules = {str(first): single[first]}
     rules |= {name: judge.rule(two[name], z) for name in _promising(two, judge, known, z)}
-    name = list(rules)[best_model(list(rules.values()), judge.goals)]
+    name = list(rules)[best_model(list(rules.values()))]
     return name, rules[name], z
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -149,7 +149,7 @@ class CutSearch:
         """The lowest objective at a threshold whose rates are inside; inf if none is."""
         return float(self.objective[self.slack >= -MET].min(initial=np.inf))
 
-    def best(self, z: float, preferred: float = 0.0, within: np.ndarray | None = None) -> Threshold:
+    def best(self, z: float, preferred: float = 0.0) -> Threshold:
         """The threshold with the lowest objective among those inside.
 
         Parameters
@@ -159,8 +159,6 @@ class CutSearch:
             0, the rates themselves must be inside.
         preferred : float
             Threshold to which ties go.
-        within : ndarray of bool, shape (C,), or None
-            Thresholds that may be chosen, one at least; None is for all.
 
         Returns
         -------
@@ -169,24 +167,20 @@ class CutSearch:
             large everywhere. Then it is the threshold with the least risk; where no rate is
             inside, the one that misses by least.
         """
-        found = self.best_below(np.inf, z, preferred, within)
+        found = self.best_below(np.inf, z, preferred)
         if found is not None:
             return found
-        kept = np.arange(len(self.cuts)) if within is None else np.flatnonzero(within)
-        inside = kept[self.slack[kept] >= -MET]
+        inside = np.flatnonzero(self.slack >= -MET)
         if not len(inside):
-            least_missed = kept[self.slack[kept] >= self.slack[kept].max() - MET]
+            least_missed = np.flatnonzero(self.slack >= self.slack.max() - MET)
             return self._nearest(least_missed, preferred)
         risk = risk_of(self.quantiles(z, inside))
         found = self._nearest(inside[risk <= risk.min() + MET], preferred)
         return Threshold(found.cut, found.objective, -np.inf)
 
-    def best_below(
-        self, most: float, z: float, preferred: float = 0.0, within: np.ndarray | None = None
-    ) -> Threshold | None:
+    def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
         """As `best`; None if no threshold is inside with an objective of `most` at most."""
-        allowed = (self.slack >= -MET) & (self.objective <= most)
-        inside = np.flatnonzero(allowed if within is None else allowed & within)
+        inside = np.flatnonzero((self.slack >= -MET) & (self.objective <= most))
         if z > 0 and len(self.limits.offset) and len(inside):
             if len(inside) > 2 * COARSE:
                 sample = inside[:: len(inside) // COARSE]
@@ -230,8 +224,8 @@ DEFAULT_LEVEL = 0.8
 HALVINGS = 3
 """Times that the quantile is halved where no candidate's limits are inside; 0 is tried last."""
 
-ENOUGH_GAIN = 0.5
-"""Standard errors of the gain, paired, that a candidate must be ahead of the plain one."""
+NOISE = 0.5
+"""Paired standard errors of the objective by which a threshold may be worse than the best one."""
 
 BISECTIONS = 12
 """Steps of the search for the largest quantile that some threshold allows."""
@@ -278,8 +272,6 @@ def choose(
     *,
     level: float = DEFAULT_LEVEL,
     relax: bool = True,
-    plain: str | None = None,
-    own: Mapping[str, np.ndarray] | None = None,
     cuts: np.ndarray | None = None,
     preferred: float = 0.0,
     dearest: float = np.inf,
@@ -300,12 +292,6 @@ def choose(
     relax : bool
         Whether the level may fall, by halves of its quantile and in the end to the rates
         themselves, where no threshold attains it.
-    plain : str or None
-        The candidate that stays unless another one is better by more than `ENOUGH_GAIN`
-        standard errors.
-    own : mapping of str to ndarray of shape (n,) or None
-        Scores of the same rows by the rules that the cuts are for, which saw them. Where it is
-        possible, the rates of the chosen rule itself are inside the bounds as well.
     cuts : ndarray or None
         The thresholds that may be chosen; None is for all.
     preferred : float
@@ -323,26 +309,26 @@ def choose(
         If nothing is inside, the candidate with the least risk, or that misses by least.
     """
     searches = {name: _searched(s, goals, limits, cuts) for name, s in candidates.items()}
-    full = max(float(ndtri(level)), 0.0)
-    steps = [full / 2**halving for halving in range(HALVINGS + 1)] if relax else [full]
-    if relax and full > 0:
-        steps.append(0.0)
-    just_inside = _best(searches, goals, 0.0, plain, preferred)
-    if just_inside is None:
-        return _closest(searches, full, preferred)
-    most = just_inside.threshold.objective + dearest if relax else np.inf
-    for z in steps:
-        choice = just_inside if z == 0 else _best(searches, goals, z, plain, preferred)
+    quantiles = quantiles_of(level, relax)
+    without_margin = _best(searches, 0.0, preferred)
+    if without_margin is None:
+        return _closest(searches, quantiles[0], preferred)
+    most = without_margin.threshold.objective + dearest if relax else np.inf
+    for z in quantiles:
+        choice = without_margin if z == 0 else _best(searches, z, preferred)
         if choice is not None and choice.threshold.objective <= most + MET:
             break
     if choice is None:
-        return _closest(searches, full, preferred)
-    if own is not None:
-        rule = CutSearch.of(own[choice.name], goals, limits, np.array([choice.threshold.cut]))
-        if rule.slack[0] < -MET:
-            both = _inside_themselves(searches, own, goals, limits)
-            choice = _best(searches, goals, z, plain, preferred, both) or choice
+        return _closest(searches, quantiles[0], preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)
+
+
+def quantiles_of(level: float, relax: bool) -> list[float]:
+    """Normal quantiles to try, the level's own first; halved and in the end 0 if `relax`."""
+    full = max(float(ndtri(level)), 0.0)
+    if full == 0 or not relax:
+        return [full]
+    return [*(full / 2**halving for halving in range(HALVINGS + 1)), 0.0]
 
 
 def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, CutSearch]) -> Choice:
@@ -371,20 +357,6 @@ def _searched(
     return CutSearch.of(candidate, goals, limits, cuts)
 
 
-def _inside_themselves(
-    searches: Mapping[str, CutSearch],
-    own: Mapping[str, np.ndarray],
-    goals: MeasuredGoals,
-    limits: ScoreLimits,
-) -> dict[str, np.ndarray]:
-    """Masks of the thresholds at which the rules themselves are inside, where there are some."""
-    both = {
-        name: CutSearch.of(own[name], goals, limits, search.cuts).slack >= -MET
-        for name, search in searches.items()
-    }
-    return {name: mask for name, mask in both.items() if mask.any()}
-
-
 def attainable_quantile(
     candidates: Mapping[str, np.ndarray | CutSearch],
     goals: MeasuredGoals,
@@ -410,56 +382,26 @@ def attainable_quantile(
     return low
 
 
-def _best(
-    searches: Mapping[str, CutSearch],
-    goals: MeasuredGoals,
-    z: float,
-    plain: str | None,
-    preferred: float,
-    within: Mapping[str, np.ndarray] | None = None,
-) -> Choice | None:
-    """The best candidate at one quantile, of those in `within`; None if none is inside.
+def _best(searches: Mapping[str, CutSearch], z: float, preferred: float) -> Choice | None:
+    """The best candidate at one quantile; None if none is inside.
 
     No threshold has a lower objective than the lowest with rates inside, so that a candidate
-    whose lowest is above what has been found need not be searched.
+    whose lowest is above the best one so far need not be searched.
     """
-    names = list(searches if within is None else within)
-    found: dict[str, Threshold] = {}
+    thresholds: dict[str, Threshold] = {}
     least = np.inf
-    for name in sorted(names, key=lambda one: (one != plain, searches[one].lowest)):
+    for name in sorted(searches, key=lambda one: searches[one].lowest):
         if searches[name].lowest > least:
-            continue
-        only = None if within is None else within[name]
-        threshold = searches[name].best_below(least, z, preferred, only)
+            break
+        threshold = searches[name].best_below(least, z, preferred)
         if threshold is not None:
-            found[name] = threshold
+            thresholds[name] = threshold
             least = min(least, threshold.objective)
-    if not found:
+    if not thresholds:
         return None
-    best = min((name for name in names if name in found), key=lambda name: found[name].objective)
-    chosen = Choice(best, found[best], searches[best].positive(found[best].cut), z)
-    if plain is None or plain not in found or best == plain:
-        return chosen
-    usual = Choice(plain, found[plain], searches[plain].positive(found[plain].cut), z)
-    error = standard_error_of_gain(goals, usual.positive, chosen.positive)
-    gain = usual.threshold.objective - chosen.threshold.objective
-    return chosen if gain > ENOUGH_GAIN * error else usual
-
-
-def standard_error_of_gain(goals: MeasuredGoals, one: np.ndarray, other: np.ndarray) -> float:
-    """Standard error of the difference of the objective between two predictions, paired.
-
-    A ratio N/D is linearised at the first prediction's value rho: (N - rho D)/D.
-    """
-    forms = goals.objective
-    costs = forms.numerator[[0]].toarray().ravel()
-    below = 1.0
-    if forms.denominator.nnz:
-        rho = float(forms.values(one)[0])
-        costs = costs - rho * forms.denominator[[0]].toarray().ravel()
-        below = float(forms.fractions(one)[1][0])
-    moved = costs * (other - one)
-    return float(np.sqrt(max((moved**2).sum() - moved.sum() ** 2 / len(moved), 0.0)) / below)
+    inside = [name for name in searches if name in thresholds]
+    best = min(inside, key=lambda name: thresholds[name].objective)
+    return Choice(best, thresholds[best], searches[best].positive(thresholds[best].cut), z)
 
 
 def _closest(searches: Mapping[str, CutSearch], z: float, preferred: float) -> Choice:
@@ -519,7 +461,7 @@ def nearest_to_usual(
     -------
     Choice
         With a threshold that is inside at the same quantile, and whose objective is worse by at
-        most `ENOUGH_GAIN` paired standard errors.
+        most `NOISE` paired standard errors.
     """
     if not np.isfinite(choice.threshold.objective):  # 0/0: there is no noise to compare with
         return choice
@@ -527,7 +469,7 @@ def nearest_to_usual(
     cuts = np.append(search.cuts, usual)  # the usual one itself, not only its neighbours
     search = CutSearch.of(scores, goals, limits, cuts)
     error = _standard_errors(search, choice)
-    near = search.objective <= choice.threshold.objective + ENOUGH_GAIN * error + MET
+    near = search.objective <= choice.threshold.objective + NOISE * error + MET
     near &= (search.slack >= -MET) & np.isfinite(search.objective)
     near &= np.abs(cuts - usual) <= abs(choice.threshold.cut - usual)
     candidates = np.flatnonzero(near)
@@ -553,106 +495,3 @@ def _standard_errors(search: CutSearch, choice: Choice) -> np.ndarray:
     squares = np.append(0.0, np.cumsum(costs[search.order] ** 2))
     chosen = int(choice.positive.sum())
     return np.sqrt(np.abs(squares[search.heads] - squares[chosen])) / below
-
-
-STEP = 2.0
-"""Standard errors of a rate by which its bound is relaxed.
-
-Rates are counts, so their best objective is a step function of the bound; smaller differences
-measure its noise.
-"""
-
-
-def prices_out_of_fold(
-    searches: Mapping[str, CutSearch], limits: ScoreLimits, choice: Choice
-) -> np.ndarray:
-    """Gain of the objective per unit by which each bound alone is relaxed, at the chosen risk.
-
-    The best candidate and its best threshold are found anew; candidates are not trained anew.
-
-    Parameters
-    ----------
-    searches : mapping of str to CutSearch
-        The thresholds of all candidates.
-    limits : ScoreLimits
-        Of the K constraints, over the same rows.
-    choice : Choice
-        The choice among them.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        At least 0; 0 where a bound does not bind, nan where no threshold is inside or the rate
-        has no standard error.
-    """
-    z, prices = choice.quantile, np.full(len(limits.offset), np.nan)
-    under = [one.under(one.goals, limits) for one in searches.values()]
-    lowest = _lowest(under, z)
-    if not np.isfinite(lowest):
-        return prices
-    steps = STEP * (limits.at(choice.positive, 0.0) - limits.at(choice.positive, 1.0))
-    better = [_Better.of(one, lowest, z) for one in under]
-    for k in np.flatnonzero(np.isfinite(steps) & (steps > 0)):
-        relaxed = limits.relaxed(int(k), float(steps[k]))
-        prices[k] = (lowest - min(one.lowest(relaxed, int(k), z) for one in better)) / steps[k]
-    return prices
-
-
-@dataclass(frozen=True)
-class _Better:
-    """Thresholds with a lower objective than the lowest inside: some limit is beyond its bound.
-
-    Attributes
-    ----------
-    search : CutSearch
-    at : ndarray of int
-        Their numbers, shape (B,).
-    slacks, quantiles : ndarray of shape (K, B)
-        Slacks of the rates there, and the quantiles at which limits meet their bounds; without a
-        quantile the latter are those of no risk.
-    beyond : ndarray of bool, shape (K, B)
-        Whether each limit is beyond its bound.
-    least : float
-        The lowest objective inside, of all candidates.
-    """
-
-    search: CutSearch
-    at: np.ndarray
-    slacks: np.ndarray
-    quantiles: np.ndarray
-    beyond: np.ndarray
-    least: float
-
-    @classmethod
-    def of(cls, search: CutSearch, lowest: float, z: float) -> _Better:
-        at = np.flatnonzero(search.objective < lowest)
-        slacks = search.slacks_at(0.0, at)
-        quantiles = search.quantiles(z, at) if z > 0 else np.full_like(slacks, np.inf)
-        beyond = (slacks < -MET) | (quantiles < -ndtri(ndtr(-z) + MET))
-        return cls(search, at, slacks, quantiles, beyond, lowest)
-
-    def lowest(self, relaxed: ScoreLimits, k: int, z: float) -> float:
-        """The lowest objective inside where the bound of constraint k is relaxed."""
-        only, number = np.array([k]), self.beyond.sum(axis=0)
-        kept = np.flatnonzero((number == 0) | ((number == 1) & self.beyond[k]))
-        if not len(kept):
-            return self.least
-        slacks, quantiles, at = self.slacks[:, kept], self.quantiles[:, kept], self.at[kept]
-        slacks[k] = self.search.slacks_at(0.0, at, relaxed, only)[0]
-        inside = slacks.min(axis=0) >= -MET
-        if z > 0:
-            at_limits = self.search.slacks_at(z, at, relaxed, only)
-            quantiles[k] = reached_quantiles(slacks[only], at_limits, z)[0]
-            inside &= small_risk(quantiles, z)
-        return float(self.search.objective[at[inside]].min(initial=self.least))
-
-
-def _lowest(searches: Iterable[CutSearch], z: float) -> float:
-    """The lowest objective of a candidate's threshold that is inside; inf if none is."""
-    lowest = np.inf
-    for one in sorted(searches, key=lambda search: search.lowest):
-        if one.lowest >= lowest:
-            break
-        best = one.best_below(lowest, z)
-        lowest = lowest if best is None else best.objective
-    return lowest
