@@ -74,9 +74,7 @@ costs = (len(d1) * error_rate("d1") + negatives * false_positive_rate("d2")) / l
 as_good = recall("d2") >= recall("d2").value(y[labelled], attributes["deployed"], attributes)
 targets = np.array([0.02, 0.03, 0.04, 0.05, 0.06])
 path = constraint_path(
-    ConstrainedRampClassifier(
-        costs, [as_good, churn("deployed", on="extra") <= 0.05], alpha=ALPHA, max_iter=50
-    ),
+    ConstrainedRampClassifier(costs, [as_good, churn("deployed", on="extra") <= 0.05], alpha=ALPHA),
     X[labelled],
     y[labelled],
     bounds=targets,

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
@@ -39,10 +40,17 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
-from skbandit.constrained.thresholds._rules import best_rule
+from skbandit.constrained.thresholds._multipliers import (
+    GroupCuts,
+    LinearProblem,
+    rules_of_cuts,
+    shadow_prices,
+    with_group_cuts,
+)
+from skbandit.constrained.thresholds._rules import Rule, best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Data
+from skbandit.rates._binding import MET, Data, score_limits
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
@@ -132,9 +140,13 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         The classifier that predicts: fitted on all of X, or as passed if "prefit".
     thresholds_ : Series
         The threshold of each group, with `by`.
-    gap_ : float
+    duality_gap_ : float
         The objective on these rows cannot be lower by more than this, whatever the thresholds:
         0 if they are proven to be the best ones.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
+        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds.
+        nan for groups that were skipped.
     threshold_ : float
         Without `by`:
         The response above which the positive class is predicted: a probability, or a value
@@ -182,9 +194,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     `best_estimator_`. A group that fit has not seen is an error.
 
     The best combination of thresholds is found by branch and bound: in trials exactly for up to
-    four groups, and for ten groups of 10,000 rows each with a certified `gap_` below .001, in
-    seconds. With a `confidence_level`, combinations are searched, not
-    enumerated: the limits hold, the objective may not be the best.
+    four groups, and for ten groups of 10,000 rows each with a certified `duality_gap_` below
+    .001, in seconds. With a `confidence_level`, combinations are searched, not enumerated: the
+    limits hold, the objective may not be the best.
 
     The constraints hold exactly on the training rows as scored out of fold. `estimator_`
     scores new rows a little differently, so there they hold up to sampling error, which
@@ -418,11 +430,28 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 break
             goals, limits = wider, limits_at(self.confidence_level, wider, prefit)
         self._set_thresholds(rule)
-        self.gap_ = rule.gap
+        self.duality_gap_ = rule.gap
         self._take_constraints(goals)
+        self._set_multipliers(scores, goals, group, rule)
         own = None if prefit else np.append(self._scores(X), added)
         self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
         return Trained(declared.objective, scores, own, goals, limits, data, group)
+
+    def _set_multipliers(
+        self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, rule: Rule
+    ) -> None:
+        """Set `multipliers_` by the mixtures of all thresholds on the scores of all rows."""
+        measured = goals.measured
+        scores = self._classes.orientation * scores[measured.rows]
+        problem = LinearProblem.of(measured.objective, measured.constraints)
+        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        z = 0.0 if self.confidence_level is None else max(float(ndtri(self.confidence_level)), 0.0)
+        rules = rules_of_cuts(scores, problem, limits, z)
+        if group is not None:
+            curves = GroupCuts.of(scores, group[measured.rows], problem, limits)
+            rules = with_group_cuts(rules, [curves], problem.highest_prices(), z)
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = shadow_prices(rules, problem, rule.positive)
 
     def _judge(self, trained: Trained) -> None:
         """Set the report; raise if the constraints are not met."""
@@ -454,7 +483,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         """The error for thresholds that miss the constraints."""
         what = "threshold meets" if self.by is None else f"thresholds by {self.by!r} meet"
         text = f"No {what} the constraints together: {why}"
-        if np.isnan(self.gap_):
+        if np.isnan(self.duality_gap_):
             text = f"Found n{text[1:]}. There may be some that were not tried"
         return InfeasibleConstraintsError(
             f"{text}. The closest one is in the error's closest_.", self

@@ -36,7 +36,7 @@ from skbandit.constrained._weighted_fits import (
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
 from skbandit.constrained.cross_fitting._cross_fit import dearest
-from skbandit.constrained.thresholds._multipliers import Prices, prices_per_bound
+from skbandit.constrained.thresholds._multipliers import Prices, shadow_prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits
@@ -110,13 +110,14 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         The threshold of each group, with `by`.
     response_method_ : {"predict_proba", "decision_function"}
         The response that thresholds apply to: the former where there is one.
-    rounds_ : tuple of int
+    best_rounds_ : tuple of int
         The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
     n_iter_ : int
         Number of rounds.
-    prices_ : ndarray of shape (n_constraints,)
-        The prices, or their means, at which `estimators_` were trained, in units of the objective
-        per unit of the bound, as declared; 0 in round 0, nan for groups that were skipped.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
+        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds on
+        all rounds. nan for groups that were skipped.
     confidence_level_ : float
         The level that the threshold attains; 0.5 stands for the rates themselves.
     classes_ : ndarray of shape (2,)
@@ -405,7 +406,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         found = best_round(done, judge, known)
         if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
-        self.rounds_, self.n_iter_ = found.numbers, len(done)
+        self.best_rounds_, self.n_iter_ = found.numbers, len(done)
         self._set_thresholds(found.rule)
         self.confidence_level_ = found.level
         every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
@@ -413,10 +414,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
         self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
         self._take_features(self.estimators_[0])
-        prices = np.mean([one.prices for one in won], axis=0)
-        self.prices_ = np.full(len(goals.is_measured), np.nan)
-        positive = found.rule.positive
-        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, positive)
+        rules = known.at(found.quantile, judge.problem.highest_prices())
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = shadow_prices(
+            rules, judge.problem, found.rule.positive
+        )
         self._take_constraints(goals)
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.rates import (
     difference,
@@ -26,7 +26,7 @@ from skbandit.rates._binding import Columns, Data, Rows
 LINEAR = LogisticRegression()
 CLASSIFIERS = {
     "ramp": ConstrainedRampClassifier(alpha=0.1),
-    "train": ConstrainedRampClassifier(threshold="train", alpha=0.1),
+    "train": RampClassifier(alpha=0.1),
     "reduction": ConstrainedReduction(LINEAR, max_iter=2),
     "threshold": ConstrainedThreshold(LINEAR),
 }

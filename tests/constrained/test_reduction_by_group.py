@@ -46,7 +46,7 @@ def test_one_round_is_a_threshold_per_group():
     found = fit(max_iter=1, confidence_level=0.5)
     moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
     moved.fit(X, Y, attributes=ATTRIBUTES)
-    assert found.rounds_ == (0,) and not hasattr(found, "threshold_")
+    assert found.best_rounds_ == (0,) and not hasattr(found, "threshold_")
     pd.testing.assert_series_equal(found.thresholds_, moved.thresholds_)
 
 
@@ -109,7 +109,7 @@ def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
     moved = ConstrainedThreshold(RATE, confidence_level=0.8, **options)
     moved.fit(rows, y, attributes=people)
     found = [recall().value(y, one.predict(rows, attributes=people)) for one in (clf, moved)]
-    assert max(clf.rounds_) > 0
+    assert max(clf.best_rounds_) > 0
     assert found[0] > found[1]
 
 

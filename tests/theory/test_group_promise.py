@@ -82,4 +82,4 @@ def test_many_rows_find_the_best_thresholds_of_the_population():
         cv="prefit", by="g",
     ).fit(X, y, attributes=table)  # fmt: skip
     np.testing.assert_allclose(clf.thresholds_, SHIFT + 1.5 + ndtri(0.3), atol=0.05)
-    assert clf.gap_ <= 1e-3
+    assert clf.duality_gap_ <= 1e-3

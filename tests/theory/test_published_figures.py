@@ -10,8 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, constraint_path
+from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_path
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
 from tests.benchmarks._published_goals import covariance_bound, everybody, fair, split
 
@@ -118,9 +117,7 @@ def churning(request, a9a):
     rival_figures = figures(rival)
     targets = rival_figures["churn train"] * np.array([1 / 3, 2 / 3, 1])
     path = constraint_path(
-        ConstrainedRampClassifier(
-            costs / len(both), goals, alpha=1e-4, max_iter=50, threshold="train"
-        ),
+        RampClassifier(costs / len(both), goals, alpha=1e-4, max_iter=50),
         X[both],
         y[both],
         bounds=targets,
