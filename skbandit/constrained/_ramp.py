@@ -488,14 +488,14 @@ class RampClassifier(BaseRampClassifier):
                 f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
                 "solver's limit (max_iter of the Newton solvers), or choose another solver.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
         if not trained.mm.converged:
             warnings.warn(
                 f"Training stopped after max_iter={self.max_iter} steps, the last of which "
                 f"still gained more than tol={self.tol:g}: raise one of them.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
 
     def _check_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
@@ -520,5 +520,5 @@ class RampClassifier(BaseRampClassifier):
                 "The randomised rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )

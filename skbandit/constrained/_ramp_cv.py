@@ -15,6 +15,7 @@ from skbandit.constrained._fit_rows import Extra
 from skbandit.constrained._goals import Goals, SharedRisk, TrainingData
 from skbandit.constrained._ramp import BaseRampClassifier
 from skbandit.constrained._report import (
+    INTERVAL_LEVEL,
     add_intervals,
     cross_fitted_report,
     level_reached,
@@ -34,6 +35,7 @@ from skbandit.constrained.solvers._registry import choose_solver
 from skbandit.constrained.training._starts import in_words
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import interval
 from skbandit.utils._fitting import one_blas_thread
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import Interval, StrOptions
@@ -127,8 +129,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     confidence_level_ : float
         The level that is reached; 0.5 is for rates that meet their bounds without any margin.
     feasible_ : bool
-        Whether every constraint is satisfied, out of fold and by the deterministic rule on its
-        training rows.
+        Whether every constraint is satisfied out of fold, and none is violated by the final rule
+        on its training rows by more than chance explains (an interval of 95 %).
     solver_ : str
         Name of the solver used: "smoothed_newton", "augmented_lagrangian", "cvxpy",
         "cutting_plane", or the `name` of an instance of your own.
@@ -235,7 +237,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         report = self._cross_fitted_report(read.design, fitted, goals)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
-        self._check_fitted(fitted, goals)
+        self._check_fitted(read.design, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None
         self._warn_of_weak_fit(
             read.declared.objective,
@@ -325,7 +327,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
         return cross_fitted_report(own, held_out, margins)
 
-    def _check_fitted(self, fitted: CrossFitted, goals: Goals) -> None:
+    def _check_fitted(self, design: Any, fitted: CrossFitted, goals: Goals) -> None:
         """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
         report = self.constraint_report_
         if not self.feasible_:
@@ -337,13 +339,13 @@ class ConstrainedRampClassifier(BaseRampClassifier):
                 "model is in the error's closest_.",
                 self,
             )
-        own = goals.constraints.slack(report["value"].to_numpy())[goals.is_measured]
-        if not (own >= -MET).all():
+        positive = self._predicted_positive(self._linear(design))
+        violated = _surely_violated(goals, positive)
+        if violated:
             self.feasible_ = False
-            values = [f"{row['constraint']} is {row['value']:.4g}" for _, row in report.iterrows()]
             warnings.warn(
                 "feasible_ is False: out of fold the constraints hold, but on its training rows "
-                f"the final rule violates one: {'; '.join(values)}. Consider fewer features or "
+                f"the final rule violates some: {'; '.join(violated)}. Consider fewer features or "
                 "looser constraints.",
                 UserWarning,
                 stacklevel=5,
@@ -363,3 +365,16 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
             f"the constraints together{goal}{level_reached(risk, fitted.choice.positive)}."
         )
+
+
+def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
+    """The constraints whose bounds are outside of the intervals of the rates, and the rates."""
+    violated = []
+    rules = goals.constraints
+    values = rules.values(positive)
+    for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -MET)):
+        one = rules.constraints[k]
+        low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
+        if not low <= rules.bound[k] <= high:
+            violated.append(f"{one.label} is {values[k]:.4g}")
+    return violated

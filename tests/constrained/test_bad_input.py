@@ -242,11 +242,10 @@ def test_attributes_are_named_columns(attributes):
     [
         ({"alpha": 0}, "'alpha' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter"),
-        ({"max_iter": 0}, "'max_iter' parameter"),
-        ({"tol": -1}, "'tol' parameter"),
         ({"solver": "liblinear"}, "'solver' parameter"),
         ({"solver_options": "CLARABEL"}, "'solver_options' parameter"),
-        ({"threshold": "best"}, "'threshold' parameter"),
+        ({"cv": 1.5}, "'cv' parameter"),
+        ({"confidence_level": 0.4}, "'confidence_level' parameter"),
         ({"class_weight": "even"}, "'class_weight' parameter"),
         ({"class_weight": {0: -1.0}}, "class_weight must not be negative"),
         ({"class_weight": {0: 0.0, 1: 0.0}}, "class_weight must not be zero for every row"),
@@ -257,6 +256,16 @@ def test_attributes_are_named_columns(attributes):
 )
 def test_parameters(parameters, message):
     refused(ValueError, message, **parameters)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"max_iter": 0}, {"tol": -1}, {"threshold": "best"}, {"init": "ones"}, {"alpha": "auto"}],
+    ids=str,
+)
+def test_parameters_of_the_ramp(parameters):
+    with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter"):
+        RampClassifier(**parameters).fit(X, Y)
 
 
 # --- solvers -------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
     rng = np.random.default_rng(seed)
     wrong = rng.uniform(size=90) < 0.2
     stored = {"deployed": np.where(wrong, 1 - y, y), "group": rng.integers(0, 3, 90)}
-    clf = ConstrainedRampClassifier(constraints=DEMANDS[demand])
+    clf = RampClassifier(constraints=DEMANDS[demand])
     report = clf.fit(data, y, attributes=stored).constraint_report_
     assert clf.feasible_ and report["satisfied"].all()
     answers = clf.predict(data)
@@ -341,16 +341,16 @@ GOALS = [recall() >= 0.9, false_positive_rate() <= 0.7]
 
 
 @pytest.mark.parametrize(
-    ("solver", "threshold", "used"),
+    ("ramp", "solver", "used"),
     [
-        ("auto", "train", "cvxpy"),
-        ("cvxpy", "train", "cvxpy"),
-        ("cvxpy", "cross_fit", "cvxpy"),
-        ("auto", "cross_fit", "smoothed_newton"),
+        (RampClassifier, "auto", "cvxpy"),
+        (RampClassifier, "cvxpy", "cvxpy"),
+        (ConstrainedRampClassifier, "cvxpy", "cvxpy"),
+        (ConstrainedRampClassifier, "auto", "smoothed_newton"),
     ],
 )
-def test_solver_names(solver, threshold, used):
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver=solver)
+def test_solver_names(ramp, solver, used):
+    clf = ramp(constraints=GOALS, solver=solver)
     assert clf.fit(X, Y).solver_ == used
 
 

@@ -173,7 +173,7 @@ def test_a_column_that_a_pipeline_drops_is_found_by_the_message():
 @pytest.mark.parametrize("name", ["alpha", "tol"])
 def test_numbers_beyond_any_float(name):
     with pytest.raises(ValueError, match=f"{name} must be finite and at most 1.8e308"):
-        ConstrainedRampClassifier(**{name: 10**400}).fit(X, Y)
+        RampClassifier(pos_label="yes", **{name: 10**400}).fit(X, Y)
 
 
 def test_no_row_selected_stays_an_error_of_its_own():

@@ -168,7 +168,7 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
     clf = ConstrainedRampClassifier(
         constraints=[positive_rate() <= 0.6, recall() >= 0.5], confidence_level=0.9
     )
-    told = r"feasible_ is False: .* violates one: positive_rate\(\) <= 0.6 is 1"
+    told = r"feasible_ is False: .* violates some: positive_rate\(\) <= 0.6 is 1"
     with pytest.warns(UserWarning, match=told):
         clf.fit(X, Y)
     assert not clf.feasible_ and clf.predict(X).all()
@@ -302,12 +302,12 @@ def test_what_is_memorised_does_not_count(level):
 def test_a_level_out_of_reach_names_the_rows_that_it_takes():
     clf = ConstrainedRampClassifier(false_positive_rate(), confidence_level=0.9)
     clf.set_params(constraints=[recall() >= 0.85, false_positive_rate() <= 0.2])
-    told = r"60 rows do not support confidence_level=0.9.* about (\d+) rows like these 60"
+    told = r"60 rows do not support confidence_level=0.9.* takes about ([\d.]+) times as many"
     with pytest.raises(InfeasibleConstraintsError, match=told) as caught:
         clf.fit(X[:60], Y[:60])
-    needed = int(re.search(told, str(caught.value)).group(1))
-    assert 60 < needed
-    times = int(np.ceil(2 * needed / 60))
+    needed = float(re.search(told, str(caught.value)).group(1))
+    assert needed > 1
+    times = int(np.ceil(2 * needed))
     again = np.tile(np.arange(60), times)
     assert clf.fit(X[again], Y[again]).feasible_
 
@@ -344,10 +344,3 @@ def test_grid_search_over_confidence_level(estimator):
         error_score="raise",
     ).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-@pytest.mark.parametrize("threshold", ["train", None])
-def test_a_level_needs_rows_that_are_left_out(threshold):
-    clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.4, confidence_level=0.9)
-    with pytest.raises(ValueError, match=r"confidence_level=0\.9 is judged .*'cross_fit'"):
-        clf.fit(X, Y)

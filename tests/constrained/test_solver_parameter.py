@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import (
     CuttingPlaneSolver,
     CvxpySolver,
@@ -19,8 +19,7 @@ GOAL = recall() >= 0.8
 
 
 def classifier(solver, **options):
-    options = {"alpha": 0.05, "threshold": "train"} | options
-    return ConstrainedRampClassifier(constraints=GOAL, solver=solver, **options)
+    return RampClassifier(constraints=GOAL, solver=solver, **{"alpha": 0.05} | options)
 
 
 class Borrowed:
@@ -69,7 +68,7 @@ def test_rough_fits_to_few_rows_per_feature_solve_no_dense_systems():
     wide = rng.normal(size=(80, 120))
     label = (wide[:, 0] + rng.normal(size=80) > 0).astype(int)
     fits = [
-        ConstrainedRampClassifier(constraints=recall() >= 0.5, solver=solver).fit(wide, label)
+        RampClassifier(constraints=recall() >= 0.5, solver=solver).fit(wide, label)
         for solver in ("auto", "smoothed_newton")
     ]
     assert fits[0].solver_ == "augmented_lagrangian"

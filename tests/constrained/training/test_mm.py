@@ -328,9 +328,9 @@ def test_gaps_follow_the_decrease_and_never_grow():
 
 def test_rough_gaps_are_in_units_of_the_penalised_objective():
     schedule = AccuracySchedule(gap=1e-3, exact=1e-6)
-    assert schedule.duality_gap_under(10.0) == 1e-2
-    assert schedule.duality_gap_under(np.inf) == 1e-3
-    assert schedule.at_last().duality_gap_under(10.0) == 1e-6
+    assert schedule.gap_under(10.0) == 1e-2
+    assert schedule.gap_under(np.inf) == 1e-3
+    assert schedule.at_last().gap_under(10.0) == 1e-6
 
 
 def test_twenty_one_sided_bounds_are_met_soon_from_far_outside():
