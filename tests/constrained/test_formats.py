@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, constraint_report
+from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_report
 from skbandit.exceptions import EmptyRateError
 from skbandit.inspection import ConstraintReportDisplay
 from skbandit.rates import each, false_positive_rate, positive_rate, ratio, recall

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skbandit.constrained import RampClassifier
+from skbandit.constrained import ConstrainedRampClassifier, RampClassifier
 from skbandit.constrained.solvers import (
     CuttingPlaneSolver,
     CvxpySolver,
@@ -68,7 +68,7 @@ def test_rough_fits_to_few_rows_per_feature_solve_no_dense_systems():
     wide = rng.normal(size=(80, 120))
     label = (wide[:, 0] + rng.normal(size=80) > 0).astype(int)
     fits = [
-        RampClassifier(constraints=recall() >= 0.5, solver=solver).fit(wide, label)
+        ConstrainedRampClassifier(constraints=recall() >= 0.5, solver=solver).fit(wide, label)
         for solver in ("auto", "smoothed_newton")
     ]
     assert fits[0].solver_ == "augmented_lagrangian"

@@ -22,7 +22,7 @@ def classifier(constraints=()):
 
 @pytest.fixture(scope="module")
 def path():
-    clf = classifier(RATIO >= 0.5)
+    clf = ConstrainedRampClassifier(constraints=RATIO >= 0.5)
     return constraint_path(clf, X, Y, bounds=BOUNDS, attributes=ATTRIBUTES)
 
 

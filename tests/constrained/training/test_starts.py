@@ -44,6 +44,10 @@ def penalised(problem, point):
     return problem.evaluate(point).penalised(START_PENALTY)
 
 
+def first_start(problem):
+    return next(starts(problem, SOLVER, partial(unconstrained_solution, problem, SOLVER)))
+
+
 def brute_force(problem, w):
     """The lowest penalised objective over a fine grid and all kinks."""
     z = problem.scores(Point(w, 0.0))
@@ -123,9 +127,7 @@ def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
     rng = np.random.default_rng(seed)
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, *ALL[name])
-    start = penalised(
-        problem, next(starts(problem, SOLVER, partial(unconstrained_solution, problem, SOLVER)))
-    )
+    start = penalised(problem, first_start(problem))
     zero = np.zeros(3)
     free = SOLVER.solve(problem.majorise_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
     assert start <= penalised(problem, Point(free.coef, free.intercept)) + 1e-9
@@ -137,10 +139,7 @@ def test_without_intercept_the_start_has_none():
     rng = np.random.default_rng(1)
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, error_rate(), recall() >= 0.8, fit_intercept=False)
-    assert (
-        next(starts(problem, SOLVER, partial(unconstrained_solution, problem, SOLVER))).intercept
-        == 0.0
-    )
+    assert first_start(problem).intercept == 0.0
 
 
 @pytest.mark.parametrize("goal", [precision(), negative_predictive_value(), f1()], ids=repr)
@@ -149,9 +148,7 @@ def test_start_escapes_the_precision_trap(goal):
     rng = np.random.default_rng(3)
     X, y, _ = sample(rng, n=60)
     problem = compiled(X, y, None, goal, recall() >= 0.3)
-    start = problem.evaluate(
-        next(starts(problem, SOLVER, partial(unconstrained_solution, problem, SOLVER)))
-    )
+    start = problem.evaluate(first_start(problem))
     assert np.isfinite(start.objective)
     assert start.violations.max() <= FEASIBLE
 
@@ -165,10 +162,7 @@ def test_rounding_does_not_choose_among_equal_starts():
     problems = [
         compiled(X[rows], y[rows], None, error_rate(), goals) for rows in (np.arange(60), order)
     ]
-    one, other = (
-        next(starts(problem, SOLVER, partial(unconstrained_solution, problem, SOLVER)))
-        for problem in problems
-    )
+    one, other = (first_start(problem) for problem in problems)
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
     assert one.intercept == pytest.approx(other.intercept, abs=1e-8)
 
