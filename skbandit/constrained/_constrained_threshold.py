@@ -223,9 +223,6 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     agrees with `predict`. `predict_proba` is that of `estimator_`: it keeps its calibration,
     and is not 1/2 at the threshold.
 
-    Threads may predict with one fitted classifier, which that does not change, while none fits
-    it.
-
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer

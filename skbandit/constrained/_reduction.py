@@ -153,10 +153,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     - Prices are those of the best mixture of all thresholds on all fits so far, a linear
       program, on hard rates out of fold. They settle within a few rounds.
-    - The answer is one score with one threshold, the exact best one out of fold, never a lottery.
-      All rounds are candidates; the fit to the rows as they are is handed out unless another
-      one is better by more than half a standard error, so the result is not worse than
-      `ConstrainedThreshold`, but for noise. In the same way one fit gives way to the mean of
+    - The result is one score with one threshold, the exact best one out of fold, never a lottery.
+      All rounds are candidates, the fit to the rows as they are among them, and the means of
       two: where the best rule changes much with the prices, none but a mean lies between.
     - Rows of X_extra that cost anything are fitted as well, labelled or not; they are dealt to
       the folds in turn.
@@ -170,9 +168,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     A goal holds on new rows up to sampling error and to the difference between `estimators_` and
     the folds' models; `constraint_report` on held-out rows shows it.
-
-    Threads may predict with one fitted classifier, which that does not change, while none fits
-    it.
 
     Examples
     --------
