@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,13 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
-    FitRows,
     blamed_on_extra,
     labels_of,
     read_prefit,
     with_weights,
 )
-from skbandit.constrained._goals import Declared, Goals, Limits, SharedRisk, limits_at
+from skbandit.constrained._goals import Goals, Limits, SharedRisk, limits_at
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._report import (
     level_reached,
@@ -50,43 +48,12 @@ from skbandit.constrained.thresholds._multipliers import (
 from skbandit.constrained.thresholds._rules import Rule, best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Data, score_limits
-from skbandit.utils._fitting import atomic_fit
+from skbandit.rates._binding import MET, score_limits
 from skbandit.utils._folds import rows_tested
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What judges the thresholds of a fitted model.
-
-    Attributes
-    ----------
-    objective : Rate
-        As declared.
-    scores : ndarray of shape (n,)
-        Those that the thresholds were chosen on.
-    own : ndarray of shape (n,) or None
-        Those of the fitted model on the rows that it was fitted to, if these differ.
-    goals : Goals
-        Bound to the rows that count.
-    limits : Limits or None
-    data : Data
-        All rows.
-    group : ndarray of int, shape (n,), or None
-        Group of each row.
-    """
-
-    objective: Rate
-    scores: np.ndarray
-    own: np.ndarray | None
-    goals: Goals
-    limits: Limits | None
-    data: Data
-    group: np.ndarray | None
+    import pandas as pd
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -299,81 +266,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.confidence_level = confidence_level
         self.by = by
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        **fit_params: Any,
-    ) -> ConstrainedThreshold:
-        """Fit the classifier, unless it is prefit, and choose the threshold.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, in a form that `estimator` accepts.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, in the objective, in every constraint, and in the training of
-            `estimator`, if its `fit` accepts them.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name and the model need not see. Columns of X, if it is
-            a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            A second dataset, with the same features, that counts only in rates with
-            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
-            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
-            tuple of one, as in ``(X_extra,)``, which is never sliced.
-        **fit_params : dict
-            For the `fit` of `estimator` or, with metadata routing, for those who request
-            them. `estimator` also receives the parameters above that it requests or, without
-            metadata routing, that its `fit` names.
-
-        Returns
-        -------
-        self : ConstrainedThreshold
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            If no threshold meets the constraints; the closest one is in its `closest_`, and
-            this estimator is left as it was.
-
-        Warns
-        -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective.
-        """
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
-        with atomic_fit(self) as draft:
-            draft._judge(draft._train(X, y, metadata, fit_params))
-        return self
-
-    def _train(
-        self,
-        X: Any,
-        y: Any,
-        metadata: dict[str, Any],
-        fit_params: dict[str, Any],
-    ) -> Trained:
-        """Fit the classifier, and set its thresholds."""
-        declared = Declared.read(self.objective, self.constraints, self.by)
-        self._forget()
+    def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
+        """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
         prefit = isinstance(self.cv, str)
         if prefit and fit_params:
             raise ValueError(
@@ -381,43 +275,58 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 "which cv='prefit' does not fit. Remove them, or choose another cv."
             )
         read = partial(read_prefit, estimator=self.estimator) if prefit else labels_of
-        rows = FitRows.read(X, y, metadata, partial(read, pos_label=self.pos_label))
-        X, y, data = rows.X, rows.y, rows.data
-        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
-        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
-        # bind first: report constraints the data cannot support before training anything
-        counted = data
+        classify = partial(read, pos_label=self.pos_label)
+        declared, rows = self._read_rows(X, y, metadata, classify)
+        X, y, counted = rows.X, rows.y, rows.data
         if not prefit:
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
             splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
-            counted = with_weights(data, rows_tested(splits, len(y)).astype(float))
-        goals = declared.bind(counted)
-        group = self._find_groups(counted)
-        limits = limits_at(self.confidence_level, goals, prefit)
-        if prefit:
-            self.estimator_ = self.estimator
-        else:
+            counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
+        # bind first: report constraints the data cannot support before training anything
+        goals, group = declared.bind(counted), self._find_groups(counted)
+        self.estimator_ = self.estimator
+        if not prefit:
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
         self._take_features(self.estimator_)
         method = self.response_method_ = response_of(self.estimator_, self.response_method)
-        if prefit:
-            scores = self._scores(X)
-        else:
-            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
-            folds = Folds.of(splits, len(y), 0)
-            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
         added = np.empty(0)
         if rows.X_extra is not None:
             with blamed_on_extra():
                 added = self._scores(rows.X_extra)
-        scores = np.append(scores, added)
+        own = np.append(self._scores(X), added)
+        scores = own
+        if not prefit:
+            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
+            folds = Folds.of(splits, len(y), 0)
+            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
+            scores = np.append(scores, added)
+        goals, limits = self._choose_thresholds(scores, goals, group, prefit)
+        shifts = self._shifts(group)
+        positive = self._predicted_positive(scores + shifts)
+        plain = self._positive_where(self._usual_decisions(scores) > 0)
+        report = self._report(scores + shifts, goals.data, goals.constraints, plain)
+        margins = None if limits is None else margins_of(goals, limits, positive)
+        if not prefit:
+            report = self._cross_fitted(report, positive, goals, own + shifts, rows.data, margins)
+        elif margins is not None:
+            report = with_margins(report, goals.is_measured, margins)
+        self._report_columns = plain_columns(report)
+        self._check_feasible(report, goals, limits, positive)
+        self._warn_of_weak_fit(declared.objective, goals, positive, plain, None, stacklevel=4)
+
+    def _choose_thresholds(
+        self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, prefit: bool
+    ) -> tuple[Goals, Limits | None]:
+        """Set the thresholds; return the goals they were chosen by, and the limits."""
+        sign = self._classes.orientation
         while True:
-            measured, sign = goals.measured, self._classes.orientation
+            measured = goals.measured
+            limits = limits_at(self.confidence_level, goals, prefit)
             rule = best_rule(
                 sign * scores[measured.rows],
                 measured,
-                USUAL[method],
+                USUAL[self.response_method_],
                 limits,
                 None if group is None else group[measured.rows],
                 self._n_groups,
@@ -425,14 +334,13 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
             wider = goals.widened(goals.predicted(rule.positive))
             if wider is None or not rule.feasible:
                 break
-            goals, limits = wider, limits_at(self.confidence_level, wider, prefit)
+            goals = wider
         self._set_thresholds(rule)
         self.duality_gap_ = rule.gap
+        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
         self._take_constraints(goals)
         self._set_multipliers(scores, goals, group, rule)
-        own = None if prefit else np.append(self._scores(X), added)
-        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
-        return Trained(declared.objective, scores, own, goals, limits, data, group)
+        return goals, limits
 
     def _set_multipliers(
         self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, rule: Rule
@@ -450,31 +358,19 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.multipliers_ = np.full(len(goals.is_measured), np.nan)
         self.multipliers_[goals.is_measured] = shadow_prices(rules, problem, rule.positive)
 
-    def _judge(self, trained: Trained) -> None:
-        """Set the report; raise if the constraints are not met."""
-        goals, limits, shifts = trained.goals, trained.limits, self._shifts(trained.group)
-        decisions = trained.scores + shifts
-        positive = self._predicted_positive(decisions)
-        plain = self._positive_where(self._usual_decisions(trained.scores) > 0)
-        report = self._report(decisions, goals.data, goals.constraints, plain)
-        margins = None if limits is None else margins_of(goals, limits, positive)
-        if trained.own is not None:
-            own = trained.own + shifts
-            report = self._cross_fitted(report, positive, goals, own, trained.data, margins)
-        elif margins is not None:
-            report = with_margins(report, goals.is_measured, margins)
-        self._report_columns = plain_columns(report)
-        measured = goals.measured
+    def _check_feasible(
+        self, report: pd.DataFrame, goals: Goals, limits: Limits | None, positive: np.ndarray
+    ) -> None:
+        """Raise if the constraints, or their limits, do not hold."""
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
+        measured = positive[goals.measured.rows]
         if limits is not None:
-            sums = (limits.rows @ positive[measured.rows])[:, None]
-            self.feasible_ &= bool(limits.slack(sums)[0] >= -MET)
+            self.feasible_ &= bool(limits.slack((limits.rows @ measured)[:, None])[0] >= -MET)
         if not self.feasible_:
             why = missed(report, goals.constraints)
             if isinstance(limits, SharedRisk):
-                why += level_reached(limits, positive[measured.rows])
+                why += level_reached(limits, measured)
             raise self._infeasible(why)
-        self._warn_of_weak_fit(trained.objective, goals, positive, plain, None, stacklevel=4)
 
     def _infeasible(self, why: str) -> InfeasibleConstraintsError:
         """The error for thresholds that miss the constraints."""

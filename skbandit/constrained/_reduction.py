@@ -8,17 +8,15 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import (
-    FitRows,
     blamed_on_extra,
     labels_of,
     with_weights,
 )
-from skbandit.constrained._goals import Declared, Goals, SharedRisk
+from skbandit.constrained._goals import Goals, SharedRisk
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
 from skbandit.constrained._report import level_reached, missed, plain_columns
@@ -34,20 +32,19 @@ from skbandit.constrained._weighted_fits import (
     stacked,
     weight_parameter,
 )
-from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
+from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.constrained.thresholds._multipliers import Prices, shadow_prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import MET, satisfied, score_limits
-from skbandit.utils._fitting import atomic_fit, seed_for, seeded
+from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Folds by default, and how many from so many rows on: there, more would not score better."""
@@ -247,72 +244,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.verbose = verbose
         self.by = by
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        **fit_params: Any,
-    ) -> ConstrainedReduction:
-        """Train under the declared constraints.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, in a form that `estimator` accepts.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, in the objective, in every constraint and in training.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name and the model need not see. Columns of X, if it is
-            a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            A second dataset, with the same features, that counts only in rates with
-            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
-            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
-            tuple of one, as in ``(X_extra,)``, which is never sliced.
-        **fit_params : dict
-            For the `fit` of `estimator` or, with metadata routing, for those who request
-            them. `estimator` also receives the parameters above that it requests or, without
-            metadata routing, that its `fit` names.
-
-        Returns
-        -------
-        self : ConstrainedReduction
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            If no threshold on any of the fits meets the constraints; the closest one is in its
-            `closest_`, and this estimator is left as it was.
-
-        Warns
-        -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective, or hold with less confidence than 0.8.
-        """
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
-        with atomic_fit(self) as draft:
-            draft._fit(X, y, metadata, fit_params)
-        return self
-
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
-        declared = Declared.read(self.objective, self.constraints, self.by)
         weight_name = weight_parameter(self.estimator)
         cross_fits = self.threshold == "cross_fit"
         if not cross_fits and self.confidence_level is not None:
@@ -320,12 +252,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 f"confidence_level={self.confidence_level} is about new rows, and threshold='train'"
                 " looks at the fitted ones only: choose threshold='cross_fit'."
             )
-        self._forget()
-        rows = FitRows.read(X, y, metadata, partial(labels_of, pos_label=self.pos_label))
+        classify = partial(labels_of, pos_label=self.pos_label)
+        declared, rows = self._read_rows(X, y, metadata, classify)
         rows.require_both_classes()
         X, y, data = rows.X, rows.y, rows.data
-        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
-        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         self.response_method_ = response_of(self.estimator, "auto")
         with blamed_on_extra():
@@ -477,18 +407,9 @@ def _why_not(
         rates = report.drop(columns="margin", errors="ignore")
         rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
         return f"{none} together: {missed(rates, goals.constraints)}."
-    text = (
-        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={judge.level:g}"
-    )
-    if by is not None:
-        reached = level_reached(SharedRisk(judge.limits, judge.level), found.rule.positive)
-        return f"{text}{reached}. Lower the level or relax the bounds."
-    full = found.quantile
-    attained = attainable_quantile(found.candidates, judge.goals, judge.limits, full)
-    n = len(judge.goals.rows)
-    rows = f"about {n * (full / attained) ** 2:,.0f} rows like these" if attained else "other rows"
+    risk = SharedRisk(judge.limits, judge.level)
     return (
-        f"{text}: the {n:,} rows support {ndtr(attained):.2g}, and it would take {rows}. Lower the "
+        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
+        f"confidence_level={judge.level:g}{level_reached(risk, found.rule.positive)}. Lower the "
         "level or relax the bounds."
     )

@@ -314,14 +314,11 @@ class Winner:
         The thresholds and what they attain.
     quantile : float
         The normal quantile of the level that they attain; 0 if only rates were looked at.
-    candidates : dict
-        The scores of all candidates, by name.
     """
 
     numbers: tuple[int, ...]
     rule: Rule
     quantile: float
-    candidates: dict[str, np.ndarray]
 
     @property
     def level(self) -> float:
@@ -356,7 +353,7 @@ def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner
         name, rule, z = _per_group(two, judge, known)
     else:
         name, rule, z = _common(one, two, judge)
-    return Winner(tuple(map(int, name.split("+"))), rule, z, one | two)
+    return Winner(tuple(map(int, name.split("+"))), rule, z)
 
 
 def _common(

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstraintPath, RampClassifier, _path, _ramp_cv, constraint_path
+from skbandit.constrained._path import with_bound
 from skbandit.constrained.cross_fitting import _cross_fit
-from skbandit.constrained.thresholds._candidates import with_bound
 from skbandit.rates import (
     accuracy,
     churn,

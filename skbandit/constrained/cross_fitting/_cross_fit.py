@@ -21,7 +21,6 @@ from skbandit.constrained._tolerances import MET, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
-    CutSearch,
     choose,
 )
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
@@ -33,7 +32,7 @@ from skbandit.constrained.cross_fitting._folds import (
     size_of,
     train_folds,
 )
-from skbandit.constrained.thresholds._candidates import spread
+from skbandit.constrained.thresholds._candidates import CutSearch, spread
 from skbandit.constrained.thresholds._multipliers import (
     FEW_CUTS,
     LinearProblem,

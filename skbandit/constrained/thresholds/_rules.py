@@ -9,8 +9,7 @@ import numpy as np
 
 from skbandit.constrained._goals import Limits, MeasuredGoals, SeparateLimits, SharedRisk
 from skbandit.constrained._tolerances import MET
-from skbandit.constrained.cross_fitting._choose import CutSearch
-from skbandit.constrained.thresholds._candidates import best_threshold
+from skbandit.constrained.thresholds._candidates import CutSearch, best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
 
 

@@ -6,11 +6,11 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting import _choose
 from skbandit.constrained.cross_fitting._choose import (
-    CutSearch,
     choose,
 )
+from skbandit.constrained.thresholds import _candidates
+from skbandit.constrained.thresholds._candidates import CutSearch
 from skbandit.rates import (
     difference,
     error_rate,
@@ -150,10 +150,10 @@ FAMILY = {
 
 
 @pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
-@pytest.mark.parametrize("kept", [0, _choose.KEPT])
+@pytest.mark.parametrize("kept", [0, _candidates.KEPT])
 def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
     """As a search from the beginning, whether or not there is memory for the tables."""
-    monkeypatch.setattr(_choose, "KEPT", kept)
+    monkeypatch.setattr(_candidates, "KEPT", kept)
     score, _, data = made(700)
     goals, limits = bound(error_rate(), family(0.0), data)
     search = CutSearch.of(score, goals, limits)
