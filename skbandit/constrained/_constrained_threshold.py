@@ -20,7 +20,7 @@ from skbandit.constrained._fit_rows import (
     read_prefit,
     with_weights,
 )
-from skbandit.constrained._goals import Goals, Limits, SharedRisk, limits_at
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._report import (
     level_reached,
@@ -38,6 +38,7 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
+from skbandit.constrained.thresholds._limits import Limits, SharedRisk, limits_at
 from skbandit.constrained.thresholds._multipliers import (
     GroupCuts,
     LinearProblem,

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import Extra
-from skbandit.constrained._goals import Goals, SharedRisk, TrainingData
+from skbandit.constrained._goals import Goals, TrainingData
 from skbandit.constrained._ramp import BaseRampClassifier
 from skbandit.constrained._report import (
     INTERVAL_LEVEL,
@@ -32,6 +32,7 @@ from skbandit.constrained.cross_fitting._folds import (
 )
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.solvers._registry import choose_solver
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.training._starts import in_words
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate

@@ -16,7 +16,7 @@ from skbandit.constrained._fit_rows import (
     labels_of,
     with_weights,
 )
-from skbandit.constrained._goals import Goals, SharedRisk
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
 from skbandit.constrained._report import level_reached, missed, plain_columns
@@ -34,6 +34,7 @@ from skbandit.constrained._weighted_fits import (
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.cross_fitting._cross_fit import dearest
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import Prices, shadow_prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skbandit.constrained._goals import Declared, Goals, MeasuredGoals, SharedRisk
+from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import choose, nearest_to_usual, quantiles_of
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     CUTS,
     FEW_CUTS,

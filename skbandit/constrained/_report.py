@@ -10,7 +10,8 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from skbandit.constrained._goals import Goals, Limits, SharedRisk
+from skbandit.constrained._goals import Goals
+from skbandit.constrained.thresholds._limits import Limits, SharedRisk
 from skbandit.rates._binding import (
     MET,
     Atom,

@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
-from skbandit.constrained._goals import SeparateLimits, allowed_error
 from skbandit.constrained._report import missed, report_table, with_margins
 from skbandit.constrained.thresholds._candidates import MET, best_threshold
+from skbandit.constrained.thresholds._limits import SeparateLimits, allowed_error
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     churn,

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._reduction_rounds import SEARCHED, Judge, Round, best_round
+from skbandit.constrained._reduction_rounds import Judge, Round, best_round
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -65,7 +65,6 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         known.add(one)
     done = [Round(None, zeros, one, np.inf, np.inf) for one in scores]
     found = best_round(done, judge, known)
-    assert len(found.candidates) == 4 + 6 > 4 + SEARCHED
     assert found.rule.feasible
     for one in scores:
         single = best_rule(one, measured, 0.0, None)

@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._fit_rows import read_rows
-from skbandit.constrained._goals import SeparateLimits
 from skbandit.constrained._report import missed, report_table, with_margins
+from skbandit.constrained.thresholds._limits import SeparateLimits
 from skbandit.rates import (
     churn,
     difference,

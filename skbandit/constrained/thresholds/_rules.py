@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbandit.constrained._goals import Limits, MeasuredGoals, SeparateLimits, SharedRisk
+from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.thresholds._candidates import CutSearch, best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
+from skbandit.constrained.thresholds._limits import Limits, SeparateLimits, SharedRisk
 
 
 @dataclass(frozen=True)
