@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
@@ -22,6 +22,7 @@ from skbandit.constrained._fit_rows import (
 )
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
+from skbandit.constrained._reduction_rounds import Judge
 from skbandit.constrained._report import (
     level_reached,
     margins_of,
@@ -38,18 +39,16 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
-from skbandit.constrained.thresholds._limits import Limits, SharedRisk, limits_at
-from skbandit.constrained.thresholds._multipliers import (
-    GroupCuts,
-    LinearProblem,
-    rules_of_cuts,
-    shadow_prices,
-    with_group_cuts,
+from skbandit.constrained.thresholds._limits import (
+    Limits,
+    SeparateLimits,
+    SharedRisk,
+    required_limits,
 )
-from skbandit.constrained.thresholds._rules import Rule, best_rule
+from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, score_limits
+from skbandit.rates._binding import MET
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -94,10 +93,11 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, at least, that all constraints met here also hold in the population that
-        the rows are drawn from. None takes training rates at face value: a binding constraint
-        is then violated about every second time, with one threshold or with one per group. 0.8
-        is what the classes that train ask for where it is not too dear. See Notes.
+        Probability, about, that all constraints met here also hold in the population that the
+        rows are drawn from. None is for 0.8, or less if that is out of reach or worsens the
+        objective by more than 0.05; a number that is out of reach is an error. 0.5 takes the
+        rates of these rows at face value: a binding constraint is then violated about every
+        second time. See Notes.
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
@@ -136,7 +136,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         `estimator_`. With a `confidence_level`, a column `margin` after `slack` gives the slack
         that the level requires, and `satisfied` means a slack of at least that.
     confidence_level_ : float
-        `confidence_level`, or 0.5 if that is None.
+        The level that is reached; 0.5 is for rates that meet their bounds without any margin.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -314,50 +314,38 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
             report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
         self._check_feasible(report, goals, limits, positive)
-        self._warn_of_weak_fit(declared.objective, goals, positive, plain, None, stacklevel=4)
+        reached = self.confidence_level_ if self.confidence_level is None else None
+        self._warn_of_weak_fit(declared.objective, goals, positive, plain, reached, stacklevel=4)
 
     def _choose_thresholds(
         self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, prefit: bool
     ) -> tuple[Goals, Limits | None]:
-        """Set the thresholds; return the goals they were chosen by, and the limits."""
-        sign = self._classes.orientation
+        """Set the thresholds; return the goals they were chosen by, and the required limits."""
+        level, usual = self.confidence_level, USUAL[self.response_method_]
+        signed = self._classes.orientation * scores
         while True:
-            measured = goals.measured
-            limits = limits_at(self.confidence_level, goals, prefit)
-            rule = best_rule(
-                sign * scores[measured.rows],
-                measured,
-                USUAL[self.response_method_],
-                limits,
-                None if group is None else group[measured.rows],
-                self._n_groups,
-            )
+            rows = goals.measured.rows
+            groups = None if group is None else group[rows]
+            judge = Judge.of(goals, level, usual, groups, self._n_groups)
+            limits = None if level is None else required_limits(judge.limits, goals, level, prefit)
+            if isinstance(limits, SeparateLimits):
+                z = float(ndtri(limits.level))
+                rule = best_rule(
+                    signed[rows], goals.measured, usual, limits, groups, self._n_groups
+                )
+            else:
+                rule, z = judge.best_rule(signed[rows])
             wider = goals.widened(goals.predicted(rule.positive))
             if wider is None or not rule.feasible:
                 break
             goals = wider
         self._set_thresholds(rule)
-        self.duality_gap_ = rule.gap
-        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
+        self.duality_gap_, self.confidence_level_ = rule.gap, float(ndtr(z))
         self._take_constraints(goals)
-        self._set_multipliers(scores, goals, group, rule)
+        known = judge.known()
+        known.add(signed[rows])
+        self._set_multipliers(goals, judge.multipliers(known, rule, z))
         return goals, limits
-
-    def _set_multipliers(
-        self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, rule: Rule
-    ) -> None:
-        """Set `multipliers_` by the mixtures of all thresholds on the scores of all rows."""
-        measured = goals.measured
-        scores = self._classes.orientation * scores[measured.rows]
-        problem = LinearProblem.of(measured.objective, measured.constraints)
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        z = 0.0 if self.confidence_level is None else max(float(ndtri(self.confidence_level)), 0.0)
-        rules = rules_of_cuts(scores, problem, limits, z)
-        if group is not None:
-            curves = GroupCuts.of(scores, group[measured.rows], problem, limits)
-            rules = with_group_cuts(rules, [curves], problem.highest_prices(), z)
-        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = shadow_prices(rules, problem, rule.positive)
 
     def _check_feasible(
         self, report: pd.DataFrame, goals: Goals, limits: Limits | None, positive: np.ndarray

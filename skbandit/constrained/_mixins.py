@@ -80,6 +80,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
+    multipliers_: np.ndarray
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favours ``classes_[1]``."""
@@ -241,6 +242,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     def _take_constraints(self, goals: Goals) -> None:
         """Keep the constraints of a fit, for reports."""
         self._constraints, self._every = goals.constraints.constraints, goals.every
+
+    def _set_multipliers(self, goals: Goals, measured: np.ndarray) -> None:
+        """Set `multipliers_`, nan for constraints that were skipped."""
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = measured
 
     def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at predictions."""

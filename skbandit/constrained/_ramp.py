@@ -476,8 +476,7 @@ class RampClassifier(BaseRampClassifier):
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
         expected = ramp(problem.scores(point))
-        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = problem.shadow_prices(trained.multipliers, expected)
+        self._set_multipliers(goals, problem.shadow_prices(trained.multipliers, expected))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
         """Raise if no rule meets the constraints; warn of what was not achieved."""

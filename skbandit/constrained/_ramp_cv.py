@@ -309,8 +309,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.confidence_level_ = fitted.choice.level
         self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
         self.objective_path_, self.n_iter_ = np.array(fitted.path), len(fitted.path)
-        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = fitted.multipliers
+        self._set_multipliers(goals, fitted.multipliers)
 
     def _cross_fitted_report(self, design: Any, fitted: CrossFitted, goals: Goals) -> pd.DataFrame:
         """The report of the rule on its training rows and of out-of-fold predictions."""

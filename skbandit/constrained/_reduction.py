@@ -33,12 +33,11 @@ from skbandit.constrained._weighted_fits import (
     weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
-from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.constrained.thresholds._limits import SharedRisk
-from skbandit.constrained.thresholds._multipliers import Prices, shadow_prices
+from skbandit.constrained.thresholds._multipliers import Prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, satisfied, score_limits
+from skbandit.rates._binding import MET, satisfied
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
@@ -298,19 +297,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
-        level, relax = self.confidence_level, self.confidence_level is None
-        if level is None:
-            level = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        judge = Judge(
-            measured,
-            limits if relax else limits.exact_for_few(),
-            level,
-            relax,
-            USUAL[method],
-            dearest(measured),
-            None if group is None else group[measured.rows],
-            self._n_groups,
+        default = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        groups = None if group is None else group[measured.rows]
+        judge = Judge.of(
+            goals, self.confidence_level, USUAL[method], groups, self._n_groups, default
         )
         every_score: list[np.ndarray] = []
 
@@ -340,11 +330,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
         self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
         self._take_features(self.estimators_[0])
-        rules = known.at(found.quantile, judge.problem.highest_prices())
-        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
-        self.multipliers_[goals.is_measured] = shadow_prices(
-            rules, judge.problem, found.rule.positive
-        )
+        self._set_multipliers(goals, judge.multipliers(known, found.rule, found.quantile))
         self._take_constraints(goals)
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)
@@ -358,7 +344,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
-        free = found.level if relax and self.threshold == "cross_fit" else None
+        free = found.level if judge.relax and self.threshold == "cross_fit" else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
         return None

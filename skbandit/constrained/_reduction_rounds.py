@@ -14,7 +14,13 @@ from scipy.special import ndtr
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import choose, nearest_to_usual, quantiles_of
+from skbandit.constrained.cross_fitting._choose import (
+    DEFAULT_LEVEL,
+    choose,
+    nearest_to_usual,
+    quantiles_of,
+)
+from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     CUTS,
@@ -27,10 +33,11 @@ from skbandit.constrained.thresholds._multipliers import (
     best_prices,
     next_prices,
     rules_of_cuts,
+    shadow_prices,
     with_group_cuts,
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
-from skbandit.rates._binding import Data, ScoreLimits
+from skbandit.rates._binding import Data, ScoreLimits, score_limits
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,24 @@ class Judge:
     group: np.ndarray | None = None
     n_groups: int = 1
 
+    @classmethod
+    def of(
+        cls,
+        goals: Goals,
+        level: float | None,
+        usual: float,
+        group: np.ndarray | None,
+        n_groups: int,
+        default: float = DEFAULT_LEVEL,
+    ) -> Judge:
+        """A level of None is for `default`, or less if that is out of reach or too costly."""
+        measured, relax = goals.measured, level is None
+        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        if not relax:
+            limits = limits.exact_for_few()
+        level = default if level is None else level
+        return cls(measured, limits, level, relax, usual, dearest(measured), group, n_groups)
+
     @cached_property
     def problem(self) -> LinearProblem:
         """The goals as a linear problem."""
@@ -159,6 +184,21 @@ class Judge:
         """The best thresholds on scores, one per group, at a normal quantile."""
         limits = SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None
         return best_rule(scores, self.goals, self.usual, limits, self.group, self.n_groups)
+
+    def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
+        """The best thresholds on scores at the highest level that is not too costly, and its z."""
+        without_margin = self.rule(scores, 0.0)
+        most = without_margin.objective + self.dearest if self.relax else np.inf
+        for z in quantiles_of(self.level, self.relax):
+            rule = without_margin if z == 0 else self.rule(scores, z)
+            if rule.feasible and rule.objective <= most + MET:
+                break
+        return rule, z
+
+    def multipliers(self, known: KnownRules, chosen: Rule, z: float) -> np.ndarray:
+        """Shadow prices of the measured constraints in the best mixture of known rules."""
+        rules = known.at(z, self.problem.highest_prices())
+        return shadow_prices(rules, self.problem, chosen.positive)
 
     def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""

@@ -17,18 +17,15 @@ from skbandit.rates._binding import (
     ConfidenceLimit,
     ScoreLimits,
     confidence_limits,
-    score_limits,
 )
 
 
-def allowed_error(confidence_level: float | None) -> float | None:
-    """The error probability 1 - level, None for None.
+def allowed_error(confidence_level: float) -> float:
+    """The error probability 1 - level.
 
     Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
     closer to 1 than that is left as it is.
     """
-    if confidence_level is None:
-        return None
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
@@ -61,10 +58,13 @@ class SeparateLimits:
     goals : BoundConstraints
         K constraints over n rows.
     limits : tuple of K ConfidenceLimit
+    level : float
+        Probability with which all of them hold.
     """
 
     goals: BoundConstraints
     limits: tuple[ConfidenceLimit, ...]
+    level: float
 
     @cached_property
     def rows(self) -> csr_array:
@@ -120,16 +120,13 @@ class SharedRisk:
         return self.limits.at(positive, 0.0) - self.limits.at(positive, z)
 
 
-def limits_at(level: float | None, goals: Goals, prefit: bool) -> Limits | None:
-    """Limits at the level; each constraint's own where that is an exact promise."""
-    if level is None:
-        return None
-    rows = goals.measured.rows
+def required_limits(
+    limits: ScoreLimits, goals: Goals, level: float, prefit: bool
+) -> SharedRisk | SeparateLimits:
+    """Limits at a level above 1/2; each constraint's own one if that is an exact promise."""
     single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
-    if prefit and single:
-        error = allowed_error(level) or 0.0
-        exact = confidence_limits(goals.constraints, goals.data, error)
-        of_rows = tuple(limit.columns(rows) for limit in exact)
-        return SeparateLimits(goals.measured.constraints, of_rows)
-    limits = score_limits(goals.constraints, goals.data).columns(rows).exact_for_few()
-    return SharedRisk(limits, level)
+    if not (prefit and single and level > 0.5):
+        return SharedRisk(limits, level)
+    exact = confidence_limits(goals.constraints, goals.data, allowed_error(level))
+    of_rows = tuple(limit.columns(goals.measured.rows) for limit in exact)
+    return SeparateLimits(goals.measured.constraints, of_rows, level)
