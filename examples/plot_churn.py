@@ -90,7 +90,7 @@ path = constraint_path(
 
 svm = LinearSVC(loss="hinge", C=1 / (ALPHA * len(labelled)), max_iter=50_000, random_state=0)
 svm.fit(X[labelled], y[labelled])
-rival = ConstrainedThreshold(svm, costs, as_good, cv="prefit")
+rival = ConstrainedThreshold(svm, costs, as_good, cv="prefit", confidence_level=0.5)
 rival.fit(X[labelled], y[labelled], attributes=attributes)
 
 # %%

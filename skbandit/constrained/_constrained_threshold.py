@@ -218,7 +218,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     >>> import numpy as np
     >>> from skbandit.rates import difference
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
-    >>> constraints = difference(recall, by="site") <= 0.05
+    >>> constraints = difference(recall, by="site") <= 0.1
     >>> clf = ConstrainedThreshold(forest, constraints=constraints, by="site")
     >>> clf.fit(X, y, attributes=groups).thresholds_.index.tolist()
     ['north', 'south']

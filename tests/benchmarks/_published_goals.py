@@ -230,7 +230,9 @@ def stable(data: Deployed, alpha: float) -> Iterator[tuple[str, float, list[floa
     ) / len(rows)
     as_good = recall("d2") >= recall("d2").value(y[rows], columns["deployed"], columns)
     svm = LinearSVC(loss="hinge", C=1 / (alpha * len(rows)), max_iter=20_000, random_state=0)
-    baseline = ConstrainedThreshold(svm.fit(X[rows], y[rows]), costs, as_good, cv="prefit")
+    baseline = ConstrainedThreshold(
+        svm.fit(X[rows], y[rows]), costs, as_good, cv="prefit", confidence_level=0.5
+    )
     baseline.fit(X[rows], y[rows], attributes=columns)
     yield (
         f"thresholded SVM, λ = {alpha:g}",

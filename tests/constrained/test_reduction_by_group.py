@@ -44,7 +44,7 @@ def fit(constraints=PARITY, by="sex", attributes=ATTRIBUTES, estimator=RATE, **p
 
 def test_one_round_is_a_threshold_per_group():
     found = fit(max_iter=1, confidence_level=0.5)
-    moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
+    moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3, confidence_level=0.5)
     moved.fit(X, Y, attributes=ATTRIBUTES)
     assert found.best_rounds_ == (0,) and not hasattr(found, "threshold_")
     pd.testing.assert_series_equal(found.thresholds_, moved.thresholds_)

@@ -207,7 +207,7 @@ def test_a_threshold_on_out_of_fold_scores(times):
         )
 
     assert (recalls(1 - DELTA, times, make) < 0.85).sum() <= at_most(DELTA, times)
-    assert (recalls(None, times, make) < 0.85).sum() >= at_least(0.4, times)
+    assert (recalls(0.5, times, make) < 0.85).sum() >= at_least(0.4, times)
 
 
 @pytest.mark.parametrize("times", first(1, [6, 30]))
@@ -288,7 +288,7 @@ def trained(level):
 @pytest.mark.parametrize(("how", "splits"), [(prefit, 150), (cross_validated, 40)])
 def test_thresholds_over_splits_of_adult(a9a, how, splits):
     assert violated_splits(a9a, how(1 - DELTA), splits, 3000) <= at_most(DELTA, splits)
-    assert violated_splits(a9a, how(None), splits, 3000) >= at_least(0.35, splits)
+    assert violated_splits(a9a, how(0.5), splits, 3000) >= at_least(0.35, splits)
 
 
 @pytest.mark.thorough

@@ -97,7 +97,7 @@ def churning(request, a9a):
     svm = LinearSVC(C=1 / (1e-4 * len(both)), loss="hinge", max_iter=50_000, random_state=0).fit(
         X[both], y[both]
     )
-    rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit")
+    rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit", confidence_level=0.5)
     rival.fit(X[both], y[both], attributes=attributes)
 
     def figures(model):
