@@ -74,9 +74,7 @@ costs = (len(d1) * error_rate("d1") + negatives * false_positive_rate("d2")) / l
 as_good = recall("d2") >= recall("d2").value(y[labelled], attributes["deployed"], attributes)
 targets = np.array([0.02, 0.03, 0.04, 0.05, 0.06])
 path = constraint_path(
-    ConstrainedRampClassifier(
-        costs, [as_good, churn("deployed", on="extra") <= 0.05], alpha=ALPHA, max_iter=50
-    ),
+    ConstrainedRampClassifier(costs, [as_good, churn("deployed", on="extra") <= 0.05], alpha=ALPHA),
     X[labelled],
     y[labelled],
     bounds=targets,
@@ -92,7 +90,7 @@ path = constraint_path(
 
 svm = LinearSVC(loss="hinge", C=1 / (ALPHA * len(labelled)), max_iter=50_000, random_state=0)
 svm.fit(X[labelled], y[labelled])
-rival = ConstrainedThreshold(svm, costs, as_good, cv="prefit")
+rival = ConstrainedThreshold(svm, costs, as_good, cv="prefit", confidence_level=0.5)
 rival.fit(X[labelled], y[labelled], attributes=attributes)
 
 # %%

@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import constraint_path
+from skbandit.constrained import RampClassifier, constraint_path
 from skbandit.datasets import load_a9a
 from skbandit.inspection import TradeoffDisplay
 from skbandit.rates import positive_rate
@@ -46,9 +46,8 @@ def test_figures(p):
     return error, p[test.male].mean() / p[test.female].mean()
 
 
-paper = ConstrainedRampClassifier(
-    alpha=1 / len(train.target), fit_intercept=False, start="zeros", threshold=None,
-    n_perturbations=0,
+paper = RampClassifier(
+    alpha=1 / len(train.target), fit_intercept=False, init="zeros", threshold=False,
 )  # fmt: skip
 published = [
     clone(paper).set_params(constraints=goal(1 / x)).fit(train.data, train.target, attributes=sex)

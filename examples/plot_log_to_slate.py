@@ -166,7 +166,7 @@ print(f"\n{ad!r} for 90 % of those who would click it, and for few others:")
 for column in ("equal", "weight"):
     goal = recall(weight=column) >= 0.9
     fitted_X, fitted_y, by = shown_to(X, y)
-    model = ConstrainedRampClassifier(false_positive_rate(weight=column), goal, max_iter=50)
+    model = ConstrainedRampClassifier(false_positive_rate(weight=column), goal)
     model.fit(fitted_X, fitted_y, attributes=by)
     report = model.constraint_report(judged_X, judged_y, attributes=judged_by)
     chosen = model.predict(X_new) == 1

@@ -46,7 +46,7 @@ def ways(cap, X, y):
     at_95 = {"pos_label": RICH, "confidence_level": 0.95}
     return {
         "threshold set on the rows fitted": ConstrainedThreshold(
-            on_all, *goal, cv="prefit", pos_label=RICH
+            on_all, *goal, cv="prefit", pos_label=RICH, confidence_level=0.5
         ).fit(X, y),
         "trained for the goal": ConstrainedRampClassifier(*goal, pos_label=RICH).fit(X, y),
         "... with confidence .95": ConstrainedRampClassifier(*goal, **at_95).fit(X, y),

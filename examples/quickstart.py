@@ -61,7 +61,9 @@ encode = make_column_transformer(
 logistic = LogisticRegression(max_iter=1000)
 MODELS = {
     "logistic regression": logistic,
-    "threshold moved": ConstrainedThreshold(logistic, error_rate(), GOAL, pos_label=">50K"),
+    "threshold moved": ConstrainedThreshold(
+        logistic, error_rate(), GOAL, pos_label=">50K", confidence_level=0.5
+    ),
     "trained for the goal": ConstrainedRampClassifier(error_rate(), GOAL, pos_label=">50K"),
     "... with confidence .9": ConstrainedRampClassifier(
         error_rate(), GOAL, pos_label=">50K", confidence_level=0.9

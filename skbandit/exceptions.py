@@ -80,7 +80,7 @@ class InfeasibleConstraintsError(ValueError):
     >>> X, y = make_classification(60, 4, random_state=0)
     >>> impossible = [positive_rate() >= 0.7, negative_rate() >= 0.7]
     >>> try:
-    ...     ConstrainedRampClassifier(constraints=impossible, threshold="train").fit(X, y)
+    ...     ConstrainedRampClassifier(constraints=impossible).fit(X, y)
     ... except InfeasibleConstraintsError as error:
     ...     print(error.closest_.feasible_)
     False

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from skbandit import ConstrainedRampClassifier
@@ -31,18 +32,12 @@ def fit(
     y=Y,
     attributes=ATTRIBUTES,
     objective=None,
-    threshold="cross_fit",
-    n_perturbations="auto",
+    clf=None,
     pos_label=None,
     **metadata,
 ):
-    clf = ConstrainedRampClassifier(
-        objective,
-        constraints,
-        threshold=threshold,
-        n_perturbations=n_perturbations,
-        pos_label=pos_label,
-    )
+    clf = ConstrainedRampClassifier() if clf is None else clone(clf)
+    clf.set_params(objective=objective, constraints=constraints, pos_label=pos_label)
     return clf.fit(rows, y, attributes=attributes, **metadata)
 
 

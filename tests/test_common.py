@@ -16,7 +16,7 @@ from skbandit import (
     SetSelectClassifier,
 )
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, SlatePolicy
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.rates import accuracy, error_rate
 from skbandit.selection import PopularitySetSelector
 from tests.selection.widened import (
@@ -29,8 +29,9 @@ from tests.selection.widened import (
 from tests.tiers import first
 
 ESTIMATORS = [  # one of each class
+    ConstrainedRampClassifier(),
     # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants
-    ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], threshold=None, solver="newton"),
+    RampClassifier(constraints=[error_rate() <= 0.6], threshold=False, solver="newton"),
     ConstrainedThreshold(LogisticRegression()),
     ConstrainedReduction(LogisticRegression()),
     # the checks make one ad
@@ -46,10 +47,10 @@ ESTIMATORS = [  # one of each class
 ]
 
 VARIANTS = [
-    ConstrainedRampClassifier(),
+    RampClassifier(constraints=[error_rate() <= 0.6], init="zeros", solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, accuracy() >= 0.1]),
-    ConstrainedRampClassifier(accuracy(), threshold=None),
+    RampClassifier(accuracy(), threshold=False),
     ConstrainedThreshold(LogisticRegression(), cv=3),
     ConstrainedThreshold(RidgeClassifier(), cv=3),
     ConstrainedThreshold(
@@ -90,7 +91,7 @@ def expected_failures(estimator):
         kinds = ("dense", "sparse") if get_tags(estimator).input_tags.sparse else ("dense",)
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds)
         failures |= dict.fromkeys(names, why)
-    if isinstance(estimator, ConstrainedRampClassifier) and estimator.threshold == "cross_fit":
+    if isinstance(estimator, ConstrainedRampClassifier):
         # as scikit-learn declares of its own estimators with cross-validation inside
         why = "copies of a row fall into different folds, a row of weight 2 into one"
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))

@@ -1,9 +1,9 @@
 """Classifiers that meet declared constraints on their rates."""
 
-from skbandit.constrained._classifier import ConstrainedRampClassifier
 from skbandit.constrained._constrained_threshold import ConstrainedThreshold
-from skbandit.constrained._fit_rows import ExtraData
 from skbandit.constrained._path import ConstraintPath, constraint_path
+from skbandit.constrained._ramp import RampClassifier
+from skbandit.constrained._ramp_cv import ConstrainedRampClassifier
 from skbandit.constrained._reduction import ConstrainedReduction
 from skbandit.constrained._report import constraint_report
 
@@ -12,7 +12,7 @@ __all__ = [
     "ConstrainedReduction",
     "ConstrainedThreshold",
     "ConstraintPath",
-    "ExtraData",
+    "RampClassifier",
     "constraint_path",
     "constraint_report",
 ]

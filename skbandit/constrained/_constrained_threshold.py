@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
-    ExtraData,
-    FitRows,
     blamed_on_extra,
     labels_of,
     read_prefit,
     with_weights,
 )
-from skbandit.constrained._goals import Declared, Goals, Limits, SharedRisk, limits_at
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
+from skbandit.constrained._reduction_rounds import Judge
 from skbandit.constrained._report import (
     level_reached,
     margins_of,
@@ -40,46 +39,21 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
+from skbandit.constrained.thresholds._limits import (
+    Limits,
+    SeparateLimits,
+    SharedRisk,
+    required_limits,
+)
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Data
-from skbandit.utils._fitting import atomic_fit
+from skbandit.rates._binding import MET
 from skbandit.utils._folds import rows_tested
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What judges the thresholds of a fitted model.
-
-    Attributes
-    ----------
-    objective : Rate
-        As declared.
-    scores : ndarray of shape (n,)
-        Those that the thresholds were chosen on.
-    own : ndarray of shape (n,) or None
-        Those of the fitted model on the rows that it was fitted to, if these differ.
-    goals : Goals
-        Bound to the rows that count.
-    limits : Limits or None
-    data : Data
-        All rows.
-    group : ndarray of int, shape (n,), or None
-        Group of each row.
-    """
-
-    objective: Rate
-    scores: np.ndarray
-    own: np.ndarray | None
-    goals: Goals
-    limits: Limits | None
-    data: Data
-    group: np.ndarray | None
+    import pandas as pd
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
@@ -119,10 +93,11 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, at least, that all constraints met here also hold in the population that
-        the rows are drawn from. None takes training rates at face value: a binding constraint
-        is then violated about every second time, with one threshold or with one per group. 0.8
-        is what the classes that train ask for where it is not too dear. See Notes.
+        Probability, about, that all constraints met here also hold in the population that the
+        rows are drawn from. None is for 0.8, or less if that is out of reach or worsens the
+        objective by more than 0.05; a number that is out of reach is an error. 0.5 takes the
+        rates of these rows at face value: a binding constraint is then violated about every
+        second time. See Notes.
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
@@ -133,9 +108,13 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         The classifier that predicts: fitted on all of X, or as passed if "prefit".
     thresholds_ : Series
         The threshold of each group, with `by`.
-    gap_ : float
+    duality_gap_ : float
         The objective on these rows cannot be lower by more than this, whatever the thresholds:
         0 if they are proven to be the best ones.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
+        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds.
+        nan for groups that were skipped.
     threshold_ : float
         Without `by`:
         The response above which the positive class is predicted: a probability, or a value
@@ -157,7 +136,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         `estimator_`. With a `confidence_level`, a column `margin` after `slack` gives the slack
         that the level requires, and `satisfied` means a slack of at least that.
     confidence_level_ : float
-        `confidence_level`, or 0.5 if that is None.
+        The level that is reached; 0.5 is for rates that meet their bounds without any margin.
     feasible_ : bool
         Whether every constraint is satisfied; False only on an error's `closest_`.
     n_features_in_ : int
@@ -183,9 +162,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     `best_estimator_`. A group that fit has not seen is an error.
 
     The best combination of thresholds is found by branch and bound: in trials exactly for up to
-    four groups, and for ten groups of 10,000 rows each with a certified `gap_` below .001, in
-    seconds. With a `confidence_level`, combinations are searched, not
-    enumerated: the limits hold, the objective may not be the best.
+    four groups, and for ten groups of 10,000 rows each with a certified `duality_gap_` below
+    .001, in seconds. With a `confidence_level`, combinations are searched, not enumerated: the
+    limits hold, the objective may not be the best.
 
     The constraints hold exactly on the training rows as scored out of fold. `estimator_`
     scores new rows a little differently, so there they hold up to sampling error, which
@@ -211,9 +190,6 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     `decision_function` is the response minus the threshold, signed for ``classes_[1]``, and
     agrees with `predict`. `predict_proba` is that of `estimator_`: it keeps its calibration,
     and is not 1/2 at the threshold.
-
-    Threads may predict with one fitted classifier, which that does not change, while none fits
-    it.
 
     Examples
     --------
@@ -242,7 +218,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     >>> import numpy as np
     >>> from skbandit.rates import difference
     >>> groups = {"site": np.where(X[:, 1] > 19, "north", "south")}
-    >>> constraints = difference(recall, by="site") <= 0.05
+    >>> constraints = difference(recall, by="site") <= 0.1
     >>> clf = ConstrainedThreshold(forest, constraints=constraints, by="site")
     >>> clf.fit(X, y, attributes=groups).thresholds_.index.tolist()
     ['north', 'south']
@@ -291,84 +267,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.confidence_level = confidence_level
         self.by = by
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        extra: ExtraData | None = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        **fit_params: Any,
-    ) -> ConstrainedThreshold:
-        """Fit the classifier, unless it is prefit, and choose the threshold.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, in a form that `estimator` accepts.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, in the objective, in every constraint, and in the training of
-            `estimator`, if its `fit` accepts them.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name and the model need not see. Columns of X, if it is
-            a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        extra : ExtraData, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one. In a Pipeline use these, with
-            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
-            one, as in ``(X_extra,)``, which is never sliced.
-        **fit_params : dict
-            For the `fit` of `estimator` or, with metadata routing, for those who request
-            them. `estimator` also receives the parameters above that it requests or, without
-            metadata routing, that its `fit` names.
-
-        Returns
-        -------
-        self : ConstrainedThreshold
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            If no threshold meets the constraints; the closest one is in its `closest_`, and
-            this estimator is left as it was.
-
-        Warns
-        -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective.
-        """
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "extra": extra,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
-        with atomic_fit(self) as draft:
-            draft._judge(draft._train(X, y, metadata, fit_params))
-        return self
-
-    def _train(
-        self,
-        X: Any,
-        y: Any,
-        metadata: dict[str, Any],
-        fit_params: dict[str, Any],
-    ) -> Trained:
-        """Fit the classifier, and set its thresholds."""
-        declared = Declared.read(self.objective, self.constraints, self.by)
-        self._forget()
+    def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
+        """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
         prefit = isinstance(self.cv, str)
         if prefit and fit_params:
             raise ValueError(
@@ -376,89 +276,96 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 "which cv='prefit' does not fit. Remove them, or choose another cv."
             )
         read = partial(read_prefit, estimator=self.estimator) if prefit else labels_of
-        rows = FitRows.read(X, y, metadata, partial(read, pos_label=self.pos_label))
-        X, y, data = rows.X, rows.y, rows.data
-        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
-        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
-        # bind first: report constraints the data cannot support before training anything
-        counted = data
+        classify = partial(read, pos_label=self.pos_label)
+        declared, rows = self._read_rows(X, y, metadata, classify)
+        X, y, counted = rows.X, rows.y, rows.data
         if not prefit:
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
             splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
-            counted = with_weights(data, rows_tested(splits, len(y)).astype(float))
-        goals = declared.bind(counted)
-        group = self._find_groups(counted)
-        limits = limits_at(self.confidence_level, goals, prefit)
-        if prefit:
-            self.estimator_ = self.estimator
-        else:
+            counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
+        # bind first: report constraints the data cannot support before training anything
+        goals, group = declared.bind(counted), self._find_groups(counted)
+        self.estimator_ = self.estimator
+        if not prefit:
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
         self._take_features(self.estimator_)
         method = self.response_method_ = response_of(self.estimator_, self.response_method)
-        if prefit:
-            scores = self._scores(X)
-        else:
-            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
-            folds = Folds.of(splits, len(y), 0)
-            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
         added = np.empty(0)
         if rows.X_extra is not None:
             with blamed_on_extra():
                 added = self._scores(rows.X_extra)
-        scores = np.append(scores, added)
-        while True:
-            measured, sign = goals.measured, self._classes.orientation
-            rule = best_rule(
-                sign * scores[measured.rows],
-                measured,
-                USUAL[method],
-                limits,
-                None if group is None else group[measured.rows],
-                self._n_groups,
-            )
-            wider = goals.widened(goals.predicted(rule.positive))
-            if wider is None or not rule.feasible:
-                break
-            goals, limits = wider, limits_at(self.confidence_level, wider, prefit)
-        self._set_thresholds(rule)
-        self.gap_ = rule.gap
-        self._take_constraints(goals)
-        own = None if prefit else np.append(self._scores(X), added)
-        self.confidence_level_ = 0.5 if self.confidence_level is None else self.confidence_level
-        return Trained(declared.objective, scores, own, goals, limits, data, group)
-
-    def _judge(self, trained: Trained) -> None:
-        """Set the report; raise if the constraints are not met."""
-        goals, limits, shifts = trained.goals, trained.limits, self._shifts(trained.group)
-        decisions = trained.scores + shifts
-        positive = self._predicted_positive(decisions)
-        plain = self._positive_where(self._usual_decisions(trained.scores) > 0)
-        report = self._report(decisions, goals.data, goals.constraints, plain)
+        own = np.append(self._scores(X), added)
+        scores = own
+        if not prefit:
+            learner = Learner(self.estimator, rows.classes, params, "sample_weight")
+            folds = Folds.of(splits, len(y), 0)
+            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
+            scores = np.append(scores, added)
+        goals, limits = self._choose_thresholds(scores, goals, group, prefit)
+        shifts = self._shifts(group)
+        positive = self._predicted_positive(scores + shifts)
+        plain = self._positive_where(self._usual_decisions(scores) > 0)
+        report = self._report(scores + shifts, goals.data, goals.constraints, plain)
         margins = None if limits is None else margins_of(goals, limits, positive)
-        if trained.own is not None:
-            own = trained.own + shifts
-            report = self._cross_fitted(report, positive, goals, own, trained.data, margins)
+        if not prefit:
+            report = self._cross_fitted(report, positive, goals, own + shifts, rows.data, margins)
         elif margins is not None:
             report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
-        measured = goals.measured
+        self._check_feasible(report, goals, limits, positive)
+        reached = self.confidence_level_ if self.confidence_level is None else None
+        self._warn_of_weak_fit(declared.objective, goals, positive, plain, reached, stacklevel=4)
+
+    def _choose_thresholds(
+        self, scores: np.ndarray, goals: Goals, group: np.ndarray | None, prefit: bool
+    ) -> tuple[Goals, Limits | None]:
+        """Set the thresholds; return the goals they were chosen by, and the required limits."""
+        level, usual = self.confidence_level, USUAL[self.response_method_]
+        signed = self._classes.orientation * scores
+        while True:
+            rows = goals.measured.rows
+            groups = None if group is None else group[rows]
+            judge = Judge.of(goals, level, usual, groups, self._n_groups)
+            limits = None if level is None else required_limits(judge.limits, goals, level, prefit)
+            if isinstance(limits, SeparateLimits):
+                z = float(ndtri(limits.level))
+                rule = best_rule(
+                    signed[rows], goals.measured, usual, limits, groups, self._n_groups
+                )
+            else:
+                rule, z = judge.best_rule(signed[rows])
+            wider = goals.widened(goals.predicted(rule.positive))
+            if wider is None or not rule.feasible:
+                break
+            goals = wider
+        self._set_thresholds(rule)
+        self.duality_gap_, self.confidence_level_ = rule.gap, float(ndtr(z))
+        self._take_constraints(goals)
+        known = judge.known()
+        known.add(signed[rows])
+        self._set_multipliers(goals, judge.multipliers(known, rule, z))
+        return goals, limits
+
+    def _check_feasible(
+        self, report: pd.DataFrame, goals: Goals, limits: Limits | None, positive: np.ndarray
+    ) -> None:
+        """Raise if the constraints, or their limits, do not hold."""
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
+        measured = positive[goals.measured.rows]
         if limits is not None:
-            sums = (limits.rows @ positive[measured.rows])[:, None]
-            self.feasible_ &= bool(limits.slack(sums)[0] >= -MET)
+            self.feasible_ &= bool(limits.slack((limits.rows @ measured)[:, None])[0] >= -MET)
         if not self.feasible_:
             why = missed(report, goals.constraints)
             if isinstance(limits, SharedRisk):
-                why += level_reached(limits, positive[measured.rows])
+                why += level_reached(limits, measured)
             raise self._infeasible(why)
-        self._warn_of_weak_fit(trained.objective, goals, positive, plain, None, stacklevel=4)
 
     def _infeasible(self, why: str) -> InfeasibleConstraintsError:
         """The error for thresholds that miss the constraints."""
         what = "threshold meets" if self.by is None else f"thresholds by {self.by!r} meet"
         text = f"No {what} the constraints together: {why}"
-        if np.isnan(self.gap_):
+        if np.isnan(self.duality_gap_):
             text = f"Found n{text[1:]}. There may be some that were not tried"
         return InfeasibleConstraintsError(
             f"{text}. The closest one is in the error's closest_.", self

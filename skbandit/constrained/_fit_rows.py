@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,71 +65,38 @@ class Classes:
         return 1.0 if self.labels[1] == self.positive else -1.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ExtraData:
-    """A second dataset, measured only by rates with ``on="extra"`` or ``"all"``.
+class Extra(NamedTuple):
+    """The arguments of a second dataset, which only rates with ``on="extra"`` or ``"all"`` measure.
 
-    Pass it as ``extra=`` to `fit` or a report. It suits direct calls and cross-validation,
-    which passes it whole. A Pipeline does not transform it: there pass the parts as `X_extra`,
-    `y_extra`, ... instead, with ``transform_input=["X_extra"]``.
-
-    Parameters
+    Attributes
     ----------
-    X : {array-like, sparse matrix, DataFrame} of shape (n_extra, n_features)
-        Rows, with the same features as the training rows.
-    y : array-like of shape (n_extra,), default=None
-        Labels; None or missing entries are unlabelled.
-    attributes : DataFrame or dict of arrays, default=None
-        Columns that constraints name and the model need not see.
-    sample_weight : array-like of shape (n_extra,), default=None
-        Row weights.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> from skbandit import ConstrainedRampClassifier
-    >>> from skbandit.constrained import ExtraData
-    >>> from skbandit.rates import positive_rate
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = scale(X)
-    >>> clf = ConstrainedRampClassifier(constraints=positive_rate(on="extra") <= 0.6)
-    >>> clf.fit(X[:400], y[:400], extra=ExtraData(X[400:])).constraint_report_["n_rows"].tolist()
-    [169]
+    X, y, attributes, sample_weight : as passed
+        A `y` of None, and missing entries, are unlabeled.
     """
 
     X: Any
-    y: Any = None
-    attributes: Any = None
-    sample_weight: Any = None
+    y: Any
+    attributes: Any
+    sample_weight: Any
 
-    def __post_init__(self) -> None:
-        """Require rows."""
-        if self.X is None:
-            raise ValueError("ExtraData needs rows: X is None.")
+    @classmethod
+    def read(
+        cls,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+    ) -> Extra | None:
+        """Read the four `*_extra` arguments; None without rows.
 
-
-def join_extra(
-    extra: ExtraData | None, X: Any, y: Any, attributes: Any, sample_weight: Any
-) -> ExtraData | None:
-    """Read the extra dataset from `extra` or from the four `*_extra` arguments, not both.
-
-    Each of the latter may be wrapped in a tuple of one, which cross-validation leaves whole
-    (it slices everything else with as many rows as X).
-    """
-    parts = {"X": X, "y": y, "attributes": attributes, "sample_weight": sample_weight}
-    parts = {name: _unwrap(part) for name, part in parts.items()}
-    passed = [f"{name}_extra" for name, part in parts.items() if part is not None]
-    if extra is not None and not isinstance(extra, ExtraData):
-        raise TypeError(
-            f"extra must be an ExtraData, got {type(extra).__name__}: pass "
-            "extra=ExtraData(X, y, attributes, sample_weight), or use X_extra, y_extra, ..."
-        )
-    if extra is not None and passed:
-        raise ValueError(f"Pass the extra dataset once, as extra= or as {passed[0]}=, not both.")
-    if passed and parts["X"] is None:
-        raise ValueError(f"{passed[0]} was passed without X_extra.")
-    return ExtraData(**parts) if passed else extra
+        Each may be wrapped in a tuple of one, which cross-validation leaves whole (it slices
+        everything else with as many rows as X).
+        """
+        extra = cls(*map(_unwrap, (X_extra, y_extra, attributes_extra, sample_weight_extra)))
+        passed = [f"{name}_extra" for name, part in extra._asdict().items() if part is not None]
+        if passed and extra.X is None:
+            raise ValueError(f"{passed[0]} was passed without X_extra.")
+        return extra if passed else None
 
 
 def read_rows(
@@ -154,7 +121,7 @@ def read_labels(y: Any, n_rows: int, pos_label: Any, classes: np.ndarray, name: 
 
 
 def read_extra(
-    extra: ExtraData | None,
+    extra: Extra | None,
     pos_label: Any,
     classes: np.ndarray,
     *,
@@ -269,7 +236,7 @@ class FitRows:
         of_rows = metadata["sample_weight"], metadata["attributes"]
         train = read_rows(given, label, *of_rows, y=y_given)
         X_extra, extra = read_extra(
-            extra_of(metadata),
+            Extra.read(**{k: part for k, part in metadata.items() if k.endswith("_extra")}),
             classes.positive,
             classes.labels,
             X_is_named=feature_names(given) is not None,
@@ -289,12 +256,6 @@ def labels_of(y: np.ndarray, pos_label: Any) -> tuple[Classes, np.ndarray]:
     """The two classes of y, and the code of each row: 1 for positive, 0 for the other."""
     classes = Classes.read(y, pos_label)
     return classes, (y == classes.positive).astype(np.int8)
-
-
-def extra_of(metadata: dict[str, Any]) -> Any:
-    """The extra dataset among the arguments of `fit`, or None."""
-    parts = ("X_extra", "y_extra", "attributes_extra", "sample_weight_extra")
-    return join_extra(metadata["extra"], *(metadata[name] for name in parts))
 
 
 UNKNOWN = -1

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
-from scipy.special import ndtr, ndtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.constrained._fit_rows import Classes, read_by, with_weights
-from skbandit.constrained.thresholds._candidates import least_slack
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
@@ -24,7 +21,6 @@ from skbandit.rates._binding import (
     ConfidenceLimit,
     Data,
     LinearFractionalForms,
-    ScoreLimits,
     bind_atom,
     bind_constraints,
     bind_rate,
@@ -34,21 +30,9 @@ from skbandit.rates._binding import (
     flatten_constraints,
     positive_is_known,
     read_objective,
-    score_limits,
     warn_of_groups,
     worst_pairs,
 )
-
-
-def allowed_error(confidence_level: float | None) -> float | None:
-    """The error probability 1 - level, None for None.
-
-    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
-    closer to 1 than that is left as it is.
-    """
-    if confidence_level is None:
-        return None
-    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
 @dataclass(frozen=True)
@@ -240,6 +224,31 @@ class Declared:
         )
 
 
+@dataclass(frozen=True)
+class TrainingData:
+    """The arguments of `fit`, validated and bound.
+
+    Attributes
+    ----------
+    design : ndarray or csr_array
+        All rows, extra ones below.
+    y : ndarray of shape (n_samples,)
+        Labels of the rows of X.
+    goals : Goals
+        On all rows.
+    declared : Declared
+        The goals without data.
+    factors : ndarray
+        Factors of the weights of the rows of X in the objective.
+    """
+
+    design: Any
+    y: np.ndarray
+    goals: Goals
+    declared: Declared
+    factors: np.ndarray
+
+
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
     """Mask of the rows that some constraint depends on."""
     counted = np.zeros(len(data), dtype=bool)
@@ -247,106 +256,3 @@ def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
         with suppress(EmptyRateError):
             counted |= bind_atom(atom, data)[2]
     return counted
-
-
-class Limits(Protocol):
-    """A test that predictions pass if all limits are inside the bounds.
-
-    It depends on sums over rows, ``rows @ pi`` at positive predictions pi.
-    """
-
-    @property
-    def rows(self) -> csr_array:
-        """Coefficients of the S sums, of shape (S, n)."""
-        ...
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Slack of shape (C,) at C predictions, from sums of shape (S, C): -MET or more passes."""
-        ...
-
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits from the rates, of shape (K,), times about `factor`."""
-        ...
-
-
-@dataclass(frozen=True)
-class SeparateLimits:
-    """One limit per constraint, each inside its bound.
-
-    Attributes
-    ----------
-    goals : BoundConstraints
-        K constraints over n rows.
-    limits : tuple of K ConfidenceLimit
-    """
-
-    goals: BoundConstraints
-    limits: tuple[ConfidenceLimit, ...]
-
-    @cached_property
-    def rows(self) -> csr_array:
-        """Coefficients of all limits' sums, stacked."""
-        return csr_array(vstack([limit.rows for limit in self.limits]))
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """The smallest distance of a limit from its bound."""
-        sizes = [limit.rows.shape[0] for limit in self.limits]
-        parts = np.split(sums, np.cumsum(sizes)[:-1])
-        ends = [limit.of_sums(part) for limit, part in zip(self.limits, parts, strict=True)]
-        return least_slack(self.goals, np.stack(ends))
-
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits from the rates, times `factor`."""
-        at = np.array([limit.at(positive) for limit in self.limits])
-        return factor * self.goals.sign * (at - self.goals.forms.values(positive))
-
-
-@dataclass(frozen=True)
-class SharedRisk:
-    """Score limits of all constraints, whose risks of being missed add up to 1 - level at most.
-
-    Attributes
-    ----------
-    limits : ScoreLimits
-    level : float
-        Probability, about, with which all constraints hold in the population.
-    """
-
-    limits: ScoreLimits
-    level: float
-
-    @property
-    def rows(self) -> csr_array:
-        """Coefficients of the sums."""
-        return self.limits.rows
-
-    @property
-    def quantile(self) -> float:
-        """Normal quantile of the level."""
-        return max(float(ndtri(self.level)), 0.0)
-
-    def slack(self, sums: np.ndarray) -> np.ndarray:
-        """The risk that is left, a probability; without a quantile, the slack of the rates."""
-        if self.quantile == 0 or not len(self.limits.offset):
-            return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
-        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
-
-    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
-        """Distances of the limits at `factor` times the quantile from the rates."""
-        z = factor * self.quantile
-        return self.limits.at(positive, 0.0) - self.limits.at(positive, z)
-
-
-def limits_at(level: float | None, goals: Goals, prefit: bool) -> Limits | None:
-    """Limits at the level; each constraint's own where that is an exact promise."""
-    if level is None:
-        return None
-    rows = goals.measured.rows
-    single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
-    if prefit and single:
-        error = allowed_error(level) or 0.0
-        exact = confidence_limits(goals.constraints, goals.data, error)
-        of_rows = tuple(limit.columns(rows) for limit in exact)
-        return SeparateLimits(goals.measured.constraints, of_rows)
-    limits = score_limits(goals.constraints, goals.data).columns(rows).exact_for_few()
-    return SharedRisk(limits, level)

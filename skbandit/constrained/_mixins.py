@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
     Classes,
-    ExtraData,
+    Extra,
+    FitRows,
     Grouping,
-    join_extra,
     read_extra,
     read_labels,
     read_rows,
     stack_rows,
 )
-from skbandit.constrained._goals import Goals
+from skbandit.constrained._goals import Declared, Goals
 from skbandit.constrained._report import (
     add_intervals,
     cost_of_constraints,
@@ -46,10 +46,13 @@ from skbandit.rates._binding import (
     bind_constraints,
     worst_pairs,
 )
-from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._sklearn_compat import count_rows, fit_context
 from skbandit.utils._validation import check_level, warn_if_reordered
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import ArrayLike
 
 
@@ -65,7 +68,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "sample_weight": True,
         "attributes": True,
-        "extra": True,
         "X_extra": True,
         "y_extra": True,
         "attributes_extra": True,
@@ -78,6 +80,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     _constraints: tuple[Constraint, ...]
     _every: tuple[Constraint, ...]
     _report_columns: dict[str, Any]  # of constraint_report_
+    multipliers_: np.ndarray
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores before the threshold is applied; higher favours ``classes_[1]``."""
@@ -151,7 +154,6 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         *,
         sample_weight: ArrayLike | None = None,
         attributes: Any = None,
-        extra: ExtraData | None = None,
         X_extra: Any = None,
         y_extra: Any = None,
         attributes_extra: Any = None,
@@ -170,10 +172,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
             As in `fit`.
-        extra : ExtraData, default=None
-            Rows for rates with ``on="extra"`` or ``"all"``.
         X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one.
+            Rows for rates with ``on="extra"`` or ``"all"``, as in `fit`.
         confidence_level : float, default=0.95
             Level of each interval: Clopper-Pearson for a single rate, MOVER for anything else.
             Only the first never falls below its level; all are approximate if weights are
@@ -192,7 +192,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
+        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         both, data = self._read(X, y, sample_weight, attributes, extra, self._both_scores)
         scores, plain = both.T
         positive = self._predicted_positive(scores)
@@ -208,7 +208,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         attributes: Any,
-        extra: ExtraData | None,
+        extra: Extra | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
         """Return ``read_X(X)``, stacked on that of the extra rows, and the data of all rows."""
@@ -243,6 +243,11 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """Keep the constraints of a fit, for reports."""
         self._constraints, self._every = goals.constraints.constraints, goals.every
 
+    def _set_multipliers(self, goals: Goals, measured: np.ndarray) -> None:
+        """Set `multipliers_`, nan for constraints that were skipped."""
+        self.multipliers_ = np.full(len(goals.is_measured), np.nan)
+        self.multipliers_[goals.is_measured] = measured
+
     def _deciding(self, data: Data, positive: np.ndarray) -> list[Constraint]:
         """The constraints, with the pairs of groups that are the worst at predictions."""
         every = self._all_pairs
@@ -250,7 +255,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     @property
     def _all_pairs(self) -> tuple[Constraint, ...]:
-        return vars(self).get("_every", self._constraints)  # older pickles have none of the former
+        return self._every
 
     def _predicted_positive(self, scores: np.ndarray) -> np.ndarray:
         """1.0 where the deterministic rule predicts the positive class."""
@@ -322,8 +327,8 @@ OF_ONE_FIT = (*FEATURES, "threshold_", "_cuts")
 class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     """Predicts by a response of other classifiers, above one threshold or that of a row's group.
 
-    Subclasses have the parameters `estimator`, `cv` and `by`. Their fits call `_forget`,
-    `_find_groups`, `_set_thresholds` and `_take_features`.
+    Subclasses have the parameters of `Declared.read`, `estimator`, `cv` and `by`. They define
+    `_fit`, which calls `_read_rows`, `_find_groups`, `_set_thresholds` and `_take_features`.
     """
 
     # The group of a row travels with it: users need no set_predict_request.
@@ -335,15 +340,15 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     }
 
     estimator: Any
+    objective: Rate | None
+    constraints: Any
+    pos_label: Any
     cv: Any
     by: str | Sequence[str] | None
     threshold_: float
     response_method_: str
     _grouping: Grouping | None
     _cuts: np.ndarray
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"by": None, "_grouping": None} | state)  # pickles without groups
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -364,6 +369,89 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         router.add(estimator=self.estimator, method_mapping=to_fit)
         return router.add(splitter=self.cv, method_mapping=to_split)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit `estimator` and choose the threshold, under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows, in a form that `estimator` accepts.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective, in every constraint, and in the training of
+            `estimator` if its `fit` accepts them.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            A second dataset, with the same features, that counts only in rates with
+            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
+            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
+            tuple of one, as in ``(X_extra,)``, which is never sliced.
+        **fit_params : dict
+            For the `fit` of `estimator` or, with metadata routing, for those who request
+            them. `estimator` also receives the parameters above that it requests or, without
+            metadata routing, that its `fit` names.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no threshold meets the constraints; the closest one is in its `closest_`, and this
+            estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.8.
+        """
+        metadata = {
+            "sample_weight": sample_weight,
+            "attributes": attributes,
+            "X_extra": X_extra,
+            "y_extra": y_extra,
+            "attributes_extra": attributes_extra,
+            "sample_weight_extra": sample_weight_extra,
+        }
+        with atomic_fit(self) as draft:
+            draft._fit(X, y, metadata, fit_params)
+        return self
+
+    def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _read_rows(
+        self,
+        X: Any,
+        y: Any,
+        metadata: dict[str, Any],
+        classify: Callable[[np.ndarray], tuple[Classes, np.ndarray]],
+    ) -> tuple[Declared, FitRows]:
+        """Check the declared constraints and the arguments of `fit`, and set the classes."""
+        declared = Declared.read(self.objective, self.constraints, self.by)
+        self._forget()
+        rows = FitRows.read(X, y, metadata, classify)
+        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
+        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
+        return declared, rows
 
     @property
     def thresholds_(self) -> pd.Series:
@@ -506,7 +594,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         attributes: Any,
-        extra: ExtraData | None,
+        extra: Extra | None,
         read_X: Callable[[Any], Any],
     ) -> tuple[Any, Data]:
         both, data = super()._read(X, y, sample_weight, attributes, extra, read_X)

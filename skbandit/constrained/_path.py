@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-import sys
+import inspect
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
 
-from skbandit.constrained._classifier import ConstrainedRampClassifier
-from skbandit.constrained._fit_rows import ExtraData, join_extra
 from skbandit.constrained._goals import Declared
+from skbandit.constrained._ramp import BaseRampClassifier
+from skbandit.constrained._ramp_cv import ConstrainedRampClassifier
 from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained.cross_fitting._cross_fit import SharedWork
-from skbandit.constrained.thresholds._candidates import (
-    VariedConstraint,
-    common_sense,
-    common_text,
-    family,
-    read_bounds,
-    tightest_first,
-)
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._binding import (
@@ -37,6 +28,7 @@ from skbandit.rates._binding import (
     as_rate,
     bind_constraints,
     bind_rate,
+    flatten_constraints,
 )
 from skbandit.utils._folds import split_pipeline, transformed
 from skbandit.utils._progress import report_progress
@@ -113,14 +105,8 @@ class ConstraintPath:
         X: Any,
         y: ArrayLike | None = None,
         *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        extra: ExtraData | None = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
         confidence_level: float = 0.95,
+        **rows: Any,
     ) -> pd.DataFrame:
         """Measure every model of the path on any rows.
 
@@ -130,16 +116,10 @@ class ConstraintPath:
             Rows.
         y : array-like of shape (n_samples,), default=None
             Labels; None or missing entries are unlabelled.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        attributes : DataFrame or dict of arrays, default=None
-            As in `constraint_path`.
-        extra : ExtraData, default=None
-            Rows for rates with ``on="extra"`` or ``"all"``.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
             Level of the objective's interval.
+        **rows : dict
+            As in `constraint_path`.
 
         Returns
         -------
@@ -151,14 +131,13 @@ class ConstraintPath:
         """
         check_level(confidence_level)
         transformers, _ = split_pipeline(self.estimators[0])
-        extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
-        extra = _transformed_extra(transformers, extra)
+        rows = _transform_extra(transformers, rows)
         models = [split_pipeline(estimator)[1] for estimator in self.estimators]
-        design, data = models[0]._read_design(
-            transformed(transformers, X), y, sample_weight, attributes, extra
-        )
-        rows = [_measure(model, self.objective, design, data, confidence_level) for model in models]
-        return _table(self.table["bound"].tolist(), self.sense, rows)
+        design, data = models[0]._read_design(transformed(transformers, X), y, **rows)
+        measured = [
+            _measure(model, self.objective, design, data, confidence_level) for model in models
+        ]
+        return _table(self.table["bound"].tolist(), self.sense, measured)
 
 
 def constraint_path(
@@ -168,21 +147,14 @@ def constraint_path(
     *,
     bounds: ArrayLike,
     constraint: int | str | Callable[[float], Any] | None = None,
-    tol: float = 1e-4,
     verbose: int = 0,
-    sample_weight: ArrayLike | None = None,
-    attributes: Any = None,
-    extra: ExtraData | None = None,
-    X_extra: Any = None,
-    y_extra: Any = None,
-    attributes_extra: Any = None,
-    sample_weight_extra: Any = None,
+    **rows: Any,
 ) -> ConstraintPath:
-    """Fit a classifier under a sequence of bounds, each fit starting from the one before.
+    """Fit a classifier under a sequence of bounds on one constraint.
 
     Parameters
     ----------
-    estimator : ConstrainedRampClassifier, or Pipeline that ends with one
+    estimator : ConstrainedRampClassifier or RampClassifier, or Pipeline that ends with one
         Classifier to fit; it is cloned. The transformers of a Pipeline are fitted once.
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Training rows.
@@ -195,20 +167,11 @@ def constraint_path(
         its name or text; None if there is only one. Or a function from a bound to constraints
         in addition to the estimator's, as in ``lambda bound: recall() >= bound`` or
         ``lambda share: positive_rate("man") <= positive_rate("woman") / share``.
-    tol : float, default=1e-4
-        Training for a bound stops when a step lowers the objective by less. The first fit,
-        which has no warm start, always runs to the estimator's own `tol`; no fit uses a
-        tighter one.
     verbose : int, default=0
         1 reports every bound in one line, as ``verbose=1`` of the estimator does every step.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Row weights, in the objective and in every constraint.
-    attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-        Columns that constraints name.
-    extra : ExtraData, default=None
-        Rows that count only in rates with ``on="extra"`` or ``"all"``; transformed as X is.
-    X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-        The parts of `extra`, passed one by one.
+    **rows : dict
+        `sample_weight`, `attributes`, `X_extra`, `y_extra`, `attributes_extra` and
+        `sample_weight_extra`, as in the classifier's `fit`; `X_extra` is transformed as X is.
 
     Returns
     -------
@@ -237,16 +200,14 @@ def constraint_path(
 
     Notes
     -----
-    If the classifier is cross-fitted, its default, directions are trained for the tightest and
-    the loosest bound. Every bound chooses among all of them, and their thresholds, by its own
-    out-of-fold rates; so at one confidence level, a looser bound never has a higher objective
-    out of fold.
+    With a `ConstrainedRampClassifier`, directions are trained for the tightest and the loosest
+    bound. Every bound chooses among all of them, and their thresholds, by its own out-of-fold
+    rates; so at one confidence level, a looser bound never has a higher objective out of fold. If
+    the path's `sense` is None, it is unknown which bound is tighter, and models are fitted in the
+    order given.
 
-    Otherwise models are fitted from the tightest bound to the loosest, each starting from the one
-    before, which is feasible already: no other start is searched for, and training only
-    descends from it. Optima are local, so an independent fit may end at a somewhat better or
-    worse one. If the path's `sense` is None, it is unknown which bound is tighter, and models
-    are fitted in the order given.
+    A `RampClassifier` is fitted for each bound independently; its optima are local, so the curve
+    need not be monotone.
 
     Examples
     --------
@@ -265,8 +226,6 @@ def constraint_path(
     2   0.99      True
     """
     transformers, classifier = _parts(estimator)
-    if not (isinstance(tol, Real) and 0 <= tol <= sys.float_info.max):
-        raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}.")
     objective = Declared.read(classifier.objective, ()).objective
     numbers = read_bounds(bounds)
     constraints_at, words = family(classifier.constraints, constraint)
@@ -275,40 +234,32 @@ def constraint_path(
     varied = [[one for one in at if isinstance(one, VariedConstraint)] for at in goals]
     sense = common_sense(varied, numbers)
 
-    extra = join_extra(extra, X_extra, y_extra, attributes_extra, sample_weight_extra)
     if transformers is not None:
         transformers = clone(transformers)
         X = transformers.fit_transform(X, y)
-        extra = _transformed_extra(transformers, extra)
-    metadata = {"sample_weight": sample_weight, "attributes": attributes, "extra": extra}
-    models: dict[int, ConstrainedRampClassifier] = {}
+        rows = _transform_extra(transformers, rows)
+    models: dict[int, BaseRampClassifier] = {}
     seconds: dict[int, float] = {}
-    own = {"tol": classifier.tol, "warm_start": classifier.warm_start}
-    model, stop = clone(classifier), classifier.tol
-    order = tightest_first(numbers, sense)
-    model._shared_work = work = SharedWork()
-    if model.threshold == "cross_fit":
+    order, work = tightest_first(numbers, sense), SharedWork()
+    if isinstance(classifier, ConstrainedRampClassifier):
         for place in sorted(_spread(len(order), DIRECTIONS)):
             at = clone(classifier).set_params(constraints=goals[order[place]])
-            at._train_directions(work, X, y, **metadata)
+            at._train_directions(work, X, y, **rows)
     for k in order:
         # of unknown sense, no bound is known to be tighter than the next one
         work.tighter = None if sense is None else work.last
         began = time.perf_counter()
-        model = _refitted(model, goals[k], stop, X, y, metadata)
+        model = clone(classifier).set_params(constraints=goals[k])
+        models[k] = model = _fit_or_closest(model, work, X, y, rows)
         seconds[k] = time.perf_counter() - began
-        models[k] = model.set_params(**own)
         if verbose:
             met = "met" if model.feasible_ else "not met"
             report_progress(
                 f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
                 f"{model.n_iter_} steps, {seconds[k]:.1f} s"
             )
-        stop = max(tol, classifier.tol)
     trained = [models[k] for k in range(len(numbers))]
-    for model in trained:
-        del model._shared_work
-    design, data = trained[0]._read_design(X, y, sample_weight, attributes, extra)
+    design, data = trained[0]._read_design(X, y, **rows)
     table = _table(
         numbers,
         sense,
@@ -328,22 +279,19 @@ def constraint_path(
     return ConstraintPath(table, estimators, objective, common_text(varied) or words, sense)
 
 
-def _refitted(
-    model: ConstrainedRampClassifier,
-    constraints: list[Constraint],
-    tol: float,
-    X: Any,
-    y: Any,
-    metadata: dict[str, Any],
-) -> ConstrainedRampClassifier:
-    """Train a model under other constraints, starting from where it ended."""
-    model = copy.copy(model).set_params(constraints=constraints, tol=tol, warm_start=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstrainedFitWarning)  # a path is there to show costs
-        try:
-            return model.fit(X, y, **metadata)
-        except InfeasibleConstraintsError as error:
-            return error.closest_
+def _fit_or_closest(
+    model: BaseRampClassifier, work: SharedWork, X: Any, y: Any, rows: dict[str, Any]
+) -> BaseRampClassifier:
+    """The fitted model, or the closest one if its constraints cannot be met."""
+    model._shared_work = work
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstrainedFitWarning)  # a path is there to show costs
+            fitted = model.fit(X, y, **rows)
+    except InfeasibleConstraintsError as error:
+        fitted = error.closest_
+    del fitted._shared_work
+    return fitted
 
 
 def _spread(n: int, most: int) -> frozenset[int]:
@@ -351,11 +299,128 @@ def _spread(n: int, most: int) -> frozenset[int]:
     return frozenset(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist())
 
 
+# --- constraints whose bound varies ------------------------------------------------------------
+
+
+class VariedConstraint(Constraint):
+    """A constraint whose bound varies.
+
+    A type rather than a mask, as `dataclasses.replace` keeps it when a constraint is split into
+    one per group at `fit`.
+    """
+
+
+def read_bounds(bounds: ArrayLike) -> list[float]:
+    """Check the user's `bounds`: one or more finite numbers."""
+    try:
+        numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
+    except ValueError as error:
+        raise ValueError(f"bounds={bounds!r} must be a list of finite numbers: {error}") from error
+    if numbers.ndim != 1:
+        raise ValueError(f"bounds must be a list of numbers, got shape {numbers.shape}.")
+    return numbers.tolist()
+
+
+def family(
+    declared: Any, which: int | str | Callable[[float], Any] | None
+) -> tuple[Callable[[float], list[Constraint]], str]:
+    """Return a function from a bound to all constraints, and a label of what varies."""
+    constraints = flatten_constraints(declared)
+    if callable(which) and not isinstance(which, type):
+        constraint_at = which
+        try:
+            label = next(iter(inspect.signature(constraint_at).parameters), "bound")
+        except ValueError:  # some compiled functions have no signature
+            label = "bound"
+
+        def with_made(bound: float) -> list[Constraint]:
+            made = [_as_varied(one) for one in flatten_constraints(constraint_at(bound))]
+            if not made:
+                raise ValueError(f"constraint={constraint_at!r} returns no constraint for {bound}.")
+            return [*constraints, *made]
+
+        return with_made, label
+
+    k = _index(constraints, which)
+
+    def with_replaced(bound: float) -> list[Constraint]:
+        varied = _as_varied(with_bound(constraints[k], bound))
+        return [*constraints[:k], varied, *constraints[k + 1 :]]
+
+    return with_replaced, constraints[k].label
+
+
+def _index(constraints: list[Constraint], which: Any) -> int:
+    """Return the index of the constraint that the user's `constraint=` refers to."""
+    listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
+    if not constraints:
+        raise ValueError(
+            "The estimator declares no constraint whose bound could vary: declare one, or pass "
+            "constraint=lambda bound: ..., a function that returns one."
+        )
+    if which is None and len(constraints) == 1:
+        return 0
+    if which is None:
+        raise ValueError(f"Pass constraint= to choose the one whose bound varies: {listed}.")
+    if isinstance(which, str):
+        found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
+        if len(found) == 1:
+            return found[0]
+    elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
+        return int(which) % len(constraints)
+    raise ValueError(f"constraint={which!r} does not match exactly one of {listed}.")
+
+
+def _as_varied(one: Constraint) -> VariedConstraint:
+    return VariedConstraint(one.lhs, one.sense, one.rhs, one.absolute, one.name)
+
+
+def with_bound(constraint: Constraint, bound: float) -> Constraint:
+    """Replace the number on the right-hand side of a constraint."""
+    rhs = constraint.rhs
+    if rhs.is_number:
+        return replace(constraint, rhs=as_rate(bound, constraint.text))
+    more = bound - rhs.constant
+    moved = rhs + more if more >= 0 else rhs - -more
+    return replace(constraint, rhs=replace(moved, constant=bound))
+
+
+def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
+    """Return the sense of all constraints if each is bounded by its own number, else None."""
+    as_given = all(
+        one.rhs.constant == number
+        for made, number in zip(varied, numbers, strict=True)
+        for one in made
+    )
+    senses = {str(one.sense) for made in varied for one in made}
+    return senses.pop() if as_given and len(senses) == 1 else None
+
+
+def common_text(varied: list[list[Constraint]]) -> str | None:
+    """Return the text of the bounded expressions if it is the same for every bound."""
+    texts = {" and ".join(map(_bounded_text, made)) for made in varied}
+    return texts.pop() if len(texts) == 1 else None
+
+
+def _bounded_text(one: Constraint) -> str:
+    if one.name is not None or not one.rhs.is_number:
+        return one.label
+    return f"abs({one.lhs})" if one.absolute else f"{one.lhs}"
+
+
+def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
+    """Indices of the bounds, tightest first; in the order given if `sense` is unknown."""
+    if sense is None:
+        return list(range(len(numbers)))
+    order = np.argsort(numbers, kind="stable")
+    return (order if sense == "<=" else order[::-1]).tolist()
+
+
 # --- measuring all models on the same rows ---------------------------------------------------
 
 
 def _objectives(
-    models: list[ConstrainedRampClassifier], objective: Rate, design: Any, data: Data
+    models: list[BaseRampClassifier], objective: Rate, design: Any, data: Data
 ) -> dict[str, np.ndarray]:
     """The objective of all models, by both of their rules."""
     forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
@@ -367,7 +432,7 @@ def _objectives(
 
 
 def _measure(
-    model: ConstrainedRampClassifier, objective: Rate, design: Any, data: Data, level: float
+    model: BaseRampClassifier, objective: Rate, design: Any, data: Data, level: float
 ) -> dict[str, Any]:
     """Results of one model, with the confidence interval of its objective."""
     # as one more row of the report, the objective gets its interval as constraints do
@@ -401,14 +466,14 @@ def _table(bounds: list[float], sense: str | None, columns: Any) -> pd.DataFrame
     return table
 
 
-def _own(model: ConstrainedRampClassifier) -> pd.DataFrame:
+def _own(model: BaseRampClassifier) -> pd.DataFrame:
     """The report of a model with slacks of its values on the training rows."""
     report = model.constraint_report_
     sign = np.array([1.0 if one.sense == "<=" else -1.0 for one in model._constraints])
     return report.assign(slack=sign * (report["bound"] - report["value"]))
 
 
-def _out_of_fold_slack(models: list[ConstrainedRampClassifier]) -> dict[str, list[float]]:
+def _out_of_fold_slack(models: list[BaseRampClassifier]) -> dict[str, list[float]]:
     """Slacks of out-of-fold predictions, from which `_table` makes values, if there are any."""
     reports = [model.constraint_report_ for model in models]
     if "cross_fitted" not in reports[0]:
@@ -434,23 +499,25 @@ def _smallest_slack(constraints: Sequence[Constraint], report: pd.DataFrame) -> 
 # --- pipelines -----------------------------------------------------------------------------
 
 
-def _parts(estimator: Any) -> tuple[Pipeline | None, ConstrainedRampClassifier]:
+def _parts(estimator: Any) -> tuple[Pipeline | None, BaseRampClassifier]:
     """Return the transformers, if any, and the classifier."""
     transformers, classifier = split_pipeline(estimator)
-    if not isinstance(classifier, ConstrainedRampClassifier):
+    if not isinstance(classifier, BaseRampClassifier):
         raise TypeError(
-            "estimator must be a ConstrainedRampClassifier, or a Pipeline that ends with one, "
-            f"got {type(classifier).__name__}."
+            "estimator must be a ConstrainedRampClassifier or a RampClassifier, or a Pipeline "
+            f"that ends with one, got {type(classifier).__name__}."
         )
     return transformers, classifier
 
 
-def _transformed_extra(transformers: Pipeline | None, extra: ExtraData | None) -> ExtraData | None:
+def _transform_extra(transformers: Pipeline | None, rows: dict[str, Any]) -> dict[str, Any]:
     """Transform the extra rows as those of X."""
-    return None if extra is None else replace(extra, X=transformed(transformers, extra.X))
+    if rows.get("X_extra") is None:
+        return rows
+    return rows | {"X_extra": transformed(transformers, rows["X_extra"])}
 
 
-def _joined(estimator: Any, transformers: Pipeline | None, model: ConstrainedRampClassifier) -> Any:
+def _joined(estimator: Any, transformers: Pipeline | None, model: BaseRampClassifier) -> Any:
     """The user's estimator with a fitted model in place of its last step."""
     if not isinstance(estimator, Pipeline):
         return model

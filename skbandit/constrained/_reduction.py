@@ -8,18 +8,15 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import (
-    ExtraData,
-    FitRows,
     blamed_on_extra,
     labels_of,
     with_weights,
 )
-from skbandit.constrained._goals import Declared, Goals, SharedRisk
+from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
 from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
 from skbandit.constrained._report import level_reached, missed, plain_columns
@@ -35,20 +32,19 @@ from skbandit.constrained._weighted_fits import (
     stacked,
     weight_parameter,
 )
-from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL, attainable_quantile
-from skbandit.constrained.cross_fitting._cross_fit import dearest
-from skbandit.constrained.thresholds._multipliers import Prices, prices_per_bound
+from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.constrained.thresholds._multipliers import Prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, satisfied, score_limits
-from skbandit.utils._fitting import atomic_fit, seed_for, seeded
+from skbandit.rates._binding import MET, satisfied
+from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 """Folds by default, and how many from so many rows on: there, more would not score better."""
@@ -111,13 +107,14 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         The threshold of each group, with `by`.
     response_method_ : {"predict_proba", "decision_function"}
         The response that thresholds apply to: the former where there is one.
-    rounds_ : tuple of int
+    best_rounds_ : tuple of int
         The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
     n_iter_ : int
         Number of rounds.
-    prices_ : ndarray of shape (n_constraints,)
-        The prices, or their means, at which `estimators_` were trained, in units of the objective
-        per unit of the bound, as declared; 0 in round 0, nan for groups that were skipped.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
+        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds on
+        all rounds. nan for groups that were skipped.
     confidence_level_ : float
         The level that the threshold attains; 0.5 stands for the rates themselves.
     classes_ : ndarray of shape (2,)
@@ -153,10 +150,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     - Prices are those of the best mixture of all thresholds on all fits so far, a linear
       program, on hard rates out of fold. They settle within a few rounds.
-    - The answer is one score with one threshold, the exact best one out of fold, never a lottery.
-      All rounds are candidates; the fit to the rows as they are is handed out unless another
-      one is better by more than half a standard error, so the result is not worse than
-      `ConstrainedThreshold`, but for noise. In the same way one fit gives way to the mean of
+    - The result is one score with one threshold, the exact best one out of fold, never a lottery.
+      All rounds are candidates, the fit to the rows as they are among them, and the means of
       two: where the best rule changes much with the prices, none but a mean lies between.
     - Rows of X_extra that cost anything are fitted as well, labelled or not; they are dealt to
       the folds in turn.
@@ -170,9 +165,6 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     A goal holds on new rows up to sampling error and to the difference between `estimators_` and
     the folds' models; `constraint_report` on held-out rows shows it.
-
-    Threads may predict with one fitted classifier, which that does not change, while none fits
-    it.
 
     Examples
     --------
@@ -252,75 +244,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.verbose = verbose
         self.by = by
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        extra: ExtraData | None = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-        **fit_params: Any,
-    ) -> ConstrainedReduction:
-        """Train under the declared constraints.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows, in a form that `estimator` accepts.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, in the objective, in every constraint and in training.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name and the model need not see. Columns of X, if it is
-            a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        extra : ExtraData, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one. In a Pipeline use these, with
-            ``transform_input=["X_extra"]``; under cross-validation wrap each in a tuple of
-            one, as in ``(X_extra,)``, which is never sliced.
-        **fit_params : dict
-            For the `fit` of `estimator` or, with metadata routing, for those who request
-            them. `estimator` also receives the parameters above that it requests or, without
-            metadata routing, that its `fit` names.
-
-        Returns
-        -------
-        self : ConstrainedReduction
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            If no threshold on any of the fits meets the constraints; the closest one is in its
-            `closest_`, and this estimator is left as it was.
-
-        Warns
-        -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective, or hold with less confidence than 0.8.
-        """
-        metadata = {
-            "sample_weight": sample_weight,
-            "attributes": attributes,
-            "extra": extra,
-            "X_extra": X_extra,
-            "y_extra": y_extra,
-            "attributes_extra": attributes_extra,
-            "sample_weight_extra": sample_weight_extra,
-        }
-        with atomic_fit(self) as draft:
-            draft._fit(X, y, metadata, fit_params)
-        return self
-
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
-        declared = Declared.read(self.objective, self.constraints, self.by)
         weight_name = weight_parameter(self.estimator)
         cross_fits = self.threshold == "cross_fit"
         if not cross_fits and self.confidence_level is not None:
@@ -328,12 +252,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
                 f"confidence_level={self.confidence_level} is about new rows, and threshold='train'"
                 " looks at the fitted ones only: choose threshold='cross_fit'."
             )
-        self._forget()
-        rows = FitRows.read(X, y, metadata, partial(labels_of, pos_label=self.pos_label))
+        classify = partial(labels_of, pos_label=self.pos_label)
+        declared, rows = self._read_rows(X, y, metadata, classify)
         rows.require_both_classes()
         X, y, data = rows.X, rows.y, rows.data
-        declared.require_pos_label(rows.classes, self.pos_label, rows.data)
-        self.classes_, self._positive = rows.classes.labels, rows.classes.positive
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         self.response_method_ = response_of(self.estimator, "auto")
         with blamed_on_extra():
@@ -375,19 +297,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
-        level, relax = self.confidence_level, self.confidence_level is None
-        if level is None:
-            level = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        judge = Judge(
-            measured,
-            limits if relax else limits.exact_for_few(),
-            level,
-            relax,
-            USUAL[method],
-            dearest(measured),
-            None if group is None else group[measured.rows],
-            self._n_groups,
+        default = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        groups = None if group is None else group[measured.rows]
+        judge = Judge.of(
+            goals, self.confidence_level, USUAL[method], groups, self._n_groups, default
         )
         every_score: list[np.ndarray] = []
 
@@ -409,7 +322,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         found = best_round(done, judge, known)
         if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
-        self.rounds_, self.n_iter_ = found.numbers, len(done)
+        self.best_rounds_, self.n_iter_ = found.numbers, len(done)
         self._set_thresholds(found.rule)
         self.confidence_level_ = found.level
         every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
@@ -417,10 +330,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
         self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
         self._take_features(self.estimators_[0])
-        prices = np.mean([one.prices for one in won], axis=0)
-        self.prices_ = np.full(len(goals.is_measured), np.nan)
-        positive = found.rule.positive
-        self.prices_[goals.is_measured] = prices_per_bound(prices, judge.problem, positive)
+        self._set_multipliers(goals, judge.multipliers(known, found.rule, found.quantile))
         self._take_constraints(goals)
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)
@@ -434,7 +344,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
-        free = found.level if relax and self.threshold == "cross_fit" else None
+        free = found.level if judge.relax and self.threshold == "cross_fit" else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
         return None
@@ -484,18 +394,9 @@ def _why_not(
         rates = report.drop(columns="margin", errors="ignore")
         rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
         return f"{none} together: {missed(rates, goals.constraints)}."
-    text = (
-        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={judge.level:g}"
-    )
-    if by is not None:
-        reached = level_reached(SharedRisk(judge.limits, judge.level), found.rule.positive)
-        return f"{text}{reached}. Lower the level or relax the bounds."
-    full = found.quantile
-    attained = attainable_quantile(found.candidates, judge.goals, judge.limits, full)
-    n = len(judge.goals.rows)
-    rows = f"about {n * (full / attained) ** 2:,.0f} rows like these" if attained else "other rows"
+    risk = SharedRisk(judge.limits, judge.level)
     return (
-        f"{text}: the {n:,} rows support {ndtr(attained):.2g}, and it would take {rows}. Lower the "
+        f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
+        f"confidence_level={judge.level:g}{level_reached(risk, found.rule.positive)}. Lower the "
         "level or relax the bounds."
     )

@@ -9,14 +9,22 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from skbandit.constrained._goals import Declared, Goals, MeasuredGoals, SharedRisk
+from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import HALVINGS, choose, nearest_to_usual
+from skbandit.constrained.cross_fitting._choose import (
+    DEFAULT_LEVEL,
+    choose,
+    nearest_to_usual,
+    quantiles_of,
+)
+from skbandit.constrained.cross_fitting._cross_fit import dearest
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     CUTS,
+    FEW_CUTS,
     GroupCuts,
     LinearProblem,
     NextPrices,
@@ -25,13 +33,11 @@ from skbandit.constrained.thresholds._multipliers import (
     best_prices,
     next_prices,
     rules_of_cuts,
+    shadow_prices,
     with_group_cuts,
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
-from skbandit.rates._binding import Data, ScoreLimits
-
-FEW_CUTS = 40
-"""Common thresholds of a score that become rules where groups have their own: these follow."""
+from skbandit.rates._binding import Data, ScoreLimits, score_limits
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,24 @@ class Judge:
     group: np.ndarray | None = None
     n_groups: int = 1
 
+    @classmethod
+    def of(
+        cls,
+        goals: Goals,
+        level: float | None,
+        usual: float,
+        group: np.ndarray | None,
+        n_groups: int,
+        default: float = DEFAULT_LEVEL,
+    ) -> Judge:
+        """A level of None is for `default`, or less if that is out of reach or too costly."""
+        measured, relax = goals.measured, level is None
+        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
+        if not relax:
+            limits = limits.exact_for_few()
+        level = default if level is None else level
+        return cls(measured, limits, level, relax, usual, dearest(measured), group, n_groups)
+
     @cached_property
     def problem(self) -> LinearProblem:
         """The goals as a linear problem."""
@@ -146,20 +170,35 @@ class Judge:
 
         The value is inf if none meets the constraints.
         """
-        full = max(float(ndtri(self.level)), 0.0)
+        quantiles = quantiles_of(self.level, self.relax)
         if not self.relax:
-            return full, known.best_value(full)
-        just_inside = known.best_value(0.0)
-        for z in (full / 2**halving for halving in range(HALVINGS + 1)):
+            return quantiles[0], known.best_value(quantiles[0])
+        most = known.best_value(0.0) + self.dearest
+        for z in quantiles:
             value = known.best_value(z)
-            if np.isfinite(value) and value <= just_inside + self.dearest + MET:
+            if np.isfinite(value) and value <= most + MET:
                 return z, value
-        return 0.0, just_inside
+        return 0.0, value
 
     def rule(self, scores: np.ndarray, z: float) -> Rule:
         """The best thresholds on scores, one per group, at a normal quantile."""
         limits = SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None
         return best_rule(scores, self.goals, self.usual, limits, self.group, self.n_groups)
+
+    def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
+        """The best thresholds on scores at the highest level that is not too costly, and its z."""
+        without_margin = self.rule(scores, 0.0)
+        most = without_margin.objective + self.dearest if self.relax else np.inf
+        for z in quantiles_of(self.level, self.relax):
+            rule = without_margin if z == 0 else self.rule(scores, z)
+            if rule.feasible and rule.objective <= most + MET:
+                break
+        return rule, z
+
+    def multipliers(self, known: KnownRules, chosen: Rule, z: float) -> np.ndarray:
+        """Shadow prices of the measured constraints in the best mixture of known rules."""
+        rules = known.at(z, self.problem.highest_prices())
+        return shadow_prices(rules, self.problem, chosen.positive)
 
     def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""
@@ -209,7 +248,7 @@ class KnownRules:
 class KnownGroupRules(KnownRules):
     """The same with one threshold per group: of all combinations, those that matter for prices."""
 
-    cuts = FEW_CUTS
+    cuts = FEW_CUTS  # common ones; those of groups follow
 
     def __init__(self, judge: Judge, group: np.ndarray) -> None:
         super().__init__(judge)
@@ -316,14 +355,11 @@ class Winner:
         The thresholds and what they attain.
     quantile : float
         The normal quantile of the level that they attain; 0 if only rates were looked at.
-    candidates : dict
-        The scores of all candidates, by name.
     """
 
     numbers: tuple[int, ...]
     rule: Rule
     quantile: float
-    candidates: dict[str, np.ndarray]
 
     @property
     def level(self) -> float:
@@ -334,8 +370,7 @@ class Winner:
 def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner:
     """The round, or the mean of two, and the thresholds with the best objective out of fold.
 
-    The fit to the rows as they are gives way to another one, and one fit to the mean of two,
-    only for more than noise. Means matter where the best rule changes much with the prices: there
+    Means matter where the best rule changes much with the prices: there
     one fit follows the objective, the other one the constraints, and none lies between.
 
     Parameters
@@ -359,7 +394,7 @@ def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner
         name, rule, z = _per_group(two, judge, known)
     else:
         name, rule, z = _common(one, two, judge)
-    return Winner(tuple(map(int, name.split("+"))), rule, z, one | two)
+    return Winner(tuple(map(int, name.split("+"))), rule, z)
 
 
 def _common(
@@ -373,10 +408,7 @@ def _common(
         "preferred": judge.usual,
         "dearest": judge.dearest,
     }
-    choice = choose(one, *judged, plain="0", **settings)
-    if two:
-        candidates = {choice.name: one[choice.name]} | two
-        choice = choose(candidates, *judged, plain=choice.name, **settings)
+    choice = choose(one | two, *judged, **settings)
     if choice.feasible:
         choice = nearest_to_usual(choice, (one | two)[choice.name], *judged, judge.usual)
     at = choice.threshold
@@ -390,10 +422,10 @@ def _per_group(
     """A threshold for each group."""
     z, _ = judge.attained(known)
     single = [known.best(k, z) for k in range(known.n_rounds)]
-    first = best_model(single, judge.goals)
+    first = best_model(single)
     rules = {str(first): single[first]}
     rules |= {name: judge.rule(two[name], z) for name in _promising(two, judge, known, z)}
-    name = list(rules)[best_model(list(rules.values()), judge.goals)]
+    name = list(rules)[best_model(list(rules.values()))]
     return name, rules[name], z
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,8 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from skbandit.constrained._fit_rows import ExtraData
-from skbandit.constrained._goals import Goals, Limits, SharedRisk
+from skbandit.constrained._goals import Goals
+from skbandit.constrained.thresholds._limits import Limits, SharedRisk
 from skbandit.rates._binding import (
     MET,
     Atom,
@@ -273,14 +272,8 @@ def constraint_report(
     X: Any,
     y: ArrayLike | None = None,
     *,
-    sample_weight: ArrayLike | None = None,
-    attributes: Any = None,
-    extra: ExtraData | None = None,
-    X_extra: Any = None,
-    y_extra: Any = None,
-    attributes_extra: Any = None,
-    sample_weight_extra: Any = None,
     confidence_level: float = 0.95,
+    **rows: Any,
 ) -> pd.DataFrame:
     """Report on the constraints of a fitted classifier, behind a Pipeline or in a search too.
 
@@ -293,17 +286,12 @@ def constraint_report(
         Rows, as for the `predict` of `estimator`.
     y : array-like of shape (n_samples,), default=None
         Labels; None or missing entries are unlabelled.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Row weights.
-    attributes : DataFrame or dict of arrays, default=None
-        Columns that constraints name. Columns of X that the transformers drop must be among
-        them.
-    extra : ExtraData, default=None
-        Rows for rates with ``on="extra"`` or ``"all"``.
-    X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-        The parts of `extra`, passed one by one.
     confidence_level : float, default=0.95
         Level of each interval.
+    **rows : dict
+        `sample_weight`, `attributes`, and for rates with ``on="extra"`` or ``"all"`` `X_extra`,
+        `y_extra`, `attributes_extra` and `sample_weight_extra`, as in `fit`. Columns of X that
+        constraints name and transformers drop must be among the attributes.
 
     Returns
     -------
@@ -338,20 +326,10 @@ def constraint_report(
             "a Pipeline that ends with one, or a search that has refitted one. For other "
             "classifiers use skbandit.evaluation.rate_report(y, predictions, constraints)."
         )
-    if isinstance(extra, ExtraData):
-        extra = replace(extra, X=behind_transformers(estimator, extra.X)[1])
-    return classifier.constraint_report(
-        behind_transformers(estimator, X)[1],
-        y,
-        sample_weight=sample_weight,
-        attributes=attributes,
-        extra=extra,
-        X_extra=behind_transformers(estimator, X_extra)[1],
-        y_extra=y_extra,
-        attributes_extra=attributes_extra,
-        sample_weight_extra=sample_weight_extra,
-        confidence_level=confidence_level,
-    )
+    if "X_extra" in rows:
+        rows["X_extra"] = behind_transformers(estimator, rows["X_extra"])[1]
+    X = behind_transformers(estimator, X)[1]
+    return classifier.constraint_report(X, y, confidence_level=confidence_level, **rows)
 
 
 def margins_of(goals: Goals, limits: Limits, positive: np.ndarray) -> np.ndarray:

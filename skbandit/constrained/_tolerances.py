@@ -12,29 +12,23 @@ from skbandit.rates._binding import MET
 
 __all__ = [
     "AT_CAP",
-    "ELITE",
     "FEASIBLE",
     "FINER",
-    "FIRST_CHANGE",
     "FIRST_PENALTY",
     "FLAT",
     "HARD_SCALES",
     "INACCURATE",
-    "LAST_CHANGE",
     "LAST_PENALTY",
     "LOOSEST",
     "MAX_DIRECTIONS",
     "MET",
     "NEAR",
     "NO_DIRECTION",
-    "PERTURBATIONS",
-    "PERTURBED_ROWS",
     "RAISE_PENALTY",
     "RELAXED_STEPS",
     "ROUNDING_ROUNDS",
     "ROUNDING_STEPS",
     "ROUNDING_TOL",
-    "ROUNDS",
     "SAME_SCORE",
     "SCALES",
     "SHRINKING",
@@ -130,17 +124,3 @@ WORTHWHILE = 1e-3
 
 SAME_SCORE = 1e-10
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""
-
-# --- perturbations of w -----------------------------------------------------------------------
-
-PERTURBATIONS, PERTURBED_ROWS = 600, 1000
-"""Directions tried by default, up to this many rows; with more rows none.
-
-Each costs a sort of the rows: 600 of 1,000 rows take about as long as MM does.
-"""
-
-ROUNDS, ELITE = 12, 8
-"""Rounds of perturbations, and how many of the best directions are changed in each."""
-
-FIRST_CHANGE, LAST_CHANGE = 2.0, 0.02
-"""Deviation of a change in the first and in the last round, in units of |w|, per feature."""

@@ -139,7 +139,7 @@ class Learner:
 
     def _fit(self, X: Any, y: np.ndarray, rows: np.ndarray, weights: dict[str, Any], n: int) -> Any:
         # the extra dataset is not indexed by the rows of X
-        whole = {k: part for k, part in self.params.items() if k == "extra" or k.endswith("_extra")}
+        whole = {k: part for k, part in self.params.items() if k.endswith("_extra")}
         sliced = {k: part for k, part in self.params.items() if k not in whole and k not in weights}
         if (rows >= n).any():
             _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)

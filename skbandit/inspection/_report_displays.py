@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skbandit.constrained import ExtraData, constraint_report
+from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
 from skbandit.evaluation._rate_report import ALL, count_text
 from skbandit.inspection import _style
@@ -81,15 +81,9 @@ class ConstraintReportDisplay:
         X: Any,
         y: ArrayLike | None = None,
         *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        extra: ExtraData | None = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
         confidence_level: float = 0.95,
         ax: Axes | None = None,
+        **rows: Any,
     ) -> ConstraintReportDisplay:
         """Evaluate a fitted classifier on any data and draw its report.
 
@@ -101,28 +95,19 @@ class ConstraintReportDisplay:
             Rows.
         y : array-like of shape (n_samples,), default=None
             Labels; None or missing entries mean unlabelled.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        attributes : DataFrame or dict of arrays, default=None
-            Columns named by constraints.
-        extra : ExtraData, default=None
-            Rows for rates with ``on="extra"`` or ``"all"``.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one.
         confidence_level : float, default=0.95
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
+        **rows : dict
+            `sample_weight`, `attributes`, `X_extra`, ..., as in
+            `skbandit.constrained.constraint_report`.
 
         Returns
         -------
         ConstraintReportDisplay
         """
-        report = constraint_report(
-            estimator, X, y, sample_weight=sample_weight, attributes=attributes, extra=extra,
-            X_extra=X_extra, y_extra=y_extra, attributes_extra=attributes_extra,
-            sample_weight_extra=sample_weight_extra, confidence_level=confidence_level,
-        )  # fmt: skip
+        report = constraint_report(estimator, X, y, confidence_level=confidence_level, **rows)
         return cls.from_report(report, ax=ax)
 
     @classmethod

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from skbandit.constrained import ConstraintPath, ExtraData, constraint_path
+from skbandit.constrained import ConstraintPath, constraint_path
 from skbandit.inspection import _style
 from skbandit.inspection._style import BLUE, GREEN, VERMILLION
 
@@ -106,13 +106,6 @@ class TradeoffDisplay:
         *,
         bounds: ArrayLike,
         constraint: int | str | Callable[[float], Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        extra: ExtraData | None = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
         X_test: Any = None,
         y_test: ArrayLike | None = None,
         attributes_test: Any = None,
@@ -120,6 +113,7 @@ class TradeoffDisplay:
         ax: Axes | None = None,
         x: str = "bound",
         line_kw: dict[str, Any] | None = None,
+        **rows: Any,
     ) -> TradeoffDisplay:
         """Fit a classifier for each bound, and draw the trade-off.
 
@@ -137,14 +131,6 @@ class TradeoffDisplay:
             As in `constraint_path`.
         constraint : int, str, callable or None, default=None
             Which constraint's bound varies, as in `constraint_path`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns named by constraints.
-        extra : ExtraData, default=None
-            Rows that count only in rates with ``on="extra"`` or ``"all"``.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            The parts of `extra`, passed one by one.
         X_test : like X, default=None
             Rows held out from training, drawn as a second curve.
         y_test : array-like, default=None
@@ -159,6 +145,9 @@ class TradeoffDisplay:
             The x-axis of the objective; see `plot`.
         line_kw : dict, default=None
             Passed to ``Axes.plot`` for both curves.
+        **rows : dict
+            `sample_weight`, `attributes`, `X_extra`, ... of the training rows, as in
+            `constraint_path`.
 
         Returns
         -------
@@ -166,11 +155,7 @@ class TradeoffDisplay:
         """
         _style.check_axes(ax, "TradeoffDisplay.from_estimator")
         _read_options(x, line_kw)
-        path = constraint_path(
-            estimator, X, y, bounds=bounds, constraint=constraint, sample_weight=sample_weight,
-            attributes=attributes, extra=extra, X_extra=X_extra, y_extra=y_extra,
-            attributes_extra=attributes_extra, sample_weight_extra=sample_weight_extra,
-        )  # fmt: skip
+        path = constraint_path(estimator, X, y, bounds=bounds, constraint=constraint, **rows)
         test = None
         if X_test is not None:
             test = path.measure(

@@ -19,6 +19,7 @@ import pandas as pd
 
 from skbandit import ConstrainedRampClassifier, RegressionSetSelector, SetSelectClassifier
 from skbandit.bandit import GLMUCBPolicy
+from skbandit.constrained import RampClassifier
 from tests.benchmarks import bandit_defaults, goals, selection
 from tests.benchmarks._bandit_rivals import OURS as OUR_REPLAYS
 from tests.benchmarks._bandit_rivals import RIVALS as REPLAY_RIVALS
@@ -235,9 +236,9 @@ def set_rows(size: float) -> Iterator[Row]:
 # --- speed ---------------------------------------------------------------------------------
 
 
-def _ramp(**settings: Any) -> Callable[..., Rule]:
+def _ramp(ramp: Any) -> Callable[..., Rule]:
     def fit(X: Any, y: np.ndarray, men: np.ndarray) -> Rule:
-        clf = ConstrainedRampClassifier(constraints=parity(0.8), **settings)
+        clf = ramp.set_params(constraints=parity(0.8))
         clf.fit(X, y, attributes=pd.DataFrame({"men": men}))
         return lambda X, men: clf.predict(X) > 0
 
@@ -245,8 +246,8 @@ def _ramp(**settings: Any) -> Callable[..., Rule]:
 
 
 FITS: dict[str, Callable[..., Rule]] = {
-    "ConstrainedRampClassifier": _ramp(),
-    'ConstrainedRampClassifier(threshold="train")': _ramp(alpha=1e-3, threshold="train"),
+    "ConstrainedRampClassifier": _ramp(ConstrainedRampClassifier()),
+    "RampClassifier": _ramp(RampClassifier()),
     "ConstrainedThreshold": partial(FAIR_RIVALS["skbandit ConstrainedThreshold"].fit, kappa=0.8),
     "LinearSVC, no goal": FAIR_RIVALS["LinearSVC C=1"].fit,
     "LogisticRegression, no goal": FAIR_RIVALS["LogisticRegression"].fit,

@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold
+from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.datasets import load_a9a
 from skbandit.rates import churn, error_rate, false_positive_rate, positive_rate, recall
 
@@ -77,13 +77,12 @@ def split(people: People, run: int, n_train: int = 32_561) -> tuple[People, Peop
 
 def fair(train: People, inverse_kappa: float) -> ConstrainedRampClassifier:
     """lambda = 1/n, no bias, from the all-zeros vector, nothing chosen by hard rates."""
-    model = ConstrainedRampClassifier(
+    model = RampClassifier(
         constraints=positive_rate("man") <= inverse_kappa * positive_rate("woman"),
         alpha=1 / len(train.y),
         fit_intercept=False,
-        start="zeros",
-        threshold=None,
-        n_perturbations=0,
+        init="zeros",
+        threshold=False,
     )
     sex = pd.DataFrame({"man": train.man, "woman": ~train.man})
     with warnings.catch_warnings():
@@ -231,7 +230,9 @@ def stable(data: Deployed, alpha: float) -> Iterator[tuple[str, float, list[floa
     ) / len(rows)
     as_good = recall("d2") >= recall("d2").value(y[rows], columns["deployed"], columns)
     svm = LinearSVC(loss="hinge", C=1 / (alpha * len(rows)), max_iter=20_000, random_state=0)
-    baseline = ConstrainedThreshold(svm.fit(X[rows], y[rows]), costs, as_good, cv="prefit")
+    baseline = ConstrainedThreshold(
+        svm.fit(X[rows], y[rows]), costs, as_good, cv="prefit", confidence_level=0.5
+    )
     baseline.fit(X[rows], y[rows], attributes=columns)
     yield (
         f"thresholded SVM, λ = {alpha:g}",
@@ -239,13 +240,12 @@ def stable(data: Deployed, alpha: float) -> Iterator[tuple[str, float, list[floa
         data.figures(lambda Z: (baseline.predict(Z) > 0).astype(float)),
     )
     for target in TARGETS:
-        model = ConstrainedRampClassifier(
+        model = RampClassifier(
             costs,
             [as_good, churn("deployed", on="extra") <= target],
             alpha=alpha,
             max_iter=MM_STEPS,
-            threshold=None,
-            n_perturbations=0,
+            threshold=False,
         )
         extra = data.train["d3"]
         model.fit(

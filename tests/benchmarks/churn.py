@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import vstack
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.solvers._registry import choose_solver
 from skbandit.constrained.training._mm import majorise_minimise
@@ -79,7 +79,7 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
 def default_fit(data: Deployment, alpha: float) -> Callable[[], Any]:
     """A fit judged on its training rows: start, steps, threshold."""
     objective, constraints = goals(data)
-    clf = ConstrainedRampClassifier(objective, constraints, alpha=alpha, threshold="train")
+    clf = RampClassifier(objective, constraints, alpha=alpha)
     one, two = attributes(data)
     metadata = {"attributes": one, "X_extra": data.X_extra, "attributes_extra": two}
 

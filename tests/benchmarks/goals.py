@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.exceptions import InfeasibleConstraintsError
 from tests.benchmarks._goal_data import SETS, Part, absent
 from tests.benchmarks._goal_rivals import INSTALLED_BY, RIVALS, Answers, linear, package_of
@@ -77,11 +77,11 @@ METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "no goal": no_goal,
     "ramp": _ramp(),
     "ramp, level .9": _ramp(confidence_level=0.9),
-    "ramp, threshold='train'": _ramp(alpha=1e-3, threshold="train"),
-    "threshold": _threshold(linear),
+    "ramp, on its training rows": ours(lambda **goal: RampClassifier(**goal)),
+    "threshold": _threshold(linear, confidence_level=0.5),
     "threshold, level .9": _threshold(linear, confidence_level=0.9),
-    "threshold per group": _threshold(linear, by="group"),
-    "threshold, trees": _threshold(trees),
+    "threshold per group": _threshold(linear, by="group", confidence_level=0.5),
+    "threshold, trees": _threshold(trees, confidence_level=0.5),
     "reduction, trees": ours(lambda **goal: ConstrainedReduction(trees(), **goal)),
     "threshold per group, level .8": _threshold(linear, by="group", confidence_level=0.8),
     **RIVALS,

@@ -85,7 +85,8 @@ def fitted(method: str, goal: str, train: Split) -> Answers:
         ).fit(X, y, sensitive_features=sex["sex"])
         return lambda X, sex: rival._pmf_predict(X, sensitive_features=sex["sex"])[:, 1]
     by = "sex" if method == "one per sex" else None
-    clf = ConstrainedThreshold(base(), None, constraints, by=by).fit(X, y, attributes=sex)
+    clf = ConstrainedThreshold(base(), None, constraints, by=by, confidence_level=0.5)
+    clf.fit(X, y, attributes=sex)
     return lambda X, sex: clf.predict(X, attributes=sex).astype(float)
 
 

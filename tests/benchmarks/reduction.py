@@ -162,8 +162,10 @@ def unconstrained(given: Training) -> Answers:
 
 def threshold(given: Training) -> Answers:
     """Ours: the threshold alone."""
-    constraints = given.goal.constraints
-    return given.fit(ConstrainedThreshold(given.trees(), constraints=constraints)).predict
+    moved = ConstrainedThreshold(
+        given.trees(), constraints=given.goal.constraints, confidence_level=0.5
+    )
+    return given.fit(moved).predict
 
 
 def reduction(given: Training) -> Answers:

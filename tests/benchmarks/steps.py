@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained.training._mm import majorise_minimise
 from skbandit.constrained.training._problem import Point
 from skbandit.rates import Constraint, error_rate, false_positive_rate, positive_rate, recall
@@ -65,8 +66,8 @@ def _steps(sample: Sample, goals: list[Constraint], alpha: float, solver: Any) -
 
 def five_step_fit(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:
     """A fit of five steps, with its start, without a threshold."""
-    clf = ConstrainedRampClassifier(
-        constraints=goals, alpha=alpha, solver="newton", max_iter=STEPS, threshold=None
+    clf = RampClassifier(
+        constraints=goals, alpha=alpha, solver="newton", max_iter=STEPS, threshold=False
     )
     return _fit(clf, sample)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.datasets import load_a9a
 from skbandit.rates import (
     churn,
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.thorough
 
 def machine(alpha=1e-3, **params):
     """The paper's algorithm, judged on its training rows."""
-    return ConstrainedRampClassifier(alpha=alpha, threshold="train", n_perturbations=0, **params)
+    return RampClassifier(alpha=alpha, **params)
 
 
 @pytest.fixture(scope="module")

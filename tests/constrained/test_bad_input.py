@@ -9,10 +9,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.exceptions import InfeasibleConstraintsError, SolverError
 from skbandit.rates import (
@@ -240,11 +242,10 @@ def test_attributes_are_named_columns(attributes):
     [
         ({"alpha": 0}, "'alpha' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter"),
-        ({"max_iter": 0}, "'max_iter' parameter"),
-        ({"tol": -1}, "'tol' parameter"),
         ({"solver": "liblinear"}, "'solver' parameter"),
         ({"solver_options": "CLARABEL"}, "'solver_options' parameter"),
-        ({"threshold": "best"}, "'threshold' parameter"),
+        ({"cv": 1.5}, "'cv' parameter"),
+        ({"confidence_level": 0.4}, "'confidence_level' parameter"),
         ({"class_weight": "even"}, "'class_weight' parameter"),
         ({"class_weight": {0: -1.0}}, "class_weight must not be negative"),
         ({"class_weight": {0: 0.0, 1: 0.0}}, "class_weight must not be zero for every row"),
@@ -255,6 +256,16 @@ def test_attributes_are_named_columns(attributes):
 )
 def test_parameters(parameters, message):
     refused(ValueError, message, **parameters)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"max_iter": 0}, {"tol": -1}, {"threshold": "best"}, {"init": "ones"}, {"alpha": "auto"}],
+    ids=str,
+)
+def test_parameters_of_the_ramp(parameters):
+    with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter"):
+        RampClassifier(**parameters).fit(X, Y)
 
 
 # --- solvers -------------------------------------------------------------------------------
@@ -298,12 +309,9 @@ def test_solver_without_a_solution(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("warm_start", [False, True])
-def test_interrupt_in_the_middle(monkeypatch, error, warm_start):
+def test_interrupt_in_the_middle(monkeypatch, error):
     goal = recall() >= 0.8
-    clf = ConstrainedRampClassifier(constraints=goal, warm_start=warm_start, solver="cvxpy").fit(
-        X, Y
-    )
+    clf = ConstrainedRampClassifier(constraints=goal, solver="cvxpy").fit(X, Y)
     before, solve, solved = state(clf), CvxpySolver.solve, []
 
     def interrupted(*args):
@@ -322,17 +330,11 @@ def test_interrupt_in_the_middle(monkeypatch, error, warm_start):
 # --- demands that cannot be met ------------------------------------------------------------
 
 IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"), recall() >= 0]
-QUICK = {
-    "threshold": "train",
-    "solver": "newton",
-    "alpha": 0.05,
-    "start": "zeros",
-    "n_perturbations": 0,
-}
+QUICK = RampClassifier(solver="newton", alpha=0.05, init="zeros")
 
 
 def test_impossible_demands_leave_what_was_fitted():
-    refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE, **QUICK)
+    refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE)
 
 
 def test_impossible_demands_name_what_is_missed_and_keep_the_closest_model():
@@ -365,12 +367,12 @@ def test_what_a_linear_rule_meets_is_not_called_impossible(seed):
     found = recall() >= recall().value(y, rule) - 0.04
     for other in (positive_rate(), false_positive_rate()):
         goals = [found, other <= other.value(y, rule) + 0.04]
-        clf = ConstrainedRampClassifier(constraints=goals, alpha=1e-3, threshold="train")
+        clf = RampClassifier(constraints=goals, alpha=1e-3)
         assert clf.fit(data, y).feasible_
 
 
 def test_infeasible_error_pickles():
-    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE, **QUICK)
+    clf = clone(QUICK).set_params(constraints=IMPOSSIBLE)
     with pytest.raises(InfeasibleConstraintsError) as caught:
         clf.fit(X, Y)
     again = pickle.loads(pickle.dumps(caught.value))
@@ -378,23 +380,31 @@ def test_infeasible_error_pickles():
     np.testing.assert_array_equal(again.closest_.predict(X), caught.value.closest_.predict(X))
 
 
-@pytest.mark.parametrize("threshold", ["cross_fit", "train", None])
-def test_precision_of_no_answers_is_not_met(threshold):
+@pytest.mark.parametrize(
+    "clf",
+    [ConstrainedRampClassifier(), RampClassifier(), RampClassifier(threshold=False)],
+    ids=["cross-fitted", "threshold", "no threshold"],
+)
+def test_precision_of_no_answers_is_not_met(clf):
     """The ramp constraint TP - tPP >= 0 holds where nothing is answered positive.
 
     The rows that it is about hold no positives, so no other rule meets it.
     """
     noise = np.random.default_rng(0).integers(0, 2, 80)
     goal = (precision("negative") >= 0.5).named("goal")
-    clf = ConstrainedRampClassifier(constraints=goal, threshold=threshold)
-    told = r"is \d.*, missed by" if threshold else "is undefined, as no prediction falls in its"
+    clf = clone(clf).set_params(constraints=goal)
+    told = (
+        r"is \d.*, missed by"
+        if getattr(clf, "threshold", True)
+        else "is undefined, as no prediction falls in its"
+    )
     with pytest.raises(InfeasibleConstraintsError, match=f"goal: {told}"):
         clf.fit(X, noise, attributes={"negative": noise == 0})
 
 
 def test_search_goes_on_past_impossible_demands():
     grid = {"constraints": [[recall() >= 0.5], IMPOSSIBLE]}
-    clf = ConstrainedRampClassifier(**QUICK)
+    clf = clone(QUICK)
     search = GridSearchCV(clf, grid, cv=2, error_score=np.nan)
     with pytest.warns() as caught:  # FitFailedWarning, and UserWarning for nan among the scores
         search.fit(X, Y)
@@ -405,7 +415,7 @@ def test_search_goes_on_past_impossible_demands():
 
 def test_search_can_be_told_to_stop():
     grid = {"constraints": [IMPOSSIBLE]}
-    clf = ConstrainedRampClassifier(**QUICK)
+    clf = clone(QUICK)
     search = GridSearchCV(clf, grid, cv=2, error_score="raise")
     with pytest.raises(InfeasibleConstraintsError):
         search.fit(X, Y)
@@ -415,7 +425,7 @@ def test_no_threshold_meets_what_the_randomised_rule_does():
     """One binary feature: thresholds answer 0 %, 50 % or 100 %, the ramp anything between."""
     column, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.arange(40) % 4 % 3 % 2
     goals = [positive_rate() >= 0.2, positive_rate() <= 0.3]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=1e-3, threshold="train")
+    clf = RampClassifier(constraints=goals, alpha=1e-3)
     with pytest.warns(UserWarning, match=r"no single threshold does: positive_rate\(\)") as caught:
         assert clf.fit(column, y) is clf
     assert caught[0].filename == __file__
@@ -425,13 +435,13 @@ def test_no_threshold_meets_what_the_randomised_rule_does():
     assert report["value"].iloc[0] in (0, 0.5, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # who keeps the ramp's b asked for no threshold
-        kept = clf.set_params(threshold=None).fit(column, y)
+        kept = clf.set_params(threshold=False).fit(column, y)
     assert kept.constraint_report_["expected"].between(0.2 - 1e-6, 0.3 + 1e-6).all()
 
 
 def test_demands_that_only_the_randomised_rule_meets_are_no_error_without_intercept():
-    clf = ConstrainedRampClassifier(
-        constraints=[false_positive_rate() <= 0.4], fit_intercept=False, threshold=None
+    clf = RampClassifier(
+        constraints=[false_positive_rate() <= 0.4], fit_intercept=False, threshold=False
     ).fit(X, Y)
     assert clf.constraint_report_["expected"].iloc[0] <= 0.4 + 1e-6
     assert clf.feasible_ == clf.constraint_report_["satisfied"].all()

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import constraint_path
+from skbandit.constrained import RampClassifier, constraint_path
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import negative_rate, positive_rate, recall
 from tests.people import X, Y
@@ -20,7 +20,7 @@ callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brou
 
 GOAL = recall() >= 0.9
 IMPOSSIBLE = [positive_rate() >= 0.7, negative_rate() >= 0.7]
-QUICK = {"threshold": "train", "solver": "newton", "alpha": 0.05, "n_perturbations": 0}
+QUICK = {"solver": "newton", "alpha": 0.05}
 TRANSIENT = {"_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"}
 
 
@@ -61,7 +61,7 @@ def task(name, number):
 
 def test_one_task_a_step_within_one_a_fit():
     recorder = Recorder()
-    clf = ConstrainedRampClassifier(constraints=GOAL, threshold=None)
+    clf = RampClassifier(constraints=GOAL, threshold=False)
     assert clf.set_callbacks(recorder) is clf
     clf.fit(X, Y)
     steps = [call for k in range(clf.n_iter_) for call in task("MM step", k)]
@@ -116,7 +116,7 @@ def test_clone_and_pickle_work_before_and_after(copied):
 def test_a_failed_fit_tears_down_and_leaves_nothing(problem, error):
     recorder = Recorder(("end", "MM step", 0) if problem == "callback" else None)
     goals = IMPOSSIBLE if problem == "impossible" else GOAL
-    clf = ConstrainedRampClassifier(constraints=goals, **QUICK).set_callbacks(recorder)
+    clf = RampClassifier(constraints=goals, **QUICK).set_callbacks(recorder)
     before = set(vars(clf))
     with pytest.raises(error) as caught:
         clf.fit(np.full_like(X, np.nan) if problem == "data" else X, Y)
@@ -133,7 +133,7 @@ def test_a_failed_fit_tears_down_and_leaves_nothing(problem, error):
 
 def test_every_fit_of_a_path_is_told_of():
     recorder = Recorder()
-    clf = ConstrainedRampClassifier(constraints=IMPOSSIBLE, **QUICK)
+    clf = RampClassifier(constraints=IMPOSSIBLE, **QUICK)
     path = constraint_path(clf.set_callbacks(recorder), X, Y, bounds=[0.9, 0.2, 0.1], constraint=1)
     assert path.table["feasible"].tolist() == [False, True, True]
     assert recorder.calls.count(("setup", "fit", 0)) == 3
@@ -154,7 +154,7 @@ def test_within_a_search_steps_belong_to_the_fits():
 
 def test_within_a_search_impossible_fits_are_scored_as_errors():
     recorder = Everywhere()
-    clf = ConstrainedRampClassifier(constraints=GOAL, **QUICK)
+    clf = RampClassifier(constraints=GOAL, **QUICK)
     search = GridSearchCV(clf, {"constraints": [GOAL, IMPOSSIBLE]}, cv=2)
     failed = pytest.warns(FitFailedWarning, match="2 fits failed")
     with failed, pytest.warns(UserWarning, match="non-finite"):

@@ -10,6 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     accuracy,
@@ -55,9 +56,7 @@ def missed_by(constraint, y, answers, attributes):
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_predict_decision_function_and_predict_proba_agree(labels, first_is_positive):
     pos_label = labels.tolist()[0 if first_is_positive else 1]
-    clf = ConstrainedRampClassifier(
-        constraints=recall() >= 0.8, pos_label=pos_label, threshold="train"
-    )
+    clf = RampClassifier(constraints=recall() >= 0.8, pos_label=pos_label)
     clf.fit(X, labels[Y])
     scores, proba, answers = clf.decision_function(X), clf.predict_proba(X), clf.predict(X)
     np.testing.assert_array_equal(clf.classes_, labels)
@@ -87,7 +86,7 @@ def test_positive_class_first_is_the_relabelled_problem():
 
 def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     stored = pd.DataFrame({"deployed": LABELS["strings"][DEPLOYED]})
-    text = ConstrainedRampClassifier(constraints=churn("deployed") <= 0.2, threshold="train")
+    text = RampClassifier(constraints=churn("deployed") <= 0.2)
     text.fit(X, LABELS["strings"][Y], attributes=stored)
     number = clone(text)
     with pytest.raises(ValueError, match=r"'deployed'.* 'no' and 'yes': .* pos_label"):
@@ -105,9 +104,7 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
 def test_drawn_rates_are_the_expected_ones(pos_label):
     """Each of 6 comparisons (3 rates, 2 labels) is at 5 standard errors: 6e-7 false alarms."""
     goals = [recall() >= 0.7, positive_rate() <= 0.6, error_rate() <= 0.45]
-    clf = ConstrainedRampClassifier(
-        constraints=goals, alpha=0.3, pos_label=pos_label, threshold="train"
-    )
+    clf = RampClassifier(constraints=goals, alpha=0.3, pos_label=pos_label)
     clf.fit(X, Y)
     draws, rng = 500, np.random.default_rng(0)
     sampled = np.array([clf.sample_predict(X, rng.integers(2**31)) for _ in range(draws)])
@@ -153,7 +150,7 @@ def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
     rng = np.random.default_rng(seed)
     wrong = rng.uniform(size=90) < 0.2
     stored = {"deployed": np.where(wrong, 1 - y, y), "group": rng.integers(0, 3, 90)}
-    clf = ConstrainedRampClassifier(constraints=DEMANDS[demand])
+    clf = RampClassifier(constraints=DEMANDS[demand])
     report = clf.fit(data, y, attributes=stored).constraint_report_
     assert clf.feasible_ and report["satisfied"].all()
     answers = clf.predict(data)
@@ -163,10 +160,10 @@ def test_shifted_threshold_meets_hard_training_constraints(demand, seed):
 
 def test_threshold_none_leaves_the_intercept_of_the_ramp():
     goal = recall() >= 0.9
-    left = ConstrainedRampClassifier(constraints=goal, threshold=None).fit(X, Y)
+    left = RampClassifier(constraints=goal, threshold=False).fit(X, Y)
     assert left.intercept_ == left.ramp_intercept_
     assert left.constraint_report_["expected"].iloc[0] >= 0.9 - 1e-6
-    shifted = ConstrainedRampClassifier(constraints=goal, threshold="train").fit(X, Y)
+    shifted = RampClassifier(constraints=goal).fit(X, Y)
     assert shifted.intercept_ != shifted.ramp_intercept_
     assert shifted.ramp_intercept_ == left.ramp_intercept_
 
@@ -179,8 +176,8 @@ def test_no_intercept():
 
 
 def test_larger_alpha_means_smaller_weights():
-    """Of the machine itself; the scale of a perturbed direction is that of its randomised rule."""
-    clf = ConstrainedRampClassifier(threshold="train", n_perturbations=0, solver="newton")
+    """Without a search: the scale of another direction is that of its randomised rule."""
+    clf = RampClassifier(solver="newton", init="zeros")
     norms = [
         np.linalg.norm(clf.set_params(alpha=alpha).fit(X, Y).coef_)
         for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -199,7 +196,7 @@ ONE_DEPLOYED = {"deployed": np.where(RNG.uniform(size=80) < 0.25, 1 - ONE_Y, ONE
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
     """Where the paper's indicators count neither answer (Goh et al. 2016, eq. 1)."""
-    clf = ConstrainedRampClassifier(fit_intercept=False, threshold=None, pos_label=pos_label)
+    clf = RampClassifier(fit_intercept=False, threshold=False, pos_label=pos_label)
     clf.fit(X, Y)
     nothing = np.zeros((3, 4))
     np.testing.assert_array_equal(clf.decision_function(nothing), 0.0)
@@ -236,7 +233,7 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     ]
     sign = 1 if goal.greater_is_better else -1
     best = max(sign * goal.value(ONE_Y, rule, ONE_DEPLOYED) for rule in allowed)
-    clf = ConstrainedRampClassifier(objective, constraints, threshold="train", solver="newton")
+    clf = RampClassifier(objective, constraints, solver="newton")
     clf.fit(ONE, ONE_Y, attributes=ONE_DEPLOYED)
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
@@ -283,54 +280,24 @@ def test_balanced_means_equal_total_weight():
 
 def test_path_does_not_rise_and_its_length_is_n_iter():
     goals = [recall() >= 0.8, precision() >= 0.6]
-    clf = ConstrainedRampClassifier(constraints=goals, threshold="train").fit(X, Y)
+    clf = RampClassifier(constraints=goals).fit(X, Y)
     assert clf.objective_path_.shape == (clf.n_iter_,) and clf.n_iter_ <= clf.max_iter
     assert (np.diff(clf.objective_path_) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("pos_label", [0, 1])
-def test_warm_start_goes_on_from_the_last_fit(pos_label):
-    settings = {"constraints": recall() >= 0.9, "threshold": None, "pos_label": pos_label}
-    clf = ConstrainedRampClassifier(**settings, warm_start=True)
-    cold = clf.fit(X, Y).objective_path_
-    warm = clf.fit(X, Y)
-    assert warm is clf and warm.n_iter_ < len(cold)
-    assert warm.objective_path_[-1] <= cold[-1] + 1e-9
-    clf.set_params(constraints=recall() >= 0.95).fit(X, Y)
-    assert clf.constraint_report_["expected"].iloc[0] >= 0.95 - 1e-6
-
-
-@pytest.mark.parametrize("change", first(1, ["features", "classes", "not fitted"]))
-def test_warm_start_restarts_where_the_last_fit_is_of_no_use(change):
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, warm_start=True)
-    data, y = (X[:, :3], Y) if change == "features" else (X, 2 * Y - 1)
-    if change != "not fitted":
-        clf.fit(X, Y)
-    clf.fit(data, y)
-    cold = ConstrainedRampClassifier(constraints=recall() >= 0.9).fit(data, y)
-    np.testing.assert_array_equal(clf.coef_, cold.coef_)
-    np.testing.assert_array_equal(clf.objective_path_, cold.objective_path_)
-
-
-def test_without_warm_start_nothing_is_remembered():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9)
-    once = clf.fit(X, Y).coef_
-    np.testing.assert_array_equal(clf.fit(X, Y).coef_, once)
-
-
 def test_verbose_prints_a_line_a_step(capsys):
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, threshold=None).fit(X, Y)
+    clf = RampClassifier(constraints=recall() >= 0.9, threshold=False).fit(X, Y)
     assert capsys.readouterr().out == ""
     clf.set_params(verbose=1).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == clf.n_iter_
     for number, (line, value) in enumerate(zip(lines, clf.objective_path_, strict=True), 1):
-        assert line.startswith(f"[ConstrainedRampClassifier] step {number:2d}")
+        assert line.startswith(f"[RampClassifier] step {number:2d}")
         assert f"objective {value:.6f}" in line
 
 
 def test_too_few_steps_warn_where_the_user_called():
-    clf = ConstrainedRampClassifier(constraints=recall() >= 0.9, max_iter=1, threshold="train")
+    clf = RampClassifier(constraints=recall() >= 0.9, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="max_iter=1") as caught:
         clf.fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
@@ -342,7 +309,7 @@ def test_too_few_steps_warn_where_the_user_called():
 
 def test_multipliers_are_nonnegative_and_those_of_the_report():
     goals = [recall() >= 0.95, positive_rate() <= 0.99, negative_rate() >= 0.01]
-    clf = ConstrainedRampClassifier(constraints=goals, alpha=0.01, threshold="train").fit(X, Y)
+    clf = RampClassifier(constraints=goals, alpha=0.01).fit(X, Y)
     assert clf.multipliers_.shape == (3,) and (clf.multipliers_ >= 0).all()
     np.testing.assert_array_equal(clf.multipliers_, clf.constraint_report_["multiplier"])
     assert clf.multipliers_[0] > 1e-3, "recall is binding"
@@ -374,16 +341,16 @@ GOALS = [recall() >= 0.9, false_positive_rate() <= 0.7]
 
 
 @pytest.mark.parametrize(
-    ("solver", "threshold", "used"),
+    ("ramp", "solver", "used"),
     [
-        ("auto", "train", "cvxpy"),
-        ("cvxpy", "train", "cvxpy"),
-        ("cvxpy", "cross_fit", "cvxpy"),
-        ("auto", "cross_fit", "smoothed_newton"),
+        (RampClassifier, "auto", "cvxpy"),
+        (RampClassifier, "cvxpy", "cvxpy"),
+        (ConstrainedRampClassifier, "cvxpy", "cvxpy"),
+        (ConstrainedRampClassifier, "auto", "smoothed_newton"),
     ],
 )
-def test_solver_names(solver, threshold, used):
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver=solver, threshold=threshold)
+def test_solver_names(ramp, solver, used):
+    clf = ramp(constraints=GOALS, solver=solver)
     assert clf.fit(X, Y).solver_ == used
 
 
@@ -403,9 +370,9 @@ def test_solver_names(solver, threshold, used):
 )
 def test_solver_options_go_through(options):
     before = dict(options)
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver_options=options, threshold=None)
+    clf = RampClassifier(constraints=GOALS, solver_options=options, threshold=False)
     clf.fit(X, Y)
-    reference = ConstrainedRampClassifier(constraints=GOALS, threshold=None).fit(X, Y)
+    reference = RampClassifier(constraints=GOALS, threshold=False).fit(X, Y)
     assert options == before and clf.solver_options is options
     assert clf.objective_path_[-1] == pytest.approx(reference.objective_path_[-1], abs=2e-3)
     assert (clf.constraint_report_["expected"] >= [0.9 - 1e-5, 0]).all()
@@ -413,18 +380,16 @@ def test_solver_options_go_through(options):
 
 def test_verbose_solver_talks(capfd):
     options = {"solver": "CLARABEL", "verbose": True}
-    ConstrainedRampClassifier(solver_options=options, max_iter=50, threshold="train").fit(X, Y)
+    RampClassifier(solver_options=options, max_iter=50).fit(X, Y)
     assert "Clarabel" in capfd.readouterr().out
 
 
-def test_the_machine_of_the_paper_draws_no_random_numbers_and_leaves_its_input_alone():
+def test_training_draws_no_random_numbers_and_leaves_its_input_alone():
     data, y, weight, frame = X.copy(), Y.copy(), np.ones(120), ATTRIBUTES.copy()
     for array in (data, y, weight):
         array.flags.writeable = False
     rng = np.random.RandomState(0)
-    clf = ConstrainedRampClassifier(
-        constraints=[churn("deployed") <= 0.3], random_state=rng, n_perturbations=0
-    )
+    clf = ConstrainedRampClassifier(constraints=[churn("deployed") <= 0.3], random_state=rng)
     clf.fit(data, y, sample_weight=weight, attributes=frame)
     assert rng.uniform() == np.random.RandomState(0).uniform()
     pd.testing.assert_frame_equal(frame, ATTRIBUTES)

@@ -44,6 +44,7 @@ NAMED_EXTRA = pd.DataFrame(X_EXTRA, columns=list("abcd"))
 
 
 def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=None, **parameters):
+    parameters = {"confidence_level": 0.5} | parameters  # rates at face value
     clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
     return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))
 
@@ -140,7 +141,7 @@ def test_prefit_takes_the_estimators_own_scores():
     assert slack >= -1e-9
     np.testing.assert_array_equal(clf.predict(X), (scores > clf.threshold_).astype(int))
     again = clf.constraint_report(X, Y, attributes=ATTRIBUTES)  # here the rows of fit are new rows
-    own = clf.constraint_report_.assign(on="given")
+    own = clf.constraint_report_.drop(columns="margin").assign(on="given")
     pd.testing.assert_frame_equal(again.iloc[:, :-2], own)
     assert (again["ci_low"] <= again["value"]).all() and (again["ci_high"] >= again["value"]).all()
 
@@ -237,7 +238,7 @@ def test_methods_agree(estimator, pos_label):
 
 def test_report_columns():
     columns = ["constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained"]
-    columns += ["slack", "satisfied"]
+    columns += ["slack", "margin", "satisfied", "multiplier"]
     judged = [*columns[:6], "cross_fitted", "ci_low", "ci_high", *columns[6:]]
     clf = fit([recall() >= 0.9])
     assert list(clf.constraint_report_) == judged
@@ -247,6 +248,7 @@ def test_report_columns():
     assert row["ci_low"] < row["cross_fitted"] < row["ci_high"]
     fitted = clone(RATE).fit(X_EXTRA, Y_EXTRA)
     assert list(fit([recall() >= 0.9], fitted, cv="prefit").constraint_report_) == columns
+    columns.remove("margin")
     assert list(clf.constraint_report(X, Y)) == [*columns, "ci_low", "ci_high"]
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from skbandit.constrained import RampClassifier
 from skbandit.rates import (
     accuracy,
     churn,
@@ -120,14 +121,13 @@ def test_weights_are_repetitions_in_every_dataset():
     goals = [recall() >= 0.8, error_rate(on="extra") <= 0.4, churn("deployed", on="all") <= 0.4]
     weighted = fit(
         goals,
-        threshold="train",
-        n_perturbations=0,
+        clf=RampClassifier(),
         sample_weight=weight,
         sample_weight_extra=weight_extra,
         **EXTRA,
     )
     repeated = fit(
-        goals, threshold="train", n_perturbations=0, rows=X[i], y=Y[i],
+        goals, clf=RampClassifier(), rows=X[i], y=Y[i],
         attributes=ATTRIBUTES.iloc[i], X_extra=X_EXTRA[j],
         y_extra=Y_EXTRA[j], attributes_extra=ATTRIBUTES_EXTRA.iloc[j],
     )  # fmt: skip

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, ExtraData, constraint_report
+from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_report
 from skbandit.exceptions import EmptyRateError
 from skbandit.inspection import ConstraintReportDisplay
 from skbandit.rates import each, false_positive_rate, positive_rate, ratio, recall
@@ -33,7 +33,6 @@ CLASSIFIERS = {
         recall({"g": "u"}) >= 0.3,
         solver="newton",
         confidence_level=0.8,
-        max_iter=3,
         pos_label="yes",
     ),
     "threshold": ConstrainedThreshold(
@@ -136,7 +135,7 @@ def test_extra_rows_of_a_report_are_transformed_too():
     clf.fit(scaler.fit_transform(X[:50]), Y[:50], X_extra=scaler.transform(X[50:]))
     pipeline = make_pipeline(scaler, clf)
     share = (pipeline.predict(X[50:]) == "yes").mean()
-    for extra in ({"extra": ExtraData(X[50:])}, {"X_extra": X[50:]}, {"X_extra": (X[50:],)}):
+    for extra in ({"X_extra": X[50:]}, {"X_extra": (X[50:],)}):
         report = constraint_report(pipeline, X[:50], Y[:50], **extra)
         assert report["value"][0] == pytest.approx(share)
     pytest.importorskip("matplotlib")
@@ -174,7 +173,7 @@ def test_a_column_that_a_pipeline_drops_is_found_by_the_message():
 @pytest.mark.parametrize("name", ["alpha", "tol"])
 def test_numbers_beyond_any_float(name):
     with pytest.raises(ValueError, match=f"{name} must be finite and at most 1.8e308"):
-        ConstrainedRampClassifier(**{name: 10**400}).fit(X, Y)
+        RampClassifier(pos_label="yes", **{name: 10**400}).fit(X, Y)
 
 
 def test_no_row_selected_stays_an_error_of_its_own():

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from skbandit.constrained._goals import Declared, SharedRisk
+from skbandit.constrained._goals import Declared
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.thresholds._candidates import best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
+from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.rates import (
     difference,
     each,

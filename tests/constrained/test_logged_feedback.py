@@ -47,7 +47,7 @@ def reports():
     found = {}
     for name, goal in GOALS.items():
         weight = "weight" if name == "weighted" else None
-        clf = ConstrainedRampClassifier(false_positive_rate(weight=weight), goal, max_iter=50)
+        clf = ConstrainedRampClassifier(false_positive_rate(weight=weight), goal)
         clf.fit(X_log[:, :1], y_log, attributes=by)
         true = recall().value(y_all, clf.predict(X_all[:, :1]))
         report = clf.constraint_report(

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.rates import (
     difference,
@@ -26,7 +26,7 @@ from skbandit.rates._binding import Columns, Data, Rows
 LINEAR = LogisticRegression()
 CLASSIFIERS = {
     "ramp": ConstrainedRampClassifier(alpha=0.1),
-    "train": ConstrainedRampClassifier(threshold="train", alpha=0.1),
+    "train": RampClassifier(alpha=0.1),
     "reduction": ConstrainedReduction(LINEAR, max_iter=2),
     "threshold": ConstrainedThreshold(LINEAR),
 }
@@ -78,7 +78,8 @@ def test_the_threshold_is_that_of_brute_force_over_all_pairs(form, n_groups):
     ordered = np.unique(scores)
     cost, feasible, _ = evaluate([0.0, *(ordered[1:] + ordered[:-1]) / 2, 1.0])
     best = cost[feasible].min()
-    clf = ConstrainedThreshold(LINEAR, false_positive_rate(), [goal, recall() >= 0.3])
+    goals = [goal, recall() >= 0.3]
+    clf = ConstrainedThreshold(LINEAR, false_positive_rate(), goals, confidence_level=0.5)
     clf.fit(X, y, attributes=attributes)
     cost, feasible, value = evaluate([clf.threshold_])
     assert feasible.all() and cost == pytest.approx(best)
@@ -161,7 +162,8 @@ def test_a_float_column_is_refused_at_once():
 
 def test_many_groups_warn_and_very_many_pairs_are_refused():
     X, y, attributes = made(60)
-    clf = ConstrainedThreshold(LINEAR, error_rate(), difference(positive_rate, by="g") <= 0.9)
+    goal = difference(positive_rate, by="g") <= 0.9
+    clf = ConstrainedThreshold(LINEAR, error_rate(), goal, confidence_level=0.5)
     with pytest.warns(UserWarning, match="'g' make 60 groups, of 10 rows on average.*rare") as told:
         clf.fit(X, y, attributes=attributes)
     assert len(told) == 1 and clf.feasible_

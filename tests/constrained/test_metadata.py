@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.rates import (
     churn,
     each,
@@ -101,14 +102,14 @@ def test_search_over_alpha_and_constraints_with_extra_of_as_many_rows():
     """120 rows and 120 extra rows: bare, cross-validation would slice the extra ones too."""
     seen = []
 
-    class Recorder(ConstrainedRampClassifier):
+    class Recorder(RampClassifier):
         def fit(self, X, y, *, attributes, X_extra, attributes_extra):
             seen.append((len(X), len(attributes), len(X_extra[0]), len(attributes_extra[0])))
             return super().fit(
                 X, y, attributes=attributes, X_extra=X_extra, attributes_extra=attributes_extra
             )
 
-    clf = Recorder(threshold="train", solver="newton")
+    clf = Recorder(solver="newton")
     model = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_extra"])
     extra = churn("deployed", on="extra")
     grid = {
@@ -131,7 +132,7 @@ def test_search_over_alpha_and_constraints_with_extra_of_as_many_rows():
 def test_cross_validate_slices_attributes_and_weights():
     weight = np.random.default_rng(2).integers(1, 3, 120)
     goal = recall("sex == 'F'") >= 0.9
-    clf = ConstrainedRampClassifier(constraints=goal, threshold="train", solver="newton")
+    clf = RampClassifier(constraints=goal, solver="newton")
     result = cross_validate(
         clf, X, Y, cv=3, params={"attributes": ATTRIBUTES, "sample_weight": weight},
         return_estimator=True, return_indices=True, error_score="raise",
@@ -150,7 +151,7 @@ def test_cross_validate_slices_attributes_and_weights():
 def test_search_without_routing_over_constraints():
     loose, strict = [recall() >= 0.5], [recall() >= 0.99]
     search = GridSearchCV(
-        ConstrainedRampClassifier(false_positive_rate(), threshold="train", solver="newton"),
+        RampClassifier(false_positive_rate(), solver="newton"),
         {"constraints": [loose, strict]}, scoring="recall", cv=3, error_score="raise",
     ).fit(X, Y)  # fmt: skip
     assert search.best_params_ == {"constraints": strict}
@@ -168,7 +169,7 @@ def test_attributes_as_dict_are_refused_in_cross_validation():
 
 
 def test_probabilities_and_scores_cross_validate():
-    clf = ConstrainedRampClassifier(f1(), recall() >= 0.8, threshold="train", solver="newton")
+    clf = RampClassifier(f1(), recall() >= 0.8, solver="newton")
     proba = cross_val_predict(clf, X, Y, cv=3, method="predict_proba")
     answers = cross_val_predict(clf, X, Y, cv=3)
     np.testing.assert_array_equal(answers, proba[:, 1] > 0.5)
@@ -176,11 +177,10 @@ def test_probabilities_and_scores_cross_validate():
 
 # --- copies and pictures -------------------------------------------------------------------
 
-DECLARED = ConstrainedRampClassifier(
+DECLARED = RampClassifier(
     recall() - 2 * false_positive_rate(),
     [(recall("sex == 'F'") >= 0.5).named("women"), [each(recall, by="sex") >= 0.5]],
     class_weight={0: 1, 1: 2},
-    threshold="train",
     solver="newton",
 )
 
@@ -215,7 +215,7 @@ def test_reprs():
     assert repr(ConstrainedRampClassifier()) == "ConstrainedRampClassifier()"
     for model in (DECLARED, make_pipeline(StandardScaler(), DECLARED)):
         html = estimator_html_repr(model)
-        assert "ConstrainedRampClassifier" in html and "recall()" in html
+        assert "RampClassifier" in html and "recall()" in html
 
 
 def test_parameters_can_be_set_and_nested():

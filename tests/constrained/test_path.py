@@ -1,7 +1,6 @@
 """constraint_path: a whole trade-off curve, and what it may claim about single fits."""
 
 import copy
-import itertools
 import pickle
 
 import numpy as np
@@ -14,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstraintPath, _classifier, _path, constraint_path
+from skbandit.constrained import ConstraintPath, RampClassifier, _path, _ramp_cv, constraint_path
+from skbandit.constrained._path import with_bound
 from skbandit.constrained.cross_fitting import _cross_fit
-from skbandit.constrained.thresholds._candidates import with_bound
 from skbandit.rates import (
     accuracy,
     churn,
@@ -50,8 +49,7 @@ TABLE = [
 
 
 def classifier(constraints=(), objective=None, **settings):
-    settings = {"threshold": "train", "solver": "newton"} | settings
-    return ConstrainedRampClassifier(objective, constraints, **settings)
+    return RampClassifier(objective, constraints, **{"solver": "newton"} | settings)
 
 
 def path_over(constraints, bounds, constraint=None, objective=None, **settings):
@@ -119,7 +117,6 @@ def test_the_estimator_is_left_as_it_was(fitted):
     before = copy.deepcopy(vars(clf))
     path = constraint_path(clf, X, Y, bounds=[0.8, 0.95])
     assert repr(vars(clf)) == repr(before)
-    assert not any(model.warm_start for model in path.estimators)
     assert clf not in path.estimators
 
 
@@ -133,26 +130,6 @@ def test_a_path_of_one_bound_is_a_single_fit():
     np.testing.assert_array_equal(path.estimators[0].intercept_, single.intercept_)
 
 
-@pytest.mark.parametrize(
-    ("constraint", "bounds"),
-    [
-        (recall() >= 0.5, [0.7, 0.8, 0.9, 0.95, 0.98]),
-        (false_positive_rate() <= 0.5, [0.3, 0.2, 0.1, 0.05, 0.02]),
-        (abs(positive_rate(WOMEN) - positive_rate(MEN)) <= 0.5, [0.1, 0.05, 0.02, 0.01]),
-    ],
-    ids=repr,
-)
-def test_without_thresholds_a_looser_bound_never_costs_more(constraint, bounds):
-    """A model under a tight bound is feasible under a looser one, and MM only descends."""
-    path = path_over(constraint, bounds, threshold=None)
-    order = np.argsort(bounds)
-    tight_first = order if constraint.sense == "<=" else order[::-1]
-    courses = [path.estimators[k].objective_path_ for k in tight_first]
-    for tighter, looser in itertools.pairwise(courses):
-        assert looser[-1] <= looser[0] <= tighter[-1] + 1e-9
-    assert courses[-1][-1] < courses[0][-1] - 1e-3, "the bounds bind"
-
-
 def test_where_the_problem_is_convex_it_is_independent_fits():
     """With every score in (-1/2, 1/2) the ramp is linear, so every optimum is the optimum."""
     bounds, settings = [0.62, 0.58, 0.6], {"alpha": 24.0, "fit_intercept": False}
@@ -163,44 +140,6 @@ def test_where_the_problem_is_convex_it_is_independent_fits():
         assert model.constraint_report_["expected"][0] == pytest.approx(bound, abs=1e-6)
         assert model.objective_path_[-1] == pytest.approx(single.objective_path_[-1], abs=1e-8)
         np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("constraint", "bounds"),
-    first(
-        1,
-        [
-            (recall() >= 0.5, [0.8, 0.9, 0.95]),
-            (positive_rate() <= 0.5, [0.1, 0.3, 0.2]),
-            (ratio(positive_rate, by="sex") >= 0.5, [0.8, 0.9, 0.95]),
-        ],
-    ),
-    ids=repr,
-)
-def test_elsewhere_it_is_as_feasible_and_nearly_as_good(constraint, bounds):
-    """Local optima differ: in these problems by 2 % of the errors at most."""
-    path = path_over(constraint, bounds)
-    for k, bound in enumerate(bounds):
-        single = classifier(with_bound(constraint, bound)).fit(X, Y, attributes=ATTRIBUTES)
-        assert path.table["feasible"][k] == single.feasible_
-        ends = path.estimators[k].objective_path_[-1], single.objective_path_[-1]
-        assert ends[0] == pytest.approx(ends[1], abs=0.02)
-        assert path.table["objective"][k] <= np.mean(single.predict(X) != Y) + 0.02
-
-
-@pytest.mark.parametrize("n_bounds", first(1, [6, 20]))
-def test_a_path_takes_far_fewer_steps_than_independent_fits(n_bounds):
-    rows, y = noisy()
-    bounds = np.linspace(0.02, 0.4, n_bounds)
-    clf = classifier(false_positive_rate() <= 0.5, max_iter=50)
-    path = constraint_path(clf, rows, y, bounds=bounds)
-    goals = [false_positive_rate() <= bound for bound in bounds]
-    single = [classifier(goal, max_iter=50).fit(rows, y).n_iter_ for goal in goals]
-    assert path.table["n_iter"].sum() < 0.5 * sum(single)
-    exact = constraint_path(clf, rows, y, bounds=bounds, tol=0.0)
-    assert (exact.table["n_iter"] >= path.table["n_iter"]).all()
-    assert exact.table["n_iter"].sum() > path.table["n_iter"].sum()
-    assert {model.tol for model in [*path.estimators, *exact.estimators]} == {clf.tol}
 
 
 # --- which constraint varies ---------------------------------------------------------------
@@ -247,18 +186,6 @@ def test_what_is_not_clear_is_an_error(constraints, which, error):
 def test_bounds_are_a_list_of_numbers(bounds):
     with pytest.raises(ValueError, match="bounds"):
         path_over(recall() >= 0.5, bounds)
-
-
-@pytest.mark.parametrize(
-    "tol", [-1e-9, np.nan, np.inf, None, "small", pytest.param(10**400, id="huge")]
-)
-def test_a_tolerance_is_checked_before_the_first_fit(tol, capsys):
-    with pytest.raises(ValueError, match=r"tol must be a finite number of at least 0, got"):
-        constraint_path(
-            ConstrainedRampClassifier(constraints=recall() >= 0.5), X, Y,
-            bounds=[0.5, 0.9], tol=tol, verbose=1,
-        )  # fmt: skip
-    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize("level", [95, None, "95 %", np.nan])
@@ -544,9 +471,9 @@ def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit(boun
 def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
     """So at one level a looser bound never costs more out of fold."""
     found = []
-    original = _classifier.cross_fit
+    original = _ramp_cv.cross_fit
     monkeypatch.setattr(
-        _classifier, "cross_fit", lambda *args: found.append(original(*args)) or found[-1]
+        _ramp_cv, "cross_fit", lambda *args: found.append(original(*args)) or found[-1]
     )
     bounds = np.linspace(0.08, 0.4, 9)
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5, confidence_level=0.8)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._reduction_rounds import SEARCHED, Judge, Round, best_round
+from skbandit.constrained._reduction_rounds import Judge, Round, best_round
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -44,9 +44,9 @@ def fit(constraints=PARITY, by="sex", attributes=ATTRIBUTES, estimator=RATE, **p
 
 def test_one_round_is_a_threshold_per_group():
     found = fit(max_iter=1, confidence_level=0.5)
-    moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3)
+    moved = ConstrainedThreshold(RATE, None, PARITY, by="sex", cv=3, confidence_level=0.5)
     moved.fit(X, Y, attributes=ATTRIBUTES)
-    assert found.rounds_ == (0,) and not hasattr(found, "threshold_")
+    assert found.best_rounds_ == (0,) and not hasattr(found, "threshold_")
     pd.testing.assert_series_equal(found.thresholds_, moved.thresholds_)
 
 
@@ -65,7 +65,6 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         known.add(one)
     done = [Round(None, zeros, one, np.inf, np.inf) for one in scores]
     found = best_round(done, judge, known)
-    assert len(found.candidates) == 4 + 6 > 4 + SEARCHED
     assert found.rule.feasible
     for one in scores:
         single = best_rule(one, measured, 0.0, None)
@@ -109,7 +108,7 @@ def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
     moved = ConstrainedThreshold(RATE, confidence_level=0.8, **options)
     moved.fit(rows, y, attributes=people)
     found = [recall().value(y, one.predict(rows, attributes=people)) for one in (clf, moved)]
-    assert max(clf.rounds_) > 0
+    assert max(clf.best_rounds_) > 0
     assert found[0] > found[1]
 
 

@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained._fit_rows import read_rows
-from skbandit.constrained._goals import SeparateLimits
 from skbandit.constrained._report import missed, report_table, with_margins
+from skbandit.constrained.thresholds._limits import SeparateLimits
 from skbandit.rates import (
     churn,
     difference,
@@ -340,7 +340,7 @@ def test_messages_name_the_bound_that_the_margin_leaves(constraint):
     at_bound = np.zeros(len(Y))  # a rule at the bound, which the margin rules out
     at_bound[chosen[: round(len(chosen) * constraint.bound)]] = 1
     limits = confidence_limits(goals, data, 0.1)
-    margins = SeparateLimits(goals, limits).margins(at_bound, 1.0)
+    margins = SeparateLimits(goals, limits, 0.9).margins(at_bound, 1.0)
     table = with_margins(report_table(goals, data, at_bound), goals.n_rows > 0, margins)
     margin = table["margin"].iloc[0]
     assert 0.05 < margin < 0.2

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import ConstrainedRampClassifier, RampClassifier
 from skbandit.constrained.solvers import (
     CuttingPlaneSolver,
     CvxpySolver,
@@ -19,8 +19,7 @@ GOAL = recall() >= 0.8
 
 
 def classifier(solver, **options):
-    options = {"alpha": 0.05, "threshold": "train"} | options
-    return ConstrainedRampClassifier(constraints=GOAL, solver=solver, **options)
+    return RampClassifier(constraints=GOAL, solver=solver, **{"alpha": 0.05} | options)
 
 
 class Borrowed:

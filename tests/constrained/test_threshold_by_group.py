@@ -54,7 +54,7 @@ def test_equals_brute_force_on_out_of_fold_scores():
     cuts = clf.thresholds_
     answers = (scores > cuts[sex].to_numpy()).astype(int)
     assert np.mean(answers != Y) == pytest.approx(best)
-    assert clf.gap_ == 0.0 and clf.feasible_
+    assert clf.duality_gap_ == 0.0 and clf.feasible_
     report = clf.constraint_report_
     assert report["satisfied"].all()
     shares = [answers[sex == group].mean() for group in "FM"]

@@ -12,7 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, constraint_path
+from skbandit.constrained import (
+    ConstrainedReduction,
+    ConstrainedThreshold,
+    RampClassifier,
+    constraint_path,
+)
 from skbandit.constrained.cross_fitting._directions import column_scales
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import (
@@ -97,10 +102,7 @@ def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(fo
 
 
 def test_the_papers_machine_compares_with_nothing():
-    clf = ConstrainedRampClassifier(constraints=GOALS).fit(X, Y)
-    assert hasattr(clf, "confidence_level_")
-    clf.set_params(threshold="train").fit(X, Y)
-    assert not hasattr(clf, "confidence_level_")
+    clf = RampClassifier(constraints=GOALS).fit(X, Y)
     assert "unconstrained" not in clf.constraint_report_
     assert "unconstrained" not in clf.constraint_report(X_NEW, Y_NEW)
 
@@ -142,7 +144,8 @@ def test_a_cost_by_group_is_told():
 
 def test_an_objective_that_a_constant_is_best_for_has_no_cost():
     """False positives alone are fewest if nothing is found: what recall costs is the question."""
-    clf = ConstrainedThreshold(LOGISTIC, false_positive_rate(), recall() >= 0.95)
+    goal = recall() >= 0.95
+    clf = ConstrainedThreshold(LOGISTIC, false_positive_rate(), goal, confidence_level=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clf.fit(X, Y)

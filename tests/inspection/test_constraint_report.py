@@ -96,7 +96,9 @@ def test_one_call_from_the_classifier(fitted, report):
 
 
 def test_any_classifier_with_such_a_report(report):
-    clf = ConstrainedThreshold(RidgeClassifier(), constraints=recall() >= 0.9).fit(X, Y)
+    clf = ConstrainedThreshold(
+        RidgeClassifier(), constraints=recall() >= 0.9, confidence_level=0.5
+    ).fit(X, Y)
     display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
     drawn = [*display.met_.get_xdata(), *display.missed_.get_xdata()]
     assert drawn == clf.constraint_report(X_EXTRA, Y_EXTRA)["slack"].tolist()

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import constraint_path
+from skbandit.constrained import RampClassifier, constraint_path
 from skbandit.inspection import TradeoffDisplay
 from skbandit.rates import positive_rate, ratio, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
@@ -17,7 +17,7 @@ BY_BOUND = [1, 2, 0]
 
 
 def classifier(constraints=()):
-    return ConstrainedRampClassifier(constraints=constraints, threshold="train", solver="newton")
+    return RampClassifier(constraints=constraints, solver="newton")
 
 
 @pytest.fixture(scope="module")

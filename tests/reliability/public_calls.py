@@ -65,8 +65,7 @@ class PublicCall:
 
 
 def ramp(X, y, attributes, sample_weight, pos_label=None):
-    options = {"solver": "newton", "max_iter": 3, "pos_label": pos_label}
-    clf = ConstrainedRampClassifier(constraints=GOALS, **options)
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", pos_label=pos_label)
     clf.fit(X, y, attributes=attributes, sample_weight=sample_weight)
     return clf.decision_function(X)
 

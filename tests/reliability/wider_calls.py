@@ -92,7 +92,7 @@ def _parquet():
 
 
 def path(X, y, attributes, sample_weight, **options):
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton")
     found = constraint_path(
         clf, X, y, attributes=attributes, sample_weight=sample_weight, **options
     )
@@ -107,7 +107,7 @@ def path_measured(X, y, attributes, sample_weight, confidence_level):
 
 @functools.cache
 def _path():
-    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton", max_iter=3)
+    clf = ConstrainedRampClassifier(constraints=GOALS, solver="newton")
     return constraint_path(clf, OWN_X, LABEL, attributes=GROUP, bounds=[0.5, 0.6], constraint=0)
 
 

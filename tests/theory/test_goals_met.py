@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from sklearn.linear_model import LogisticRegression
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold
+from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.rates import difference, each, false_positive_rate, positive_rate, recall
 
 ALARM = 1e-4
@@ -89,7 +89,7 @@ def threshold(level):
 
 
 def as_trained(goals):
-    return ConstrainedRampClassifier(constraints=goals, alpha=1e-3, threshold="train")
+    return RampClassifier(constraints=goals, alpha=1e-3)
 
 
 def test_the_population_is_what_it_says():

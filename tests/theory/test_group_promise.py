@@ -79,7 +79,7 @@ def test_many_rows_find_the_best_thresholds_of_the_population():
     X, y, table = drawn(np.random.default_rng(1), 60_000)
     clf = ConstrainedThreshold(
         Identity().fit(X, y), false_positive_rate(), each(recall, by="g") >= 0.7,
-        cv="prefit", by="g",
+        cv="prefit", by="g", confidence_level=0.5,
     ).fit(X, y, attributes=table)  # fmt: skip
     np.testing.assert_allclose(clf.thresholds_, SHIFT + 1.5 + ndtri(0.3), atol=0.05)
-    assert clf.gap_ <= 1e-3
+    assert clf.duality_gap_ <= 1e-3

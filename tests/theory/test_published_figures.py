@@ -10,8 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, constraint_path
+from skbandit.constrained import ConstrainedThreshold, RampClassifier, constraint_path
 from skbandit.rates import churn, error_rate, false_positive_rate, recall
 from tests.benchmarks._published_goals import covariance_bound, everybody, fair, split
 
@@ -98,7 +97,7 @@ def churning(request, a9a):
     svm = LinearSVC(C=1 / (1e-4 * len(both)), loss="hinge", max_iter=50_000, random_state=0).fit(
         X[both], y[both]
     )
-    rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit")
+    rival = ConstrainedThreshold(svm, costs, goals[0], cv="prefit", confidence_level=0.5)
     rival.fit(X[both], y[both], attributes=attributes)
 
     def figures(model):
@@ -118,9 +117,7 @@ def churning(request, a9a):
     rival_figures = figures(rival)
     targets = rival_figures["churn train"] * np.array([1 / 3, 2 / 3, 1])
     path = constraint_path(
-        ConstrainedRampClassifier(
-            costs / len(both), goals, alpha=1e-4, max_iter=50, threshold="train"
-        ),
+        RampClassifier(costs / len(both), goals, alpha=1e-4, max_iter=50),
         X[both],
         y[both],
         bounds=targets,

@@ -9,24 +9,19 @@ that no row has judged; the mean is made of the rules that were judged, and vari
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
+from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingData
 from skbandit.constrained._tolerances import MET, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
-    CutSearch,
-    attainable_quantile,
     choose,
-    prices_out_of_fold,
 )
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
 from skbandit.constrained.cross_fitting._folds import (
@@ -36,6 +31,14 @@ from skbandit.constrained.cross_fitting._folds import (
     TrainedFolds,
     size_of,
     train_folds,
+)
+from skbandit.constrained.thresholds._candidates import CutSearch, spread
+from skbandit.constrained.thresholds._multipliers import (
+    FEW_CUTS,
+    LinearProblem,
+    Rules,
+    rules_of_heads,
+    shadow_prices,
 )
 from skbandit.constrained.training._problem import Point, compile_problem
 from skbandit.constrained.training._starts import (
@@ -56,12 +59,6 @@ DEAREST = 0.05
 """What the default level may cost at most, in units of the sum of the objective's absolute costs.
 
 With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
-"""
-
-
-AGREEMENT = 0.8
-"""Cosine of the out-of-fold scores and those of the mean direction, below which neither tells
-anything of the other: the folds ended at different local optima, and their mean is at none.
 """
 
 
@@ -89,12 +86,10 @@ class CrossFitted:
         Its rule for new rows.
     path : tuple of float
         The regularised ramp objective after each MM step at alpha, mean over the folds.
-    multipliers : callable
-        Computes the multipliers of the measured constraints, of shape (m,): `prices_out_of_fold`.
-    margins : ndarray of shape (m,) or None
-        Slack that the level takes for each measured constraint; None without a level.
-    rows_needed : float
-        Rows that the level takes, about, if they were too few; inf if no number would do.
+    multipliers : ndarray of shape (m,)
+        Of the measured constraints, out of fold: see `shadow_prices`.
+    limits : ScoreLimits
+        Of the measured constraints.
     relaxations : Relaxations or None
         Of the declared bounds, by which some threshold's rates are inside, out of fold; None if
         that is so already.
@@ -109,9 +104,8 @@ class CrossFitted:
     unconstrained: np.ndarray
     plain: Point
     path: tuple[float, ...]
-    multipliers: Callable[[], np.ndarray]
-    margins: np.ndarray | None
-    rows_needed: float
+    multipliers: np.ndarray
+    limits: ScoreLimits
     relaxations: Relaxations | None
 
     @property
@@ -120,40 +114,25 @@ class CrossFitted:
         return re.sub(r"(?<=ramp) [^ #]+| #\d+", "", str(self.direction))
 
 
-def cross_fit(
-    design: Any,
-    goals: Goals,
-    declared: Declared,
-    factors: np.ndarray,
-    options: CrossFitOptions,
-    work: SharedWork | None = None,
-) -> CrossFitted:
+def cross_fit(read: TrainingData, options: CrossFitOptions, work: SharedWork) -> CrossFitted:
     """Train directions without each fold; choose one, and its threshold, by the rows left out.
 
     Parameters
     ----------
-    design : ndarray or csr_array of shape (n, d)
-        All rows, extra ones below.
-    goals : Goals
-        On all rows.
-    declared : Declared
-        The goals without data.
-    factors : ndarray
-        Factors of the weights of the rows of X in the objective.
+    read : TrainingData
     options : CrossFitOptions
-    work : SharedWork or None
+    work : SharedWork
         What has been done for other bounds on the same rows; it is brought up to date.
 
     Returns
     -------
     CrossFitted
     """
-    work = SharedWork() if work is None else work
-    if not work.suits(goals):
-        work.train(design, goals, declared, factors, options)
-    found = _choose(work.mixed(goals, declared, factors, options), goals, options, work.tighter)
-    work.last = found.choice
-    return found
+    if not work.suits(read.goals):
+        work.train(read, options)
+    fitted = _choose(work.mix(read, options), read.goals, options, work.tighter)
+    work.last = fitted.choice
+    return fitted
 
 
 @dataclass
@@ -184,25 +163,16 @@ class SharedWork:
         """Whether directions were trained on the rows that count in these goals."""
         return self.rows is not None and np.array_equal(goals.measured.rows, self.rows)
 
-    def train(
-        self,
-        design: Any,
-        goals: Goals,
-        declared: Declared,
-        factors: np.ndarray,
-        options: CrossFitOptions,
-    ) -> None:
-        """Train directions under some bounds; arguments as for `cross_fit`."""
-        self.trained = train_folds(design, goals, declared, factors, options, self.trained)
-        self.rows, self.candidates, self.tighter = goals.measured.rows, None, None
+    def train(self, read: TrainingData, options: CrossFitOptions) -> None:
+        """Train directions under some bounds."""
+        self.trained = train_folds(read, options, self.trained)
+        self.rows, self.candidates, self.tighter = read.goals.measured.rows, None, None
 
-    def mixed(
-        self, goals: Goals, declared: Declared, factors: np.ndarray, options: CrossFitOptions
-    ) -> Candidates:
-        """Mixtures of what was trained."""
+    def mix(self, read: TrainingData, options: CrossFitOptions) -> Candidates:
+        """Mix what was trained."""
         if self.candidates is None:
             assert self.trained is not None
-            self.candidates = Candidates.of(self.trained, goals, declared, factors, options)
+            self.candidates = Candidates.of(self.trained, read, options)
         return self.candidates
 
 
@@ -235,17 +205,16 @@ class Candidates:
     def of(
         cls,
         trained: TrainedFolds,
-        goals: Goals,
-        declared: Declared,
-        factors: np.ndarray,
+        read: TrainingData,
         options: CrossFitOptions,
     ) -> Candidates:
-        """Mix, preselect if rows are very many, sort, and leave out what is not one rule."""
-        measured, directions = goals.measured, trained.directions
+        """Mix the directions, preselect on large data, and sort their scores."""
+        goals, directions = read.goals, trained.directions
+        measured = goals.measured
         mixtures = {str(one): one for one in _mixtures(directions.names)}
         settings = _choice_settings(options, measured)
         if len(measured.rows) > 2 * SELECTION_ROWS:
-            names = _preselected(mixtures, directions, declared, goals, factors, settings)
+            names = _preselected(mixtures, directions, read, settings)
             mixtures = {name: mixtures[name] for name in names}
         limits = _limits(goals, options)
         design, centred = trained.columns.design, options.fit_intercept
@@ -255,26 +224,7 @@ class Candidates:
             searches[name] = CutSearch.of(scores, measured, limits, settings["cuts"])
             mean = directions.mean_direction(one)
             final[name] = standardise(design, trained.weight, mean, centred=centred)
-        rows = measured.rows
-        one_rule = [
-            name
-            for name, search in searches.items()
-            if name == PLAIN or agreement(search.scores, final[name][2][rows]) >= AGREEMENT
-        ]
-        return cls(
-            trained,
-            {name: mixtures[name] for name in one_rule},
-            rows,
-            limits,
-            {name: searches[name] for name in one_rule},
-            {name: final[name] for name in one_rule},
-        )
-
-
-def agreement(one: np.ndarray, other: np.ndarray) -> float:
-    """Cosine of the scores of the same rows, 0 if a score is 0 for all."""
-    size = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / size if size > 0 else 0.0
+        return cls(trained, mixtures, measured.rows, limits, searches, final)
 
 
 def _choose(
@@ -286,16 +236,7 @@ def _choose(
     limits = _limits(goals, options).sharing_rows(candidates.limits)
     searches = {name: one.under(measured, limits) for name, one in candidates.searches.items()}
     settings = _choice_settings(options, measured)
-    own = {name: standardised[rows] for name, (_, _, standardised) in candidates.final.items()}
-    choice = choose(searches, measured, limits, plain=PLAIN, own=own, tighter=tighter, **settings)
-    margins, needed = None, 0.0
-    if options.level is not None:
-        margins = limits.at(choice.positive, 0.0) - limits.at(choice.positive, choice.quantile)
-    if options.level is not None and not choice.feasible:
-        # widths of exact limits do not shrink with the square root of the rows
-        attained = attainable_quantile(searches, measured, limits.by_score(), choice.quantile)
-        ratio = choice.quantile / attained if attained > 0 else math.inf
-        needed = len(rows) * max(ratio**2, limits.times_too_few(choice.positive))
+    choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
     alpha, folds = trained.ramps[_ramp_of(chosen, trained, searches, measured, limits)]
@@ -316,11 +257,25 @@ def _choose(
         trained.plain_predictions(),
         trained.plain_rule(),
         _mean_path([mm.path for mm in folds]),
-        partial(prices_out_of_fold, searches, limits, choice),
-        margins,
-        needed,
+        _multipliers(searches, measured, limits, choice),
+        limits,
         _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,
     )
+
+
+def _multipliers(
+    searches: Mapping[str, CutSearch], measured: MeasuredGoals, limits: ScoreLimits, choice: Choice
+) -> np.ndarray:
+    """Shadow prices in the best mixture of all candidates' thresholds; nan if none is inside."""
+    if not choice.feasible:
+        return np.full(len(limits.offset), np.nan)
+    problem = LinearProblem.of(measured.objective, measured.constraints)
+    z = choice.quantile
+    rules = [
+        rules_of_heads(one.order, spread(one.heads, FEW_CUTS), problem, limits, z)
+        for one in searches.values()
+    ]
+    return shadow_prices(Rules.joined(rules), problem, choice.positive)
 
 
 def _limits(goals: Goals, options: CrossFitOptions) -> ScoreLimits:
@@ -353,22 +308,22 @@ def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[
 def _preselected(
     mixtures: dict[str, Mixture],
     directions: Directions,
-    declared: Declared,
-    goals: Goals,
-    factors: np.ndarray,
+    read: TrainingData,
     settings: dict[str, Any],
 ) -> list[str]:
     """The plain direction, each ramp, and the mixture that is best on a sample of the rows."""
-    kept = np.zeros(len(goals.data), dtype=bool)
-    chosen = np.random.default_rng(0).choice(goals.measured.rows, SELECTION_ROWS, replace=False)
+    kept = np.zeros(len(read.goals.data), dtype=bool)
+    chosen = np.random.default_rng(0).choice(
+        read.goals.measured.rows, SELECTION_ROWS, replace=False
+    )
     kept[chosen] = True
-    part = declared.bind_part(goals, kept, factors)
+    part = read.declared.bind_part(read.goals, kept, read.factors)
     measured = part.measured
     limits = score_limits(part.constraints, part.data).columns(measured.rows)
     candidates = {
         name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
     }
-    best = choose(candidates, measured, limits, plain=PLAIN, **(settings | {"relax": True}))
+    best = choose(candidates, measured, limits, **(settings | {"relax": True}))
     ramps = [name for name in directions.names if name.startswith(RAMP)]
     return list(dict.fromkeys([PLAIN, best.name, *ramps]))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
+from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingData
 from skbandit.constrained._tolerances import NEAR
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
@@ -101,10 +101,6 @@ class CrossFitOptions:
     ----------
     solver : Solver
         Of the ramp's convex subproblems.
-    max_iter : int
-        Maximum number of MM steps per alpha, if below `MM_STEPS`.
-    tol : float
-        Decrease that ends them, if above `MM_TOL`.
     alpha : float or None
         The ramp's alpha; None is for the path `ALPHAS`.
     fit_intercept : bool
@@ -112,16 +108,17 @@ class CrossFitOptions:
     level : float or None
         Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
         where that is out of reach or dearer than `DEAREST`.
+    fold : ndarray of int, shape (n_samples,), or None
+        Fold of each row of X; None is for `FOLDS` or `FEW_FOLDS` stratified ones.
     report : callable
         Called with each `Step`.
     """
 
     solver: Solver
-    max_iter: int
-    tol: float
     alpha: float | None
     fit_intercept: bool
     level: float | None
+    fold: np.ndarray | None = None
     report: Callable[[Step], None] = lambda step: None
 
 
@@ -214,10 +211,7 @@ class TrainedFolds:
 
 
 def train_folds(
-    design: Any,
-    goals: Goals,
-    declared: Declared,
-    factors: np.ndarray,
+    read: TrainingData,
     options: CrossFitOptions,
     warm: TrainedFolds | None = None,
 ) -> TrainedFolds:
@@ -225,14 +219,7 @@ def train_folds(
 
     Parameters
     ----------
-    design : ndarray or csr_array of shape (n, d)
-        All rows, extra ones below.
-    goals : Goals
-        On all rows.
-    declared : Declared
-        The goals without data.
-    factors : ndarray
-        Factors of the weights of the rows of X in the objective.
+    read : TrainingData
     options : CrossFitOptions
     warm : TrainedFolds or None
         Trained on the same rows for the same objective and other bounds: columns, folds and all
@@ -242,12 +229,13 @@ def train_folds(
     -------
     TrainedFolds
     """
+    goals = read.goals
     used = rows_used(goals)
     if warm is not None and not np.array_equal(used, warm.used):
         warm = None
     if warm is None:
-        columns, place = _read_columns(design, used.astype(float), options.fit_intercept)
-        fold = deal_folds(goals.data, used, columns.design.shape[1])
+        columns, place = _read_columns(read.design, used.astype(float), options.fit_intercept)
+        fold = assign_folds(goals.data, used, columns.design.shape[1], options.fold)
     else:
         columns, place, fold = warm.columns, warm.place, warm.fold
     n_columns = columns.design.shape[1]
@@ -255,9 +243,9 @@ def train_folds(
     runs = () if warm is None else warm.runs
     for k in range(int(fold.max()) + 1):
         kept = rows_to_fit(fold, used, k, n_columns)
-        part = declared.bind_part(goals, kept, factors)
+        part = read.declared.bind_part(goals, kept, read.factors)
         before = runs[0][k].plain if runs else None
-        folds.append(_train_fold(columns, part, kept, factors, alphas, options, before))
+        folds.append(_train_fold(columns, part, kept, read.factors, alphas, options, before))
     runs = (*runs, folds)
     found: list[Mapping[str, np.ndarray]] = [
         {
@@ -318,8 +306,24 @@ def rows_used(goals: Goals) -> np.ndarray:
     return used
 
 
-def deal_folds(data: Data, used: np.ndarray, n_columns: int) -> np.ndarray:
-    """Fold of each row: rows of each label in turn; those that are not used take no turn.
+def assign_folds(
+    data: Data, used: np.ndarray, n_columns: int, of_X: np.ndarray | None = None
+) -> np.ndarray:
+    """Assign rows to folds, those of each label in turn; rows that are not used take no turn.
+
+    Parameters
+    ----------
+    data : Data
+    used : ndarray of bool, shape (n,)
+        The rows that matter.
+    n_columns : int
+        On which the number of folds depends.
+    of_X : ndarray of int or None
+        The folds of the rows of X, if these are given; only extra rows are assigned then.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
 
     Raises
     ------
@@ -329,16 +333,19 @@ def deal_folds(data: Data, used: np.ndarray, n_columns: int) -> np.ndarray:
     label, counted = data.train.label, used[: len(data.train)]
     counts = [int((counted & (label == one)).sum()) for one in (0, 1)]
     many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
-    n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
-    if n_folds < 2:
+    n_folds = min(FEW_FOLDS if many else FOLDS, *counts) if of_X is None else int(of_X.max()) + 1
+    if min(n_folds, *counts) < 2:
         raise ValueError(
-            f"One class has {min(counts)} row of positive weight, and threshold='cross_fit' "
-            "leaves rows of both classes out in turn: pass more rows, or threshold='train'."
+            f"One class has {min(counts)} row of positive weight, and rows of both classes are "
+            "left out of training in turn: pass more rows, or use RampClassifier, which leaves "
+            "none out."
         )
     fold = np.zeros(len(data), dtype=int)
     for rows, place in data.parts("all"):
         inside = np.flatnonzero(used[place])
         fold[place][inside] = stratified_folds(rows.label[inside], n_folds)
+    if of_X is not None:
+        fold[: len(of_X)] = of_X
     return fold
 
 
@@ -448,8 +455,8 @@ def _ramp_path(
             replace(problem, alpha=alpha),
             point,
             RoughSolver(options.solver),
-            max_iter=min(options.max_iter, MM_STEPS),
-            tol=max(options.tol, MM_TOL),
+            max_iter=MM_STEPS,
+            tol=MM_TOL,
             expected=expected,
             penalty=ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS),
             report=options.report,

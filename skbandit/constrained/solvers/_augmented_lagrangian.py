@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from scipy.sparse.linalg import LinearOperator, cg
 
 from skbandit.constrained.solvers._interface import (
     MAX_EXCESS,
@@ -296,7 +296,14 @@ class AugmentedLagrangian:
 
         diagonal = ridge + np.einsum("if,fi->i", E, response)
         diagonal += sigma * np.append(column_squares(X), one * X.shape[0])
-        u = conjugate_gradients(hessian, -gradient, diagonal, tol)
+        size = len(gradient)
+        u, _ = cg(
+            LinearOperator((size, size), matvec=hessian),
+            -gradient,
+            rtol=tol,
+            maxiter=MAX_CG,
+            M=LinearOperator((size, size), matvec=lambda r: r / diagonal),
+        )
         v = np.zeros_like(here.v)
         v[free] = response @ u
         return NewtonDirection(u[:-1], float(u[-1]), v)
@@ -316,26 +323,6 @@ class AugmentedLagrangian:
         gradients = gradients.toarray() if issparse(gradients) else gradients
         E = np.vstack([gradients, self.problem.fit_intercept * D.sum(axis=0)])
         return E, np.linalg.solve(M, E.T)
-
-
-def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray], r: np.ndarray, diagonal: np.ndarray, tol: float
-) -> np.ndarray:
-    """Solve H x = r to a residual of tol |r|, preconditioned by the diagonal of H."""
-    x, target = np.zeros_like(r), tol * np.linalg.norm(r)
-    direction, last = np.zeros_like(r), 1.0
-    for _ in range(MAX_CG):
-        if np.linalg.norm(r) <= target:
-            break
-        y = r / diagonal
-        size = r @ y
-        direction = y + (size / last) * direction
-        image = product(direction)
-        length = size / (direction @ image)
-        x += length * direction
-        r = r - length * image
-        last = size
-    return x
 
 
 def column_squares(X: Any) -> np.ndarray:

@@ -1,29 +1,30 @@
-"""The exact best threshold under constraints on hard rates."""
+"""The exact best threshold under constraints on hard rates, or on their limits."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
-from sklearn.utils import check_array
+from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._tolerances import MET, SAME_SCORE
-from skbandit.rates import Constraint
 from skbandit.rates._binding import (
     BoundConstraints,
     ConfidenceLimit,
     LinearFractionalForms,
-    as_rate,
-    flatten_constraints,
+    MeasuredShares,
+    ScoreLimits,
+    reached_quantiles,
+    risk_of,
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from skbandit.constrained._goals import MeasuredGoals
 
 
 @dataclass(frozen=True)
@@ -179,115 +180,204 @@ def spread(heads: np.ndarray, most: int) -> np.ndarray:
     return heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
 
 
-class VariedConstraint(Constraint):
-    """A constraint whose bound varies.
+KEPT = 2_000_000
+"""Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""
 
-    A type rather than a mask, as `dataclasses.replace` keeps it when a constraint is split into
-    one per group at `fit`.
+COARSE = 256
+"""Thresholds at which limits are evaluated first where there are more than twice as many.
+
+The best of them excludes most others.
+"""
+
+
+@dataclass(frozen=True)
+class CutSearch:
+    """Hard rates at every threshold of a score, by one sort and running sums.
+
+    Parameters
+    ----------
+    goals : MeasuredGoals
+        Objective and constraints over n rows.
+    limits : ScoreLimits
+        Of the constraints, over the same rows.
+    scores : ndarray of shape (n,)
+        One score per row.
+    cuts : ndarray of shape (C,)
+        The thresholds.
+    order : ndarray of shape (n,)
+        Rows by descending score.
+    heads : ndarray of shape (C,)
+        Number of rows above each threshold.
+    measured : dict of float to MeasuredShares
+        Rates and limits at all thresholds by normal quantile, as far as they have been needed;
+        one for all bounds.
     """
 
+    goals: MeasuredGoals
+    limits: ScoreLimits
+    scores: np.ndarray
+    cuts: np.ndarray
+    order: np.ndarray
+    heads: np.ndarray
+    measured: dict[float, MeasuredShares] = field(default_factory=dict, repr=False, compare=False)
 
-def read_bounds(bounds: ArrayLike) -> list[float]:
-    """Check the user's `bounds`: one or more finite numbers."""
-    try:
-        numbers = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds")
-    except ValueError as error:
-        raise ValueError(f"bounds={bounds!r} must be a list of finite numbers: {error}") from error
-    if numbers.ndim != 1:
-        raise ValueError(f"bounds must be a list of numbers, got shape {numbers.shape}.")
-    return numbers.tolist()
+    @classmethod
+    def of(
+        cls,
+        scores: np.ndarray,
+        goals: MeasuredGoals,
+        limits: ScoreLimits,
+        cuts: np.ndarray | None = None,
+    ) -> CutSearch:
+        """Sort a score; its thresholds are between all its values unless `cuts` are given."""
+        order = np.argsort(-scores, kind="stable")
+        descending = scores[order]
+        if cuts is None:
+            cuts, heads = cuts_between(descending)
+        else:
+            heads = np.searchsorted(-descending, -cuts, side="left")
+        return cls(goals, limits, scores, cuts, order, heads)
 
+    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> CutSearch:
+        """The same thresholds under other constraints over the same rows; nothing is sorted anew.
 
-def family(
-    declared: Any, which: int | str | Callable[[float], Any] | None
-) -> tuple[Callable[[float], list[Constraint]], str]:
-    """Return a function from a bound to all constraints, and a label of what varies."""
-    constraints = flatten_constraints(declared)
-    if callable(which) and not isinstance(which, type):
-        constraint_at = which
-        try:
-            label = next(iter(inspect.signature(constraint_at).parameters), "bound")
-        except ValueError:  # some compiled functions have no signature
-            label = "bound"
+        The objective must be the same: its values are kept.
+        """
+        if goals is self.goals and limits is self.limits:
+            return self
+        same = limits.shares_measured_by(self.limits)
+        measured = self.measured if same else {}
+        other = replace(self, goals=goals, limits=limits, measured=measured)
+        known = vars(other)  # where cached_property looks
+        known["objective"] = self.objective
+        if limits.rows is self.limits.rows:
+            known["_sums"] = self._sums
+        return other
 
-        def with_made(bound: float) -> list[Constraint]:
-            made = [_as_varied(one) for one in flatten_constraints(constraint_at(bound))]
-            if not made:
-                raise ValueError(f"constraint={constraint_at!r} returns no constraint for {bound}.")
-            return [*constraints, *made]
+    @cached_property
+    def objective(self) -> np.ndarray:
+        """The objective at every threshold, lower is better; inf where undefined."""
+        forms = self.goals.objective
+        above = self._sums_of(forms.numerator) + forms.numerator_constant[:, None]
+        below = self._sums_of(forms.denominator) + forms.denominator_constant[:, None]
+        values = forms.quotients(above, below)[0]
+        return np.where(np.isnan(values), np.inf, values)
 
-        return with_made, label
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        return self._sums_of(self.limits.rows)
 
-    k = _index(constraints, which)
+    def slacks(self) -> np.ndarray:
+        """The slack of every rate at every threshold, shape (K, C)."""
+        return self.slacks_at(0.0)
 
-    def with_replaced(bound: float) -> list[Constraint]:
-        varied = _as_varied(with_bound(constraints[k], bound))
-        return [*constraints[:k], varied, *constraints[k + 1 :]]
+    def slacks_at(
+        self,
+        z: float,
+        at: np.ndarray | None = None,
+        limits: ScoreLimits | None = None,
+        which: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Slacks of limits at a normal quantile, shape (K, C).
 
-    return with_replaced, constraints[k].label
+        Parameters
+        ----------
+        z : float
+            Normal quantile; 0 is for the rates.
+        at : ndarray of int or None
+            Numbers of the thresholds; None is for all.
+        limits : ScoreLimits or None
+            Those of other bounds on the same constraints; None is for `limits`.
+        which : ndarray of int or None
+            Numbers of the constraints; None is for all.
+        """
+        limits = self.limits if limits is None else limits
+        if z not in self.measured and len(limits.shares) * len(self.cuts) <= KEPT:
+            self.measured[z] = limits.measure(self._sums, z)
+        if z in self.measured:
+            found = self.measured[z] if at is None else self.measured[z].take(at)
+        else:
+            found = limits.measure(self._sums if at is None else self._sums[:, at], z)
+        return limits.slack_of(found, which)
 
+    def quantiles(self, z: float, at: np.ndarray) -> np.ndarray:
+        """Normal quantiles at which limits meet their bounds at some thresholds, shape (K, C)."""
+        return reached_quantiles(self.slacks_at(0.0, at), self.slacks_at(z, at), z)
 
-def _index(constraints: list[Constraint], which: Any) -> int:
-    """Return the index of the constraint that the user's `constraint=` refers to."""
-    listed = "; ".join(f"{k}: {one.label}" for k, one in enumerate(constraints))
-    if not constraints:
-        raise ValueError(
-            "The estimator declares no constraint whose bound could vary: declare one, or pass "
-            "constraint=lambda bound: ..., a function that returns one."
+    @cached_property
+    def slack(self) -> np.ndarray:
+        """The smallest slack of a rate at every threshold; inf without constraints."""
+        return self.slacks().min(axis=0, initial=np.inf)
+
+    @cached_property
+    def lowest(self) -> float:
+        """The lowest objective at a threshold whose rates are inside; inf if none is."""
+        return float(self.objective[self.slack >= -MET].min(initial=np.inf))
+
+    def best(self, z: float, preferred: float = 0.0) -> Threshold:
+        """The threshold with the lowest objective among those inside.
+
+        Parameters
+        ----------
+        z : float
+            The risk of missing a bound must not exceed the tail of this normal quantile; with
+            0, the rates themselves must be inside.
+        preferred : float
+            Threshold to which ties go.
+
+        Returns
+        -------
+        Threshold
+            Its `slack` is that of the rates, -inf where these are inside and the risk is too
+            large everywhere. Then it is the threshold with the least risk; where no rate is
+            inside, the one that misses by least.
+        """
+        found = self.best_below(np.inf, z, preferred)
+        if found is not None:
+            return found
+        inside = np.flatnonzero(self.slack >= -MET)
+        if not len(inside):
+            least_missed = np.flatnonzero(self.slack >= self.slack.max() - MET)
+            return self._nearest(least_missed, preferred)
+        risk = risk_of(self.quantiles(z, inside))
+        found = self._nearest(inside[risk <= risk.min() + MET], preferred)
+        return Threshold(found.cut, found.objective, -np.inf)
+
+    def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
+        """As `best`; None if no threshold is inside with an objective of `most` at most."""
+        inside = np.flatnonzero((self.slack >= -MET) & (self.objective <= most))
+        if z > 0 and len(self.limits.offset) and len(inside):
+            if len(inside) > 2 * COARSE:
+                sample = inside[:: len(inside) // COARSE]
+                sample = sample[small_risk(self.quantiles(z, sample), z)]
+                enough = self.objective[sample].min(initial=np.inf)
+                inside = inside[self.objective[inside] <= enough + MET]
+            inside = inside[small_risk(self.quantiles(z, inside), z)]
+        return self._nearest(inside, preferred) if len(inside) else None
+
+    def positive(self, cut: float) -> np.ndarray:
+        """1.0 where the score is above a threshold."""
+        return (self.scores > cut).astype(float)
+
+    def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
+        """The best of some thresholds, among equals the one nearest to `preferred`."""
+        goal = self.objective[candidates]
+        candidates = candidates[goal <= goal.min() + MET]
+        best = candidates[np.argmin(np.abs(self.cuts[candidates] - preferred))]
+        return Threshold(
+            float(self.cuts[best]), float(self.objective[best]), float(self.slack[best])
         )
-    if which is None and len(constraints) == 1:
-        return 0
-    if which is None:
-        raise ValueError(f"Pass constraint= to choose the one whose bound varies: {listed}.")
-    if isinstance(which, str):
-        found = [k for k, one in enumerate(constraints) if which in (one.name, one.text)]
-        if len(found) == 1:
-            return found[0]
-    elif isinstance(which, int | np.integer) and -len(constraints) <= which < len(constraints):
-        return int(which) % len(constraints)
-    raise ValueError(f"constraint={which!r} does not match exactly one of {listed}.")
+
+    def _sums_of(self, rows: csr_array) -> np.ndarray:
+        return head_sums(rows, self.order, self.heads)
 
 
-def _as_varied(one: Constraint) -> VariedConstraint:
-    return VariedConstraint(one.lhs, one.sense, one.rhs, one.absolute, one.name)
+def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
+    """Whether the risk at C thresholds is at most the tail of z, from their quantiles (K, C).
 
-
-def with_bound(constraint: Constraint, bound: float) -> Constraint:
-    """Replace the number on the right-hand side of a constraint."""
-    rhs = constraint.rhs
-    if rhs.is_number:
-        return replace(constraint, rhs=as_rate(bound, constraint.text))
-    more = bound - rhs.constant
-    moved = rhs + more if more >= 0 else rhs - -more
-    return replace(constraint, rhs=replace(moved, constant=bound))
-
-
-def common_sense(varied: Iterable[list[Constraint]], numbers: list[float]) -> str | None:
-    """Return the sense of all constraints if each is bounded by its own number, else None."""
-    as_given = all(
-        one.rhs.constant == number
-        for made, number in zip(varied, numbers, strict=True)
-        for one in made
-    )
-    senses = {str(one.sense) for made in varied for one in made}
-    return senses.pop() if as_given and len(senses) == 1 else None
-
-
-def common_text(varied: list[list[Constraint]]) -> str | None:
-    """Return the text of the bounded expressions if it is the same for every bound."""
-    texts = {" and ".join(map(_bounded_text, made)) for made in varied}
-    return texts.pop() if len(texts) == 1 else None
-
-
-def _bounded_text(one: Constraint) -> str:
-    if one.name is not None or not one.rhs.is_number:
-        return one.label
-    return f"abs({one.lhs})" if one.absolute else f"{one.lhs}"
-
-
-def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
-    """Indices of the bounds, tightest first; in the order given if `sense` is unknown."""
-    if sense is None:
-        return list(range(len(numbers)))
-    order = np.argsort(numbers, kind="stable")
-    return (order if sense == "<=" else order[::-1]).tolist()
+    It is at least that of each constraint, which excludes most thresholds without a logarithm.
+    """
+    most = float(ndtr(-z)) + MET
+    small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
+    small[small] = risk_of(quantiles[:, small]) <= most
+    return small

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained._goals import Limits
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.thresholds._candidates import (
     best_threshold,
@@ -17,6 +16,7 @@ from skbandit.constrained.thresholds._candidates import (
     head_sums_in_groups,
     least_slack,
 )
+from skbandit.constrained.thresholds._limits import Limits
 from skbandit.constrained.thresholds._multiple_choice import (
     ROUNDING,
     Choice,

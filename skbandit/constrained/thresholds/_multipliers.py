@@ -47,10 +47,10 @@ Where no mixture meets the constraints, prices end there. The factor by which th
 raised each time that a fit at it still leaves nothing inside.
 """
 
-CUTS = 400
+CUTS, FEW_CUTS = 400, 40
 """Thresholds of one score, evenly spaced over the rows, that become rules; all if there are fewer.
 
-More change prices by less than sampling error does.
+More change prices by less than sampling error does; the few are for many scores at once.
 """
 
 ACCURACY = 1e-6
@@ -217,8 +217,19 @@ def rules_of_cuts(
     """
     order = np.argsort(-scores, kind="stable")
     heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
+    return rules_of_heads(order, spread(heads, most), problem, limits, z)
+
+
+def rules_of_heads(
+    order: np.ndarray,
+    heads: np.ndarray,
+    problem: LinearProblem,
+    limits: ScoreLimits | None,
+    z: float,
+) -> Rules:
+    """The rules that answer the first `heads` rows in `order` positive; see `rules_of_cuts`."""
     limits = limits if z > 0 else None  # else their sums are not needed
-    sums = head_sums(summed_rows(problem, limits), order, spread(heads, most))
+    sums = head_sums(summed_rows(problem, limits), order, heads)
     return rules_of_sums(sums, problem, limits, z)
 
 
@@ -338,6 +349,28 @@ def prices_per_bound(
     own = problem.objective.fractions(positive)[1][0]
     with np.errstate(invalid="ignore", divide="ignore"):  # nan for an objective of 0/0
         return prices * problem.forms.fractions(positive)[1] / own
+
+
+def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) -> np.ndarray:
+    """Shadow prices of the declared bounds in the best mixture of rules.
+
+    Parameters
+    ----------
+    rules : Rules
+        The rules that may be mixed.
+    problem : LinearProblem
+    positive : ndarray of shape (N,)
+        Predictions of the chosen rule, 0 and 1, at which prices are converted to the bounds'
+        units.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        Improvement of the objective, at least 0, per unit by which each bound is relaxed; 0 if
+        it does not bind.
+    """
+    prices = best_prices(rules, problem.highest_prices()).constraints
+    return prices_per_bound(prices, problem, positive)
 
 
 def _reach(rows: csr_array) -> np.ndarray:

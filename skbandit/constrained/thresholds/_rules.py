@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbandit.constrained._goals import Limits, MeasuredGoals, SeparateLimits, SharedRisk
+from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import MET
-from skbandit.constrained.cross_fitting._choose import (
-    ENOUGH_GAIN,
-    CutSearch,
-    standard_error_of_gain,
-)
-from skbandit.constrained.thresholds._candidates import best_threshold
+from skbandit.constrained.thresholds._candidates import CutSearch, best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
+from skbandit.constrained.thresholds._limits import Limits, SeparateLimits, SharedRisk
 
 
 @dataclass(frozen=True)
@@ -92,18 +88,12 @@ def best_rule(
     return Rule(cuts, best.objective, best.slack, best.gap, positive)
 
 
-def best_model(rules: Sequence[Rule], goals: MeasuredGoals) -> int:
-    """Number of the rule with the lowest objective among those that meet the constraints.
+def best_model(rules: Sequence[Rule]) -> int:
+    """Number of the first rule with the lowest objective among those that meet the constraints.
 
-    The first one stays unless another is better by more than half a standard error of the
-    gain, paired. If none meets the constraints, the one that misses by least.
+    If none does, that of the one that misses by least.
     """
     inside = [place for place, rule in enumerate(rules) if rule.feasible]
     if not inside:
         return max(range(len(rules)), key=lambda place: rules[place].slack)
-    best = min(inside, key=lambda place: rules[place].objective)
-    if 0 not in inside or best == 0:
-        return best
-    first = rules[0]
-    error = standard_error_of_gain(goals, first.positive, rules[best].positive)
-    return best if first.objective - rules[best].objective > ENOUGH_GAIN * error else 0
+    return min(inside, key=lambda place: rules[place].objective)

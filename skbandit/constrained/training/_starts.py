@@ -30,29 +30,21 @@ from skbandit.constrained.training._problem import Point, RampProblem
 def starts(
     problem: RampProblem,
     solver: Solver,
-    warm: Point | None = None,
-    unconstrained: Callable[[], Solution] | None = None,
+    unconstrained: Callable[[], Solution],
 ) -> Iterator[Point]:
     """Yield points to start MM from, the most promising first; each is computed on demand.
 
-    A feasible warm start is the first. Then the lowest penalised ramp objective wins among
-    constant predictions and the solution of the all-hinge problem without constraints, at
-    several scales, each at its exactly best b.
+    The lowest penalised ramp objective wins among constant predictions and the solution of the
+    all-hinge problem without constraints, at several scales, each at its exactly best b.
     Last comes the solution of the all-hinge problem with elastic constraints. It hugs the
     constraints, and MM rarely escapes, e.g., the neighbourhood of the deployed model under a
     churn bound; but it is needed where the objective points away from everything feasible.
-    A caller who needs the solution without constraints too passes the function that solves for
-    it.
+    `unconstrained` solves the problem without constraints.
     """
-    if warm is not None:
-        at_warm = problem.evaluate(warm)
-        if np.isfinite(at_warm.objective) and at_warm.feasible:
-            yield warm
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
     gap = problem.objective_scale * solver.rough
-    candidates = [] if warm is None else [warm]
-    candidates.append(best_intercept(problem, zero.coef))
-    free = unconstrained() if unconstrained else unconstrained_solution(problem, solver)
+    candidates = [best_intercept(problem, zero.coef)]
+    free = unconstrained()
     # some objectives, such as recall, are best alone if all predictions are the same
     if np.ptp(problem.X @ free.coef) > FLAT:
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])

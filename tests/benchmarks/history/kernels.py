@@ -63,7 +63,11 @@ class SearchThreshold:
         self.X = rng.normal(size=(self.n, 1))
         self.y = (self.X[:, 0] + rng.normal(size=self.n) > 0).astype(int)
         self.clf = ConstrainedThreshold(
-            FirstColumn().fit(self.X, self.y), false_positive_rate(), recall() >= 0.9, cv="prefit"
+            FirstColumn().fit(self.X, self.y),
+            false_positive_rate(),
+            recall() >= 0.9,
+            cv="prefit",
+            confidence_level=0.5,
         )
         self.clf.fit(self.X[:FEW], self.y[:FEW])
 

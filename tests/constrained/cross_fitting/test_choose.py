@@ -6,13 +6,11 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting import _choose
 from skbandit.constrained.cross_fitting._choose import (
-    CutSearch,
-    attainable_quantile,
     choose,
-    standard_error_of_gain,
 )
+from skbandit.constrained.thresholds import _candidates
+from skbandit.constrained.thresholds._candidates import CutSearch
 from skbandit.rates import (
     difference,
     error_rate,
@@ -113,16 +111,6 @@ def test_the_better_score_is_chosen_with_its_predictions():
     assert limits.at(found.positive, Z).min() >= 0
 
 
-def test_the_plain_score_stays_unless_the_gain_exceeds_its_noise():
-    score, noise, data = made()
-    goals, limits = bound(*GOALS["two"], data)
-    close = {"plain": score, "other": score + 0.02 * noise}
-    close = {name: one[goals.rows] for name, one in close.items()}
-    assert choose(close, goals, limits, plain="plain").name == "plain"
-    far = {"plain": (score + 2 * noise)[goals.rows], "other": score[goals.rows]}
-    assert choose(far, goals, limits, plain="plain").name == "other"
-
-
 def test_the_level_falls_only_where_that_is_allowed():
     score, _, data = made(60)
     declared = [recall() >= 0.8, false_positive_rate() <= 0.5]
@@ -145,18 +133,6 @@ def test_impossible_goals_end_at_the_least_miss():
     assert found.threshold.slack == pytest.approx(slack.max())
 
 
-def test_the_rule_itself_is_inside_where_that_is_possible():
-    score, _, data = made()
-    goals, limits = bound(*GOALS["recall"], data)
-    out_of_fold, own = score[goals.rows], (score - 0.8)[goals.rows]  # as after overfitting
-    alone = choose({"s": out_of_fold}, goals, limits)
-    both = choose({"s": out_of_fold}, goals, limits, own={"s": own})
-    share = recall().value
-    label = data.train.label[goals.rows]
-    assert share(label, (own > alone.threshold.cut).astype(int)) < 0.8
-    assert share(label, (own > both.threshold.cut).astype(int)) >= 0.8
-
-
 def test_only_given_thresholds_are_chosen():
     score, _, data = made()
     goals, limits = bound(error_rate(), [], data)
@@ -164,32 +140,6 @@ def test_only_given_thresholds_are_chosen():
     assert found.threshold.cut == 0.25
     expected = np.mean((score > 0.25) != data.train.label)
     assert found.threshold.objective == pytest.approx(expected)
-
-
-def test_the_attainable_quantile_grows_with_the_square_root_of_the_rows():
-    score, _, data = made(200)
-    declared = [recall() >= 0.75, false_positive_rate() <= 0.35]
-    goals, limits = bound(error_rate(), declared, data)
-    few = attainable_quantile({"s": score[goals.rows]}, goals, limits, 50.0)
-    nine = np.tile(np.arange(200), 9)
-    columns = Columns.read(data.train.columns.attributes.iloc[nine], None, 1800, "attributes")
-    label = data.train.label[nine]
-    more = Data(Rows(columns, label, np.ones(1800)), None, 1, [0, 1])
-    goals, limits = bound(error_rate(), declared, more)
-    many = attainable_quantile({"s": score[nine][goals.rows]}, goals, limits, 50.0)
-    assert many == pytest.approx(3 * few, rel=0.25)
-    declared = [recall() >= 0.95, false_positive_rate() <= 0.02]
-    impossible, limits = bound(error_rate(), declared, data)
-    assert attainable_quantile({"s": score[impossible.rows]}, impossible, limits, 1.0) == 0.0
-
-
-def test_the_standard_error_of_a_gain_is_that_of_the_paired_difference():
-    score, noise, data = made(2000)
-    goals, _ = bound(error_rate(), [], data)
-    one, other = ((s > 0.6).astype(float) for s in (score, score + 0.5 * noise))
-    wrong = [np.abs(data.train.label - p) for p in (one, other)]
-    expected = np.std(wrong[0] - wrong[1]) / np.sqrt(2000)
-    assert standard_error_of_gain(goals, one, other) == pytest.approx(expected, rel=0.02)
 
 
 FAMILY = {
@@ -200,10 +150,10 @@ FAMILY = {
 
 
 @pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
-@pytest.mark.parametrize("kept", [0, _choose.KEPT])
+@pytest.mark.parametrize("kept", [0, _candidates.KEPT])
 def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch):
     """As a search from the beginning, whether or not there is memory for the tables."""
-    monkeypatch.setattr(_choose, "KEPT", kept)
+    monkeypatch.setattr(_candidates, "KEPT", kept)
     score, _, data = made(700)
     goals, limits = bound(error_rate(), family(0.0), data)
     search = CutSearch.of(score, goals, limits)
@@ -218,13 +168,12 @@ def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch
 
 @pytest.mark.parametrize("family", FAMILY.values(), ids=FAMILY)
 def test_at_one_level_a_looser_bound_never_costs_more(family):
-    """The plain score stays within noise of the best, and so might cost more than before."""
     score, noise, data = made(700)
     scores = {"plain": score + 0.05 * noise, "other": score, "third": score - 0.1 * noise}
     last, costs = None, {"alone": [], "together": []}
     for by in np.linspace(0.0, 0.3, 40):
         goals, limits = bound(error_rate(), family(by), data)
-        settings = {"plain": "plain", "level": 0.7, "relax": False}
+        settings = {"level": 0.7, "relax": False}
         alone = choose(scores, goals, limits, **settings)
         last = choose(scores, goals, limits, **settings, tighter=last)
         for name, one in (("alone", alone), ("together", last)):
@@ -237,5 +186,3 @@ def test_at_one_level_a_looser_bound_never_costs_more(family):
     assert (np.diff(together[np.isfinite(together)]) <= 1e-9).all()
     assert (together <= np.array(costs["alone"]) + 1e-9).all()
     assert np.isfinite(together).sum() > 20
-    alone = np.array(costs["alone"])
-    assert (np.diff(alone[np.isfinite(alone)]) > 1e-9).any(), "on its own, a bound may cost more"

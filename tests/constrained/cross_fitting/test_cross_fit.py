@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit, check_cv
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import ConstrainedThreshold, ExtraData
+from skbandit.constrained import ConstrainedThreshold
 from skbandit.constrained.cross_fitting import _cross_fit, _folds
-from skbandit.constrained.cross_fitting._folds import deal_folds, rows_to_fit
+from skbandit.constrained.cross_fitting._folds import assign_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
 from skbandit.rates._binding import Columns, Data, Rows
@@ -107,14 +108,13 @@ def test_never_worse_than_a_moved_threshold_beyond_noise():
 def test_a_class_of_one_row_cannot_be_left_out():
     y = np.zeros(30, dtype=int)
     y[3] = 1
-    with pytest.raises(ValueError, match=r"One class has 1 row .* threshold='train'"):
+    with pytest.raises(ValueError, match=r"One class has 1 row .* use RampClassifier"):
         ConstrainedRampClassifier().fit(X[:30], y)
 
 
 def test_unused_extra_rows_do_not_matter(fitted):
-    extra = ExtraData(RNG.normal(size=(50, 5)) + 3.0)
     clf = ConstrainedRampClassifier(constraints=GOAL)
-    clf.fit(X, Y, attributes=TABLE, extra=extra)
+    clf.fit(X, Y, attributes=TABLE, X_extra=RNG.normal(size=(50, 5)) + 3.0)
     np.testing.assert_allclose(clf.coef_, fitted.coef_)
 
 
@@ -147,12 +147,40 @@ def test_constraints_of_many_columns_are_never_hard(monkeypatch):
 def test_folds_share_the_labels_and_skip_unused_rows():
     used = RNG.random(N) < 0.8
     rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), used.astype(float))
-    fold = deal_folds(Data(rows, None, 1, [0, 1]), used, 5)
+    fold = assign_folds(Data(rows, None, 1, [0, 1]), used, 5)
     for label in (0, 1):
         counts = np.bincount(fold[used & (label == Y)], minlength=5)
         assert np.ptp(counts) <= 1
-    few = deal_folds(Data(rows, None, 1, [0, 1]), used, 5)
+    few = assign_folds(Data(rows, None, 1, [0, 1]), used, 5)
     np.testing.assert_array_equal(few, fold)
+
+
+@pytest.mark.parametrize("cv", [4, GroupKFold(4)], ids=["int", "splits"])
+def test_the_folds_of_cv_are_left_out_in_turn(cv):
+    if not isinstance(cv, int):
+        cv = list(cv.split(X, groups=np.arange(N) // 7))
+    splits = list(check_cv(cv, Y, classifier=True).split(X, Y))
+    clf = fit(cv=cv)
+    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), np.ones(N))
+    of_X = np.empty(N, dtype=int)
+    for k, (_, test) in enumerate(splits):
+        of_X[test] = k
+    fold = assign_folds(Data(rows, None, 1, [0, 1]), np.ones(N, dtype=bool), 5, of_X)
+    np.testing.assert_array_equal(fold, of_X)
+    assert clf.feasible_ and not np.array_equal(clf.coef_, fit().coef_)
+    in_rounds = [np.arange(N)[k::5] for k in range(5)]
+    same = [(np.setdiff1d(np.arange(N), test), test) for test in in_rounds]
+    assert fit(cv=same).feasible_
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [(TimeSeriesSplit(3), "cv does not test row 0, .* such as StratifiedKFold"),
+     (ShuffleSplit(9, random_state=0), "cv tests row .* times")],
+)  # fmt: skip
+def test_each_row_is_tested_once(cv, message):
+    with pytest.raises(ValueError, match=message):
+        fit(cv=cv)
 
 
 def test_very_many_rows_are_sampled():

@@ -15,7 +15,6 @@ from skbandit.constrained.solvers import (
 from skbandit.constrained.solvers._augmented_lagrangian import (
     AugmentedLagrangian,
     column_squares,
-    conjugate_gradients,
 )
 from skbandit.constrained.solvers._interface import hinge
 from skbandit.constrained.training._problem import majorise
@@ -157,15 +156,6 @@ def test_derivatives_are_those_of_the_value(lagrangian):
     H = np.array([(gradient(u + h * e)[0] - gradient(u - h * e)[0]) / (2 * h) for e in np.eye(5)])
     step = lagrangian.newton(here, g, np.zeros(5), 1e-13)
     np.testing.assert_allclose(H @ np.append(step.w, step.b), -g, atol=2e-3 * np.linalg.norm(g))
-
-
-def test_conjugate_gradients():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(30, 30)) * 10.0 ** rng.uniform(-2, 2, 30)
-    H, r = A.T @ A + np.eye(30), rng.normal(size=30)
-    x = conjugate_gradients(lambda u: H @ u, r, H.diagonal(), 1e-10)
-    np.testing.assert_allclose(H @ x, r, atol=1e-8)
-    np.testing.assert_array_equal(conjugate_gradients(lambda u: H @ u, 0 * r, H.diagonal(), 0.1), 0)
 
 
 def test_column_squares():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained._tolerances import FEASIBLE
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.training._mm import majorise_minimise
@@ -66,11 +66,8 @@ def test_slack_that_hard_rates_leave_unused_is_used():
     deployed = (X[:, :6] @ w[:6] > 0.8).astype(int)
     goals = [churn("deployed") <= 0.05, recall() >= 0.3]
     reached = []
-    for n_perturbations in (0, 1):
-        clf = ConstrainedRampClassifier(
-            false_positive_rate(), goals, alpha=1e-2, threshold="train", solver="newton",
-            n_perturbations=n_perturbations,
-        )  # fmt: skip
+    for init in ("zeros", "search"):
+        clf = RampClassifier(false_positive_rate(), goals, alpha=1e-2, solver="newton", init=init)
         try:
             clf.fit(X, y, attributes={"deployed": deployed})
         except ValueError as error:
@@ -87,8 +84,8 @@ def test_training_from_zero_is_the_run_of_the_paper():
     zero = Point(np.zeros(3), 0.0)
     expected = majorise_minimise(problem, zero, SOLVER, max_iter=50, tol=1e-6)
     assert train(problem, options).mm.path == expected.path
-    clf = ConstrainedRampClassifier(
-        constraints=false_positive_rate() <= 0.5, alpha=0.05, threshold=None, start="zeros",
+    clf = RampClassifier(
+        constraints=false_positive_rate() <= 0.5, alpha=0.05, threshold=False, init="zeros",
         solver="cvxpy", solver_options={"solver": "CLARABEL"}, tol=1e-6,
     )  # fmt: skip
     np.testing.assert_allclose(clf.fit(X, y).objective_path_, expected.path)
@@ -109,9 +106,7 @@ def test_precision_ends_at_a_rule_though_the_ramp_runs_out_of_positives(seed, al
         ratio(positive_rate, by="group") >= 0.5,
         positive_rate() <= 0.5,
     ]
-    clf = ConstrainedRampClassifier(
-        precision(), goals, alpha=alpha, threshold="train", solver="newton"
-    )
+    clf = RampClassifier(precision(), goals, alpha=alpha, solver="newton")
     clf.fit(X, y, attributes={"group": group})  # a gap that is too large would be a warning
     assert clf.feasible_ and np.isfinite(clf.multipliers_).all()
     assert clf.predict(X).any()

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.training._problem import Point
 from skbandit.constrained.training._starts import relaxations
@@ -60,9 +60,7 @@ def test_what_the_error_tells_suffices():
 
     def fit(parity, share, rate):
         goals = [difference(positive_rate, by="g") <= parity, precision() >= share]
-        clf = ConstrainedRampClassifier(
-            constraints=[*goals, recall() >= rate], alpha=1e-3, threshold="train", solver="newton"
-        )
+        clf = RampClassifier(constraints=[*goals, recall() >= rate], alpha=1e-3, solver="newton")
         return clf.fit(X, y, attributes={"g": group})
 
     with pytest.raises(InfeasibleConstraintsError, match="it suffices to relax") as error:

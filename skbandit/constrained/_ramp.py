@@ -1,0 +1,523 @@
+"""RampClassifier: majorisation-minimisation on the ramp loss, evaluated on the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skbandit.constrained._fit_rows import (
+    Classes,
+    Extra,
+    class_factors,
+    read_extra,
+    read_rows,
+    stack_rows,
+)
+from skbandit.constrained._goals import Declared, Goals, TrainingData
+from skbandit.constrained._mixins import ConstrainedClassifierMixin
+from skbandit.constrained._report import missed, plain_columns
+from skbandit.constrained._tolerances import INACCURATE
+from skbandit.constrained.solvers import Solver
+from skbandit.constrained.solvers._registry import NAMES, choose_solver
+from skbandit.constrained.training._mm import Step
+from skbandit.constrained.training._problem import (
+    RampProblem,
+    RowSpan,
+    compile_problem,
+    ramp,
+    row_span,
+)
+from skbandit.constrained.training._starts import relaxation_advice
+from skbandit.constrained.training._train import Trained, TrainingOptions, train
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import Data
+from skbandit.utils._fitting import atomic_fit, one_blas_thread
+from skbandit.utils._progress import fit_task, report_progress
+from skbandit.utils._sklearn_compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+)
+from skbandit.utils._validation import check_squares, finite
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+
+class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
+    """Linear classifiers with a deterministic and a randomised rule.
+
+    Subclasses define `_fit`, which sets `coef_`, `intercept_`, `ramp_intercept_` and the report.
+    """
+
+    _plain: tuple[np.ndarray, float] | None = None
+    """Weights and intercept of the classifier without constraints, if there is one."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "objective": "no_validation",
+        "constraints": "no_validation",
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions(set(NAMES)), HasMethods("solve")],
+        "solver_options": [dict, None],
+        "pos_label": "no_validation",
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    objective: Rate | None
+    constraints: Any
+    pos_label: Any
+    class_weight: Any
+    random_state: Any
+    verbose: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+    ) -> Self:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective and in every constraint.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            A second dataset, with the same features, that counts only in rates with
+            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
+            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
+            tuple of one, as in ``(X_extra,)``, which is never sliced.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no rule is found that meets the constraints; the closest model is in its
+            `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.8.
+        """
+        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
+            draft._fit(draft._read_training(X, y, sample_weight, attributes, extra), step_done)
+        return self
+
+    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+        raise NotImplementedError
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra | None
+    ) -> TrainingData:
+        """Validate the arguments of `fit`, and bind the goals to them."""
+        declared = Declared.read(self.objective, self.constraints)
+        given, y_given = X, y
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_squares(X)
+        classes = Classes.read(y, self.pos_label)
+        self.classes_, self._positive = classes.labels, classes.positive
+        label = (y == classes.positive).astype(np.int8)
+        train_rows = read_rows(given, label, sample_weight, attributes, y=y_given)
+        X_extra, extra_rows = read_extra(
+            extra,
+            classes.positive,
+            classes.labels,
+            X_is_named=hasattr(self, "feature_names_in_"),
+            read_X=self._validated,
+        )
+        data = Data(train_rows, extra_rows, classes.positive, classes.labels.tolist())
+        declared.require_pos_label(classes, self.pos_label, data)
+        factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
+        goals = declared.bind(data, factors)
+        return TrainingData(stack_rows(X, X_extra), y, goals, declared, factors)
+
+    def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
+        """Report each MM step to callbacks and, if verbose, in one line."""
+
+        def report(step: Step) -> None:
+            if self.verbose:
+                report_progress(f"[{type(self).__name__}] {step}")
+            step_done("MM step")
+
+        return report
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Scores clipped to [0, 1]; not calibrated probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`; `predict` returns the one above 1/2.
+        """
+        positive = ramp(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; -inf where that is 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
+        """Predict by the paper's randomised rule, whose expected rates are the ramp's.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        random_state : int, RandomState instance or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels, drawn with the ramp's probabilities.
+        """
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        probability = ramp(self._scores(X) + self.ramp_intercept_[0])
+        return self.classes_[(rng.uniform(size=len(probability)) < probability).astype(int)]
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._linear(self._validated(X))
+
+    def _both_scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validated(X)
+        scores = self._linear(rows)
+        if self._plain is None:
+            return np.column_stack([scores, np.full(len(scores), np.nan)])
+        coef, intercept = self._plain
+        plain = np.asarray(safe_sparse_dot(rows, coef, dense_output=True)).ravel()
+        return np.column_stack([scores, plain + intercept])
+
+    @property
+    def _shift(self) -> float:
+        return float(self.intercept_[0])
+
+    def _expected(self, scores: np.ndarray) -> np.ndarray:
+        return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
+
+    def _validated(self, X: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def _read_design(
+        self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
+    ) -> tuple[Any, Data]:
+        """Validate rows, extra rows below, once for several models with the same features."""
+        return self._read(X, y, sample_weight, attributes, Extra.read(**extra), self._validated)
+
+    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Positive predictions and their expectation, by the two rules, on validated rows."""
+        scores = self._linear(design)
+        return self._predicted_positive(scores), self._expected(scores)
+
+    def _linear(self, X: Any) -> np.ndarray:
+        return np.asarray(safe_sparse_dot(X, self.coef_[0], dense_output=True)).ravel()
+
+
+class RampClassifier(BaseRampClassifier):
+    """Linear classifier trained on the ramp loss under declared constraints on its training rows.
+
+    Algorithm 1 of Goh, Cotter, Gupta & Friedlander (NIPS 2016): majorisation-minimisation on the
+    ramp loss. Constraints hold on the rows that it is trained on, and are often violated on new
+    ones: see `ConstrainedRampClassifier` for a rule that is evaluated out of fold.
+
+    Parameters
+    ----------
+    objective : Rate, default=None
+        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Constraints to meet: see `skbandit.rates`.
+    alpha : float, default=1e-3
+        The paper's lambda, in units of the mean objective.
+    fit_intercept : bool, default=True
+        Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
+    max_iter : int, default=100
+        Maximum number of majorisation-minimisation steps.
+    tol : float, default=1e-5
+        Training stops when a step lowers the objective by less.
+    solver : str or Solver, default="auto"
+        Solver of the convex problem in each step. "newton" is the fast one: it is
+        "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more; of features
+        more numerous than the rows (up to 2,000), only the span of the rows counts. "cvxpy" is
+        the reference: interior points, exact, and slow beyond some thousand rows.
+        "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. All solve
+        the same convex problems, but training is local: if rounding and tolerances differ,
+        it may end at another local optimum. "auto" is newton, or cvxpy for at most 500 rows and
+        500 features, where that is as fast. Also an instance from
+        `skbandit.constrained.solvers`, such as ``SmoothedNewtonSolver(max_iter=50)``, or any
+        object that follows `Solver` there.
+    solver_options : dict, default=None
+        Parameters of a solver given by name. For cvxpy: the arguments of
+        ``cvxpy.Problem.solve``, as in ``{"solver": "CLARABEL"}``; by default PIQP if installed,
+        else Clarabel. For newton: ``max_iter``, maximum steps per convex problem.
+    init : {"search", "zeros"}, default="search"
+        "zeros" is the paper's: training starts at w = 0, b = 0, and its end is the rule. "search"
+        starts from the best of constant predictions and the solution without constraints, at
+        several scales; relaxes ramp bounds if hard rates leave slack unused; and returns the
+        solution without constraints if that has the better threshold.
+    threshold : bool, default=True
+        Whether the intercept moves to the best threshold whose hard training rates meet the
+        constraints. If False, it is the one with which training ended.
+    pos_label : label, default=None
+        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
+        unless all rates are the same for either class, as `error_rate` and `churn` are.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the objective; constraints are not affected.
+    random_state : int, RandomState instance or None, default=None
+        Used by `sample_predict`.
+    verbose : int, default=0
+        1 reports every step in one line: printed, or logged if logging is configured to show
+        INFO records of "skbandit". With scikit-learn 1.9 or newer,
+        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights; positive scores favor ``classes_[1]``.
+    intercept_ : ndarray of shape (1,)
+        Intercept of the deterministic rule (minus the paper's b).
+    ramp_intercept_ : ndarray of shape (1,)
+        Intercept of the randomised rule, with which training ended.
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    n_iter_ : int
+        Number of steps.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
+        objective per unit by which a bound, as declared, is relaxed, in the last convex problem.
+        nan for groups that were skipped. Of a `ratio` or `difference` of more than six groups,
+        only the ordered pairs that training has needed have an entry; that of the others is 0.
+    objective_path_ : ndarray of shape (n_iter_,)
+        Regularised ramp objective after each step, signed so that lower is better. (If no useful
+        threshold is found, bounds are tightened for a few more steps, which are not included.)
+    constraint_report_ : DataFrame
+        One row per constraint (see `multipliers_`), on the training data: `constraint`, `on`,
+        `n_rows`, `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
+        rule), `value` (of the deterministic one), `slack`, `satisfied`, `multiplier`.
+    feasible_ : bool
+        Whether every constraint is satisfied by the deterministic rule.
+    solver_ : str
+        Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
+        "cutting_plane", or the `name` of an instance of your own.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    skbandit.ConstrainedRampClassifier : Directions and thresholds chosen out of fold.
+
+    Notes
+    -----
+    `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
+    is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
+    probability.
+
+    The settings of the paper are ``init="zeros", threshold=False``, with `sample_predict`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit.constrained import RampClassifier
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = RampClassifier(false_positive_rate(), recall() >= 0.97, pos_label=0)
+    >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
+           constraint  bound  satisfied
+    0  recall() >= 0.97   0.97       True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRampClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"search", "zeros"})],
+        "threshold": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        alpha: float = 1e-3,
+        fit_intercept: bool = True,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        solver: str | Solver = "auto",
+        solver_options: dict[str, Any] | None = None,
+        init: str = "search",
+        threshold: bool = True,
+        pos_label: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.constraints = constraints
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.solver_options = solver_options
+        self.init = init
+        self.threshold = threshold
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+        """Train on all rows until no pair of groups outside the working set is the worst."""
+        alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
+        with one_blas_thread():
+            span = row_span(read.design)
+        (n, d), n_dimensions = read.design.shape, span.rows.shape[1]
+        solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
+        self.solver_ = solver.name
+        options = TrainingOptions(
+            solver,
+            self.max_iter,
+            tol,
+            choose_threshold=self.threshold and self.fit_intercept,
+            report=self._reporter(step_done),
+            from_zero=self.init == "zeros",
+        )
+        goals: Goals | None = read.goals
+        while goals is not None:
+            problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
+            trained = train(problem, options)
+            self._take_constraints(goals)
+            self._set_model(trained, problem, goals, span)
+            scores = self._linear(read.design)
+            report = self._report(scores, goals.data, goals.constraints)
+            self._report_columns = plain_columns(report)
+            self.feasible_ = bool(report["satisfied"].fillna(True).all())
+            last, goals = goals, goals.widened(self._predicted_positive(scores))
+            if not self.feasible_:
+                break
+        # advice is a search of its own, for which the fast solver will do
+        fast = choose_solver("newton", {}, n, d, n_dimensions)
+        relax = partial(relaxation_advice, problem, trained.point, last, fast)
+        self._check_trained(trained, last, relax)
+
+    def _set_model(
+        self, trained: Trained, problem: RampProblem, goals: Goals, span: RowSpan
+    ) -> None:
+        """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
+        sign, point = self._classes.orientation, trained.point
+        b = point.intercept if trained.threshold is None else -trained.threshold.cut
+        self.coef_ = sign * span.weights(point.coef)[None, :]
+        self.intercept_ = np.array([sign * b])
+        self.ramp_intercept_ = np.array([sign * point.intercept])
+        self.objective_path_ = np.array(trained.mm.path)
+        self.n_iter_ = len(trained.mm.path)
+        expected = ramp(problem.scores(point))
+        self._set_multipliers(goals, problem.shadow_prices(trained.multipliers, expected))
+
+    def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
+        """Raise if no rule meets the constraints; warn of what was not achieved."""
+        if not self.feasible_:
+            self._check_infeasible(trained, goals, relax)
+        if trained.mm.gap > INACCURATE:
+            warnings.warn(
+                f"The last convex problem has a duality gap of {trained.mm.gap:.1e}: raise the "
+                "solver's limit (max_iter of the Newton solvers), or choose another solver.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        if not trained.mm.converged:
+            warnings.warn(
+                f"Training stopped after max_iter={self.max_iter} steps, the last of which "
+                f"still gained more than tol={self.tol:g}: raise one of them.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _check_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
+        """Raise unless the randomised rule meets the constraints; else warn of the threshold.
+
+        `relax` says which bounds to relax, at the cost of some more training.
+        """
+        report = self.constraint_report_
+        faults = missed(report, goals.constraints)
+        # N - tD >= 0 holds where D = 0, but a precision without positive predictions is not met
+        defined = report["expected"][goals.is_measured].notna().all()
+        randomised_holds = trained.mm.feasible and defined
+        if not randomised_holds:
+            more = "" if trained.mm.converged else " More steps (max_iter) might help."
+            raise InfeasibleConstraintsError(
+                "No rule was found that meets the constraints together: "
+                f"{faults}. {relax()}The closest model is in the error's closest_.{more}",
+                self,
+            )
+        if self.threshold:
+            warnings.warn(
+                "The randomised rule (sample_predict) meets the constraints, no single threshold "
+                f"does: {faults}.",
+                UserWarning,
+                stacklevel=6,
+            )

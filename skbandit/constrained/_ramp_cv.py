@@ -1,0 +1,380 @@
+"""ConstrainedRampClassifier: directions and thresholds chosen by out-of-fold rates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from skbandit.constrained._fit_rows import Extra
+from skbandit.constrained._goals import Goals, TrainingData
+from skbandit.constrained._ramp import BaseRampClassifier
+from skbandit.constrained._report import (
+    INTERVAL_LEVEL,
+    add_intervals,
+    cross_fitted_report,
+    level_reached,
+    missed,
+    plain_columns,
+    report_table,
+)
+from skbandit.constrained._tolerances import MET
+from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
+from skbandit.constrained.cross_fitting._folds import (
+    NEWTON_ROWS_PER_COLUMN,
+    CrossFitOptions,
+    is_wide,
+)
+from skbandit.constrained.solvers import Solver
+from skbandit.constrained.solvers._registry import choose_solver
+from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.constrained.training._starts import in_words
+from skbandit.exceptions import InfeasibleConstraintsError
+from skbandit.rates import Constraint, Rate
+from skbandit.rates._binding import interval
+from skbandit.utils._fitting import one_blas_thread
+from skbandit.utils._folds import rows_tested
+from skbandit.utils._sklearn_compat import Interval, StrOptions
+from skbandit.utils._validation import finite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ConstrainedRampClassifier(BaseRampClassifier):
+    """Linear classifier trained to meet declared constraints on rates, on new rows.
+
+    It optimises one rate expression under bounds on others, and chooses by rows that were left
+    out of training: directions are trained without each fold in turn, by logistic regression, by
+    majorisation-minimisation on the ramp loss (Goh, Cotter, Gupta & Friedlander, NIPS 2016,
+    Algorithm 1) and by multipliers of the constraints. The best of them and of their mixtures is
+    selected, at the exact best threshold that meets the constraints with a margin for chance.
+
+    Parameters
+    ----------
+    objective : Rate, default=None
+        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+    constraints : Constraint or (nested) sequence of Constraint, default=()
+        Constraints to meet: see `skbandit.rates`.
+    alpha : float or "auto", default="auto"
+        The paper's lambda, in units of the mean objective. "auto" evaluates a path of ramps, at
+        0.1 and 0.01, out of fold.
+    cv : int, cross-validation generator or iterable, default=None
+        The folds that are left out in turn. None is for 5 stratified folds, or 3 if there are
+        at least 3,000 rows and 150 per feature. Each row must be tested once, and all others
+        train.
+    confidence_level : float in [0.5, 1) or None, default=None
+        Probability, about, that all constraints hold in the population that the rows are drawn
+        from. None is for 0.8, or less if that is out of reach or worsens the objective by more
+        than 0.05; a number that is out of reach is an error.
+    fit_intercept : bool, default=True
+        Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
+    solver : str or Solver, default="auto"
+        Solver of the convex problems: see `skbandit.constrained.RampClassifier`. "auto" is
+        newton, or augmented_lagrangian with fewer than five rows per feature.
+    solver_options : dict, default=None
+        Parameters of a solver given by name.
+    pos_label : label, default=None
+        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
+        unless all rates are the same for either class, as `error_rate` and `churn` are.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the objective; constraints are not affected.
+    random_state : int, RandomState instance or None, default=None
+        Used by `sample_predict`.
+    verbose : int, default=0
+        1 reports every training step in one line: printed, or logged if logging is configured to
+        show INFO records of "skbandit". With scikit-learn 1.9 or newer,
+        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights; positive scores favor ``classes_[1]``.
+    intercept_ : ndarray of shape (1,)
+        Intercept of the deterministic rule.
+    ramp_intercept_ : ndarray of shape (1,)
+        Intercept of the randomised rule: the one with which the ramp of the selected direction
+        does best on the training rows.
+    alpha_ : float
+        The alpha of the ramp in the selected direction, or of the ramp that does best if another
+        direction was selected; it refers to columns in units of their deviation.
+    direction_ : str
+        The selected direction: "logistic", "ramp", "lagrangian" or a mixture such as
+        "0.5 logistic + 0.5 ramp".
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    n_iter_ : int
+        Number of training steps at `alpha_`, the largest of all folds.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
+        out-of-fold objective per unit by which a bound, as declared, is relaxed, in the best
+        mixture of all directions and thresholds. nan for groups that were skipped. Of a `ratio`
+        or `difference` of more than six groups, only the ordered pairs that training has needed
+        have an entry; that of the others is 0.
+    objective_path_ : ndarray of shape (n_iter_,)
+        Regularised ramp objective after each step at `alpha_`, mean over the folds, signed so
+        that lower is better.
+    constraint_report_ : DataFrame
+        One row per constraint (see `multipliers_`). On the training rows: `constraint`, `on`,
+        `n_rows`, `bound`, `expected` (of the randomised rule), `value` (of the deterministic
+        one), `multiplier`. Out of fold: `cross_fitted`, the rate that new rows can be expected
+        to show, with its interval of 95 %, `ci_low` and `ci_high`; `effective_n` (see
+        `constraint_report`), `slack`, `satisfied`, and `unconstrained`, the rate of logistic
+        regression without constraints. With a `confidence_level`, `margin` is the slack that it
+        requires of each constraint alone, and `satisfied` means a slack of at least that.
+    confidence_level_ : float
+        The level that is reached; 0.5 is for rates that meet their bounds without any margin.
+    feasible_ : bool
+        Whether every constraint is satisfied out of fold, and none is violated by the final rule
+        on its training rows by more than chance explains (an interval of 95 %).
+    solver_ : str
+        Name of the solver used: "smoothed_newton", "augmented_lagrangian", "cvxpy",
+        "cutting_plane", or the `name` of an instance of your own.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    skbandit.constrained.RampClassifier : The paper's algorithm, evaluated on its training rows.
+    skbandit.constrained.ConstrainedThreshold : The threshold alone, for any classifier.
+    skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
+
+    Notes
+    -----
+    `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
+    is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
+    probability.
+
+    A linear rule overfits, the more so the more features it has. Therefore each row is scored by
+    the model of the fold that leaves it out, and scores are standardised per model, so that one
+    threshold suits all. The rates of these predictions must meet their bounds with a margin: the
+    risk that the population violates one, by Wilson's limits, combined by MOVER for differences
+    and ratios, may be 0.2, or 1 minus the `confidence_level`, for which rates of fewer than 10
+    effective rows have exact limits. If no threshold of any direction allows 0.2, or only at too
+    high a cost, the margin is halved up to three times, in the end to none. The final direction
+    is the mean of the folds' ones; for a large number of rows each is fitted to a sample of
+    them, and thresholds are still chosen on all. Columns are used in units of their deviations,
+    so their units do not matter.
+
+    The limits are for a rule fixed in advance, and many directions and thresholds are tried on
+    the same rows; folds' models stand in for the final one, and rows must be independent. So a
+    level holds approximately. `ConstrainedThreshold` gives an exact guarantee on rows set aside
+    for it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skbandit import ConstrainedRampClassifier
+    >>> from skbandit.rates import false_positive_rate, recall
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = ConstrainedRampClassifier(
+    ...     objective=false_positive_rate(), constraints=recall() >= 0.97, pos_label=0
+    ... )
+    >>> clf.fit(scale(X), y).constraint_report_[["constraint", "bound", "satisfied"]]
+           constraint  bound  satisfied
+    0  recall() >= 0.97   0.97       True
+    """
+
+    _shared_work: SharedWork | None = None
+    """What fits under other bounds on the same rows have left behind, while a path is fitted."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRampClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "cv": ["cv_object"],
+        "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        objective: Rate | None = None,
+        constraints: Constraint | Sequence[Any] = (),
+        *,
+        alpha: float | str = "auto",
+        cv: Any = None,
+        confidence_level: float | None = None,
+        fit_intercept: bool = True,
+        solver: str | Solver = "auto",
+        solver_options: dict[str, Any] | None = None,
+        pos_label: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.constraints = constraints
+        self.alpha = alpha
+        self.cv = cv
+        self.confidence_level = confidence_level
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.solver_options = solver_options
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+        """Choose direction and threshold out of fold; see `cross_fitting`."""
+        options = self._options(read, step_done)
+        work = SharedWork() if self._shared_work is None else self._shared_work
+        with one_blas_thread():
+            fitted = cross_fit(read, options, work)
+            while fitted.choice.feasible and (wider := read.goals.widened(fitted.predictions)):
+                read = replace(read, goals=wider)
+                fitted = cross_fit(read, options, work)
+        goals = read.goals
+        self._take_constraints(goals)
+        self.solver_ = options.solver.name
+        self._set_model(fitted, goals)
+        report = self._cross_fitted_report(read.design, fitted, goals)
+        self._report_columns = plain_columns(report)
+        self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
+        self._check_fitted(read.design, fitted, goals)
+        level = fitted.choice.level if self.confidence_level is None else None
+        self._warn_of_weak_fit(
+            read.declared.objective,
+            goals,
+            fitted.predictions,
+            fitted.unconstrained,
+            level,
+            stacklevel=4,
+        )
+
+    def _train_directions(
+        self,
+        work: SharedWork,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        attributes: Any = None,
+        **extra: Any,
+    ) -> None:
+        """Train directions that fits under other bounds may choose, too; fit nothing else."""
+        self._validate_params()
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fit for these bounds will warn
+            read = self._read_training(X, y, sample_weight, attributes, Extra.read(**extra))
+            work.train(read, self._options(read, lambda _: None))
+
+    def _options(self, read: TrainingData, step_done: Callable[[str], None]) -> CrossFitOptions:
+        """Settings of `cross_fit`."""
+        n, d = read.design.shape
+        name = self.solver
+        if name == "auto" and not self.solver_options:  # fits are rough and many
+            name = "newton" if n >= NEWTON_ROWS_PER_COLUMN * d else "augmented_lagrangian"
+        dimensions = n if is_wide(read.design) else d
+        return CrossFitOptions(
+            choose_solver(name, self.solver_options or {}, n, d, dimensions),
+            None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
+            self.fit_intercept,
+            self.confidence_level,
+            self._read_folds(read),
+            self._reporter(step_done),
+        )
+
+    def _read_folds(self, read: TrainingData) -> np.ndarray | None:
+        """Fold of each row of X, from the parameter `cv`."""
+        if self.cv is None:
+            return None
+        n = len(read.y)
+        splits = list(check_cv(self.cv, read.y, classifier=True).split(read.design[:n], read.y))
+        tested = rows_tested(splits, n)
+        if not tested.all():
+            row = int(np.flatnonzero(~tested)[0])
+            raise ValueError(
+                f"cv does not test row {row}, but each row needs one score by a model that was "
+                "fitted without it: choose a cv that tests each row once, such as StratifiedKFold."
+            )
+        fold = np.empty(n, dtype=int)
+        for k, (_, test) in enumerate(splits):
+            fold[test] = k
+        return fold
+
+    def _set_model(self, fitted: CrossFitted, goals: Goals) -> None:
+        """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
+        sign = self._classes.orientation
+        self.coef_ = sign * fitted.point.coef[None, :]
+        self.intercept_ = np.array([-sign * fitted.cut])
+        self.ramp_intercept_ = np.array([sign * fitted.point.intercept])
+        self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
+        self.confidence_level_ = fitted.choice.level
+        self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
+        self.objective_path_, self.n_iter_ = np.array(fitted.path), len(fitted.path)
+        self._set_multipliers(goals, fitted.multipliers)
+
+    def _cross_fitted_report(self, design: Any, fitted: CrossFitted, goals: Goals) -> pd.DataFrame:
+        """The report of the rule on its training rows and of out-of-fold predictions."""
+        own = self._report(self._linear(design), goals.data, goals.constraints)
+        held_out = report_table(
+            goals.constraints,
+            goals.data,
+            fitted.predictions,
+            unconstrained=fitted.unconstrained,
+        )
+        held_out = add_intervals(held_out, goals.constraints, goals.data, fitted.predictions)
+        margins = None
+        if self.confidence_level is not None:
+            at, choice = fitted.limits.at, fitted.choice
+            margins = at(choice.positive, 0.0) - at(choice.positive, choice.quantile)
+        return cross_fitted_report(own, held_out, margins)
+
+    def _check_fitted(self, design: Any, fitted: CrossFitted, goals: Goals) -> None:
+        """Raise if no rule meets the constraints out of fold; warn if the final one does not."""
+        report = self.constraint_report_
+        if not self.feasible_:
+            advice = ""
+            if fitted.relaxations is not None:
+                advice = in_words(fitted.relaxations, goals, "Out of fold")
+            raise InfeasibleConstraintsError(
+                f"{self._why_infeasible(fitted, report, goals)} {advice}The closest "
+                "model is in the error's closest_.",
+                self,
+            )
+        positive = self._predicted_positive(self._linear(design))
+        violated = _surely_violated(goals, positive)
+        if violated:
+            self.feasible_ = False
+            warnings.warn(
+                "feasible_ is False: out of fold the constraints hold, but on its training rows "
+                f"the final rule violates some: {'; '.join(violated)}. Consider fewer features or "
+                "looser constraints.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
+        """Which constraints no direction meets on rows left out of its training."""
+        faults = missed(report, goals.constraints)
+        if self.confidence_level is None:
+            return (
+                "No rule was found that meets the constraints together on rows left out of its "
+                f"training: {faults}."
+            )
+        goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
+        risk = SharedRisk(fitted.limits, self.confidence_level)
+        return (
+            f"{len(goals.data)} rows do not support confidence_level={self.confidence_level} of "
+            f"the constraints together{goal}{level_reached(risk, fitted.choice.positive)}."
+        )
+
+
+def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
+    """The constraints whose bounds are outside of the intervals of the rates, and the rates."""
+    violated = []
+    rules = goals.constraints
+    values = rules.values(positive)
+    for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -MET)):
+        one = rules.constraints[k]
+        low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
+        if not low <= rules.bound[k] <= high:
+            violated.append(f"{one.label} is {values[k]:.4g}")
+    return violated

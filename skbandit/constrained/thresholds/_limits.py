@@ -1,0 +1,132 @@
+"""Confidence limits that predictions must pass, separately or with a shared risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+from scipy.special import ndtr, ndtri
+
+from skbandit.constrained._goals import Goals
+from skbandit.constrained.thresholds._candidates import least_slack
+from skbandit.rates._binding import (
+    BoundConstraints,
+    ConfidenceLimit,
+    ScoreLimits,
+    confidence_limits,
+)
+
+
+def allowed_error(confidence_level: float) -> float:
+    """The error probability 1 - level.
+
+    Rounded to 12 digits, as 1 - 0.9 is 0.09999999999999998 in binary and 0.1 is meant; a level
+    closer to 1 than that is left as it is.
+    """
+    return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
+
+
+class Limits(Protocol):
+    """A test that predictions pass if all limits are inside the bounds.
+
+    It depends on sums over rows, ``rows @ pi`` at positive predictions pi.
+    """
+
+    @property
+    def rows(self) -> csr_array:
+        """Coefficients of the S sums, of shape (S, n)."""
+        ...
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """Slack of shape (C,) at C predictions, from sums of shape (S, C): -MET or more passes."""
+        ...
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits from the rates, of shape (K,), times about `factor`."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeparateLimits:
+    """One limit per constraint, each inside its bound.
+
+    Attributes
+    ----------
+    goals : BoundConstraints
+        K constraints over n rows.
+    limits : tuple of K ConfidenceLimit
+    level : float
+        Probability with which all of them hold.
+    """
+
+    goals: BoundConstraints
+    limits: tuple[ConfidenceLimit, ...]
+    level: float
+
+    @cached_property
+    def rows(self) -> csr_array:
+        """Coefficients of all limits' sums, stacked."""
+        return csr_array(vstack([limit.rows for limit in self.limits]))
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The smallest distance of a limit from its bound."""
+        sizes = [limit.rows.shape[0] for limit in self.limits]
+        parts = np.split(sums, np.cumsum(sizes)[:-1])
+        ends = [limit.of_sums(part) for limit, part in zip(self.limits, parts, strict=True)]
+        return least_slack(self.goals, np.stack(ends))
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits from the rates, times `factor`."""
+        at = np.array([limit.at(positive) for limit in self.limits])
+        return factor * self.goals.sign * (at - self.goals.forms.values(positive))
+
+
+@dataclass(frozen=True)
+class SharedRisk:
+    """Score limits of all constraints, whose risks of being missed add up to 1 - level at most.
+
+    Attributes
+    ----------
+    limits : ScoreLimits
+    level : float
+        Probability, about, with which all constraints hold in the population.
+    """
+
+    limits: ScoreLimits
+    level: float
+
+    @property
+    def rows(self) -> csr_array:
+        """Coefficients of the sums."""
+        return self.limits.rows
+
+    @property
+    def quantile(self) -> float:
+        """Normal quantile of the level."""
+        return max(float(ndtri(self.level)), 0.0)
+
+    def slack(self, sums: np.ndarray) -> np.ndarray:
+        """The risk that is left, a probability; without a quantile, the slack of the rates."""
+        if self.quantile == 0 or not len(self.limits.offset):
+            return self.limits.slack(sums, 0.0).min(axis=0, initial=np.inf)
+        return float(ndtr(-self.quantile)) - self.limits.risk(sums, self.quantile)
+
+    def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:
+        """Distances of the limits at `factor` times the quantile from the rates."""
+        z = factor * self.quantile
+        return self.limits.at(positive, 0.0) - self.limits.at(positive, z)
+
+
+def required_limits(
+    limits: ScoreLimits, goals: Goals, level: float, prefit: bool
+) -> SharedRisk | SeparateLimits:
+    """Limits at a level above 1/2; each constraint's own one if that is an exact promise."""
+    single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
+    if not (prefit and single and level > 0.5):
+        return SharedRisk(limits, level)
+    exact = confidence_limits(goals.constraints, goals.data, allowed_error(level))
+    of_rows = tuple(limit.columns(goals.measured.rows) for limit in exact)
+    return SeparateLimits(goals.measured.constraints, of_rows, level)
