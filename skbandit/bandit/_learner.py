@@ -22,12 +22,10 @@ from skbandit.bandit._state import (
     copied,
     no_beliefs,
     only_arms,
-    prior_evidence,
     read_alphas,
     read_interval,
     read_prior,
     read_rule,
-    renewed,
 )
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
@@ -142,18 +140,7 @@ class ArmLearner(WindowedPolicy):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state; parameters that its version did not have take their defaults.
-
-        Versions without `standardize` took features as they are, and drew from the posterior
-        itself in Thompson sampling.
-        """
-        state = dict(state)
-        if "standardize" not in state:
-            state["standardize"] = False
-            if state.get("exploration") == "thompson":
-                state["alpha"] = 1.0
-        if "_beliefs" in state:
-            state["_beliefs"] = renewed(state["_beliefs"])
+        """Restore a pickled state."""
         super().__setstate__(state)
         self._note_columns()
 
@@ -328,7 +315,7 @@ class ArmLearner(WindowedPolicy):
         self._beliefs = no_beliefs(
             n_features + bool(self.fit_intercept),
             self.covariance == "full",
-            prior_evidence(prior, n_features),
+            len(prior.variance),
             n_features if self.standardize else 0,
             centred=bool(self.fit_intercept) and self.standardize != "scale",
         )

@@ -180,8 +180,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     Arms that the log never chose have no evidence but, with "dr", the mean reward of all arms.
 
-    Threads may share a fitted policy: choosing does not change it.
-
     References
     ----------
     Dudík, Langford and Li (2011), Doubly robust policy evaluation and learning.

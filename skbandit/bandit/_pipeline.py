@@ -120,9 +120,6 @@ class PolicyPipeline(Pipeline):
     `reward`, `available` and `sample_weight` are passed to the policy, with metadata routing and
     without.
 
-    Threads may share a fitted pipeline as they may share its policy, if its transformers allow it,
-    as scikit-learn's do.
-
     Examples
     --------
     >>> from sklearn.preprocessing import StandardScaler

@@ -92,9 +92,8 @@ class GLMUCBPolicy(ArmLearner):
         it is not: raise the `prior_mean` of the constant feature instead.
     prior_scale : float or array-like of floats, default=(1, 3, 10)
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
-        predicted all rewards so far (see Notes). One scale takes less time. The scale 0 leaves the
-        features out: with (0, 1, 3, 10) a policy finds out whether they tell anything of the
-        rewards. It needs a constant and, with linear rewards, the right `noise_variance`.
+        predicted all rewards so far (see Notes). One scale takes less time. With linear rewards
+        their weights depend on `noise_variance`.
     standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
@@ -169,9 +168,7 @@ class GLMUCBPolicy(ArmLearner):
     covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
     by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
     rewards so far, each predicted before it was learned, and m and v are the moments of the
-    mixture. Scales of a weight below .001 are left out of choices. The scale 0 starts with a
-    thousandth of the others' odds, and counts an event as half an event, so that it goes on
-    exploring (Grünwald & van Ommen, 2017).
+    mixture. Scales of a weight below .001 are left out of choices.
 
     The published algorithm, on features as they are, is
     ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
@@ -192,9 +189,6 @@ class GLMUCBPolicy(ArmLearner):
     label. A batch of choices therefore equals choices one by one, and two policies with the same
     seed see the same random numbers. Those of `replay` are its own: see there.
 
-    Threads may share a policy: they learn one after the other, and each choice has its own random
-    numbers. Choices never wait for a fit, as they are made by the state before it.
-
     `arms_` and choices are NumPy arrays; ``select(X).tolist()`` returns the labels as they were
     given, ready for JSON.
 
@@ -213,9 +207,6 @@ class GLMUCBPolicy(ArmLearner):
 
     References
     ----------
-    P. Grünwald, T. van Ommen (2017). Inconsistency of Bayesian inference for misspecified linear
-    models, and a proposal for repairing it. Bayesian Analysis 12, 1069-1103.
-
     L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
     contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
 
@@ -255,7 +246,7 @@ class GLMUCBPolicy(ArmLearner):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],

@@ -38,14 +38,6 @@ from skbandit.utils._compiled import (
 #
 # where m and v are the moments of the mixture of the N(m_e, v_e): Bayesian model averaging
 # (Hoeting, Madigan, Raftery & Volinsky, 1999).
-#
-# A scale of 0 leaves the features out: its arms are constants. Where features tell nothing of the
-# rewards, its evidence grows fast, by some (d/2) log n per arm, and arms are then compared as
-# such. Two settings (`skbandit.bandit._parameters`) keep it from winning where features tell
-# little at first, as of rare rewards, and from staying with one arm. It starts with odds of
-# `CONSTANTS_ODDS`; and its weights count an event as `CONSTANTS_COUNT` events, as in the
-# generalised Bayes of Grünwald & van Ommen (2017) for models that may be wrong: narrow posteriors
-# of constants would end the exploration from which the other scales learn.
 
 
 @called_exactly
@@ -218,9 +210,8 @@ def learn(
         if n_scales > 1:
             evidence[e] += weight * log_predictive(m, v, r, link, prior.noise_variance)
         if v > 0.0:
-            n = weight * prior.counted[e]
-            g, h = step(m, n * v, r, link, prior.noise_variance)
-            _absorb(x, k, e, n * g, n * h, v, mean, cov_factor, workspace)
+            g, h = step(m, weight * v, r, link, prior.noise_variance)
+            _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
         renew_shares(evidence, beliefs.share)
     _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
@@ -381,8 +372,7 @@ def renew_prior(
     if cov_factor.ndim == 4:
         factor = np.zeros((d, d))
         for i in range(d):
-            # of a scale that leaves features out, any positive number: see below
-            factor[i, i] = variance[i] if variance[i] > 0.0 else 1.0
+            factor[i, i] = variance[i]
             for l in range(d):  # noqa: E741
                 if adaptive_variance and l != i:
                     for j in range(n):
@@ -398,7 +388,7 @@ def renew_prior(
                     cov_factor[k, e, i] = variance[i]
                 else:
                     for j in range(d):
-                        cov_factor[k, e, i, j] = root[i, j] if variance[i] > 0.0 else 0.0
+                        cov_factor[k, e, i, j] = root[i, j]
 
 
 def workspace_for(n_weights: int) -> np.ndarray:

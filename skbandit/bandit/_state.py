@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
@@ -24,17 +20,13 @@ MEANS = ("M0", "M1", "M2", "M3")
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
-_ABSENT = np.empty(0)
-
-
 class Beliefs(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
 
     Each arm has one posterior per prior scale, of which choices see the mixture
     (`_posterior`). `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so
     that Σ stays positive definite. The weights are those of features in running units
-    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are. Pickles of
-    earlier versions lack the fields with defaults: see `renewed`.
+    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are.
     """
 
     mean: np.ndarray  # (n_arms, n_scales, n_weights)
@@ -44,13 +36,13 @@ class Beliefs(NamedTuple):
     learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
-    evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
-    share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
-    centre: np.ndarray = _ABSENT  # (n_features,), origin of the running units; (0,) if it is 0
-    rate: np.ndarray = _ABSENT  # (n_features,) or (0,), running units per unit; 0 if unknown
-    seen_mean: np.ndarray = _ABSENT  # as `centre`, mean of the learned contexts
-    seen_squares: np.ndarray = _ABSENT  # as `rate`, sum of squared deviations from it, or from 0
-    seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events
+    evidence: np.ndarray  # (n_scales,), prequential log likelihoods
+    share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
+    centre: np.ndarray  # (n_features,), origin of the running units; (0,) if it is 0
+    rate: np.ndarray  # (n_features,) or (0,), running units per unit; 0 if unknown
+    seen_mean: np.ndarray  # as `centre`, mean of the learned contexts
+    seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
+    seen_weight: np.ndarray  # (1,), sum of the weights of learned events
 
 
 BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
@@ -65,7 +57,6 @@ class Prior(NamedTuple):
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_scales, n_weights)
-    counted: np.ndarray  # (n_scales,), number of events that each learned event counts for
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
@@ -111,17 +102,10 @@ LEAST_SHARE = 1e-3
 
 
 def no_beliefs(
-    n_weights: int, full: bool, evidence: ArrayLike = (0.0,), n_units: int = 0, *,
-    centred: bool = True,
-) -> Beliefs:  # fmt: skip
-    """Beliefs of a policy without arms, `n_units` of whose features have running units.
-
-    `evidence` are the logarithms of the prior odds of its prior scales.
-    """
-    evidence = np.array(evidence, dtype=np.float64)
-    share = np.exp(evidence - evidence.max())
-    share[share < LEAST_SHARE * share.sum()] = 0.0
-    shape = 0, len(evidence), n_weights
+    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centred: bool = True
+) -> Beliefs:
+    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
+    shape = 0, n_scales, n_weights
     n_centres = n_units if centred else 0
     return Beliefs(
         mean=np.empty(shape),
@@ -131,29 +115,14 @@ def no_beliefs(
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
-        evidence=evidence,
-        share=share / share.sum(),
+        evidence=np.zeros(n_scales),
+        share=np.full(n_scales, 1 / n_scales),
         centre=np.zeros(n_centres),
         rate=np.zeros(n_units),
         seen_mean=np.zeros(n_centres),
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
     )
-
-
-def renewed(beliefs: Beliefs) -> Beliefs:
-    """Beliefs pickled by a version with one prior, and features as they are, in today's form."""
-    if beliefs.mean.ndim == 3:
-        if len(beliefs.centre) < beliefs.mean.shape[2]:
-            return beliefs
-        # without a constant, and with a mean beside the squares about it
-        squares = beliefs.seen_squares + beliefs.seen_weight * beliefs.seen_mean**2
-        return beliefs._replace(centre=np.empty(0), seen_mean=np.empty(0), seen_squares=squares)
-    n_weights, full = beliefs.mean.shape[1], beliefs.cov_factor.ndim == 3
-    empty = no_beliefs(n_weights, full)
-    fields = empty._asdict() | {name: getattr(beliefs, name) for name in beliefs._fields[:7]}
-    mean, cov_factor = beliefs.mean[:, None], beliefs.cov_factor[:, None]
-    return Beliefs(**fields | {"mean": mean.copy(), "cov_factor": cov_factor.copy()})
 
 
 def copied(beliefs: Beliefs) -> Beliefs:
@@ -174,13 +143,6 @@ def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
     fewer = copied(beliefs._replace(**kept | {"tie_order": ranks, "learned": order}))
     fewer.counters[N_LEARNED_ARMS] = len(learned)
     return fewer
-
-
-CONSTANTS_ODDS = 1e-3
-"""Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
-
-CONSTANTS_COUNT = 0.5
-"""Number of events that the weights under the scale 0 count an event for."""
 
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
@@ -243,7 +205,6 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     return Prior(
         mean,
         variance,
-        np.where(_beside_models_of_features(variance, n_features), CONSTANTS_COUNT, 1.0),
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
         float(policy.noise_variance),
@@ -251,41 +212,24 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     )
 
 
-def prior_evidence(prior: Prior, n_features: int) -> np.ndarray:
-    """Logarithms of the prior odds of the prior scales."""
-    constants = _beside_models_of_features(prior.variance, n_features)
-    return np.where(constants, np.log(CONSTANTS_ODDS), 0.0)
-
-
-def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndarray:
-    """Whether each prior scale has constants only, among others that have features, too."""
-    without = (variance[:, :n_features] == 0).all(axis=1)
-    return without & ~without.all()
-
-
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
-    failure would rule it out. A scale of 0 has constants only, of variance 1.
+    failure would rule it out.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
         scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
-        wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
+        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(
-                "prior_scale must be a number, at least 0, or a list of them, got "
+                "prior_scale must be a positive number or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
-            )
-        if n_weights == n_features and not scales.all():
-            raise ValueError(
-                f"prior_scale={policy.prior_scale!r} leaves out the features, and "
-                "fit_intercept=False the constant: leave out the scale 0."
             )
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
-        variance[:, n_features:] = np.where(scales > 0, np.sqrt(scales), 1.0)[:, None]
+        variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (one > 0).all():

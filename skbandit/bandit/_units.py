@@ -121,8 +121,6 @@ def carry_over(
             mean[k, e, n_features] += shift[i] * mean[k, e, i]
         mean[k, e, i] *= factor[i]
         if cov_factor.ndim == 3:
-            if prior.variance[e, i] == 0.0:  # the scale leaves the feature out
-                continue
             # an adaptive prior is not known any more: all of the precision is the data's
             own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
             of_data = max(1.0 / cov_factor[k, e, i] - own, 0.0)

@@ -47,7 +47,6 @@ SETTINGS = {
     "waiting": {"update_every": 500.0},
     "raw features": {"standardize": False},
     "raw waiting": {"standardize": False, "update_every": 500.0, "exploration": "thompson"},
-    "scale 0": {"prior_scale": (0, 1, 3, 10)},
     "scaled": {"standardize": "scale"},
     "scaled waiting": {"standardize": "scale", "update_every": 500.0, "fit_intercept": False},
     "scaled forgetting": {"standardize": "scale", "forgetting": 0.98, "covariance": "full"},

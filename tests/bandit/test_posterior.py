@@ -16,7 +16,7 @@ D = 4
 def prior(forgetting=1.0, noise=0.5, mean=None, variance=None):
     mean = np.zeros(D) if mean is None else mean
     variance = np.ones(D) if variance is None else variance
-    return Prior(mean, variance[None], np.ones(1), False, False, noise, forgetting)
+    return Prior(mean, variance[None], False, False, noise, forgetting)
 
 
 def arm(full, prior):

@@ -68,7 +68,7 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     """Two renewals in a row: with random beliefs, between two sets of contexts."""
     rng = np.random.default_rng(0)
     d = N_FEATURES + 1
-    prior = Prior(np.zeros(d), np.ones((1, d)), np.ones(1), None, None, 1.0, None)
+    prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, None)
     beliefs = with_arms(no_beliefs(d, full, n_units=N_FEATURES), ["a"], prior)
     beliefs.n_updates[:] = 1
     beliefs.seen_weight[0] = 10.0

@@ -104,8 +104,6 @@ class OraclePolicy(OracleLearner):
     Contexts may have missing values if the estimator takes them, as
     `HistGradientBoostingClassifier` does.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     References
     ----------
     D. Foster, A. Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with

@@ -117,8 +117,6 @@ class SharedGLMPolicy(SharedLearner):
     `GLMUCBPolicy`: a batch equals the same events or choices one by one. Replays are compiled, with
     the decisions of `select` and `partial_fit`. Sparse contexts become dense.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     Examples
     --------
     Articles are described by their topic, and readers by a taste. One that was never shown is

@@ -82,8 +82,6 @@ class SlatePolicy(SlateLearner):
     with their uncertainty added to the noise: the exact posterior of the sum, up to the
     correlations between arms. Slates must vary for the arms to be told apart.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     References
     ----------
     W. Chen, Y. Wang, Y. Yuan (2013). Combinatorial multi-armed bandit. ICML, PMLR 28, 151-159.
