@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._learner import ArmLearner
 from skbandit.bandit._sequential import join
 from skbandit.bandit._state import (
-    EXPLORATIONS,
     LINKS,
     MEANS,
     N_CHOICES,
@@ -22,6 +21,7 @@ from skbandit.bandit._state import (
     ArmSets,
     Beliefs,
     all_arms,
+    explorations_by,
     read_interval,
     read_rule,
 )
@@ -236,7 +236,7 @@ class GLMUCBPolicy(ArmLearner):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
+        "exploration": [StrOptions(explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "ucb": [StrOptions(set(UCBS))],
         "mean": [StrOptions(set(MEANS))],

@@ -11,7 +11,15 @@ import pandas as pd
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
 LINKS = ("linear", "logistic", "probit")
-EXPLORATIONS = ("ucb", "epsilon_greedy", "thompson", "squarecb")
+EXPLORATIONS = {
+    "ucb": "moments",
+    "epsilon_greedy": "means",
+    "thompson": "moments",
+    "squarecb": "means",
+    "greedy": "means",
+    "bootstrap": "replicates",
+}
+"""Exploration rules, and what they need of a model."""
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
@@ -145,6 +153,11 @@ def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
     return fewer
 
 
+def explorations_by(*given: str) -> set[str]:
+    """Names of the rules that need no more than this of a model."""
+    return {name for name, need in EXPLORATIONS.items() if need in given}
+
+
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
     return _rule(
@@ -157,13 +170,12 @@ def read_rule(policy: Any, seed: int = 0) -> Rule:
 def _rule(
     link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
 ) -> Rule:
-    greedy = exploration == "greedy"
     return Rule(
         link=LINKS.index(link),
-        exploration=EXPLORATIONS.index("epsilon_greedy" if greedy else exploration),
+        exploration=list(EXPLORATIONS).index(exploration),
         ucb=UCBS.index(ucb),
         mean=MEANS.index(mean),
-        epsilon=0.0 if greedy else float(epsilon),
+        epsilon=float(epsilon),
         seed=seed,
         intercept=bool(intercept),
     )

@@ -12,15 +12,18 @@ Choices are numbered by t, the address of their random numbers (`skbandit.bandit
 choices draw none and pass t = -1.
 
 The functions below are the only ones that compare codes of rules. They import numba, so this
-module is imported inside functions.
+module is imported inside functions. `_sets` holds the same rules for arrays, by name: for models
+without compiled code, and for slates.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from skbandit.bandit._random import NO_ARM
-from skbandit.bandit._state import EXPLORATIONS, Rule
+from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
@@ -31,7 +34,7 @@ from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 __all__: list[str] = []
 
-UCB, EPSILON_GREEDY, THOMPSON, SQUARECB = range(len(EXPLORATIONS))
+UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 
 
 def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
@@ -41,6 +44,21 @@ def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
     """
     proposing = rule.exploration in (EPSILON_GREEDY, SQUARECB)
     return proposing or None, rule.exploration == THOMPSON or None
+
+
+def linear_bounds(rule: Rule) -> Rule:
+    """The rule whose exploring scores are m + α√v, and whose greedy ones are m."""
+    return rule._replace(link=LINKS.index("linear"), exploration=UCB)
+
+
+@called_exactly
+def alpha_scale(sigma: float, rule: Rule) -> float:
+    """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
+
+    Standard deviations are multiples of sigma; in SquareCB the square of `alpha` is in the unit of
+    the reward.
+    """
+    return math.sqrt(sigma) if rule.exploration == SQUARECB else sigma
 
 
 @inlined_exactly

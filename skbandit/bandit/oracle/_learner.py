@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.bandit._arm_keys import arm_key, arms_to_drop
 from skbandit.bandit._sequential import Events, SequentialPolicy
-from skbandit.bandit._state import read_alphas
+from skbandit.bandit._state import EXPLORATIONS, read_alphas
 from skbandit.logs import Codes, code_labels
 from skbandit.utils._fitting import atomic_fit, seed_for, seeded
 from skbandit.utils._sklearn_compat import fit_context
@@ -209,9 +209,6 @@ class _naming:
             error.add_note(self.note)
 
 
-RULES = ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
-
-
 class OracleLearner(SequentialPolicy):
     """Fits one reward model per arm to ordered events; how they are used is up to the policy."""
 
@@ -373,7 +370,11 @@ class OracleLearner(SequentialPolicy):
 
     def _replicates(self) -> int:
         """Number of models per arm."""
-        return int(self.n_replicates) if self.exploration == "bootstrap" else 1
+        return int(self.n_replicates) if self._resamples() else 1
+
+    def _resamples(self) -> bool:
+        """Whether models are fitted to resampled events."""
+        return EXPLORATIONS[self.exploration] == "replicates"
 
     def _begin(self, X: Any) -> None:
         """Start without experience."""
@@ -460,7 +461,7 @@ class OracleLearner(SequentialPolicy):
 
     def _copies(self, n: int) -> np.ndarray:
         """Times that each of n events is in each replicate: Poisson, as in the online bootstrap."""
-        if self.exploration != "bootstrap":
+        if not self._resamples():
             return np.ones((n, 1), dtype=np.int8)
         numbers = range(self._n_events, self._n_events + n)
         draws = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit.oracle import _probabilities as rules
+from skbandit.bandit._state import explorations_by
 from skbandit.bandit.oracle._learner import (
     OracleLearner,
     predicted_rewards,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
-
-RULES = ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
 
 
 class OraclePolicy(OracleLearner):
@@ -135,7 +134,7 @@ class OraclePolicy(OracleLearner):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions(set(RULES))],
+        "exploration": [StrOptions(explorations_by("means", "replicates"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "n_replicates": [Interval(Integral, 1, None, closed="left")],
         "refit": [
@@ -215,10 +214,12 @@ class OraclePolicy(OracleLearner):
         ndarray of shape (n_samples,)
             Arm labels, drawn with the probabilities of `select_proba`.
         """
+        from skbandit.bandit.exploration._sets import draw_arms
+
         now, X, mask, codes = self._prepared(X, available)
         seed, t = now._stream.take(len(X), now.random_state)
         u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
-        return label_array(codes)[rules.draw(now._probabilities(X, mask, codes), u)]
+        return label_array(codes)[draw_arms(now._probabilities(X, mask, codes), u)]
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
@@ -297,7 +298,7 @@ class OraclePolicy(OracleLearner):
         """What an arm is expected to yield before its first event, in each replicate."""
         if not self._n_events:
             return np.zeros(self._replicates())
-        if self.exploration == "bootstrap":
+        if self._resamples():
             words = [self._model_seed, arm_key(label) % 2**64]
             low, high = self._range
             return low + (high - low) * np.random.default_rng(words).random(self._replicates())
@@ -306,14 +307,16 @@ class OraclePolicy(OracleLearner):
 
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Probability of each arm, known and new."""
-        rewards = self._rewards(X, mask, codes)
-        if self.exploration == "bootstrap":
-            return rules.bootstrap(rewards, mask)
-        if self.exploration == "squarecb":
-            width = float(self._alphas()[0]) ** 2
-            scale = np.sqrt(self._n_events * mask.sum(axis=1))
-            gamma = scale / width if width else np.full(len(X), np.inf)
-            return rules.inverse_gap(rewards[0], mask, gamma)
-        if self.exploration == "epsilon_greedy":
-            return rules.epsilon_greedy(rewards[0], mask, float(self.epsilon))
-        return rules.greedy(rewards[0], mask)
+        from skbandit.bandit.exploration._sets import arm_probabilities
+
+        rewards = np.where(mask, self._rewards(X, mask, codes), -np.inf)
+        models = SimpleNamespace(
+            available=mask,
+            n_events=self._n_events,
+            alpha=float(self._alphas()[0]),
+            epsilon=float(self.epsilon),
+            scores=lambda seed, t: rewards[0],
+            rewards=lambda: rewards[0],
+            replicates=lambda: rewards,
+        )
+        return arm_probabilities(self.exploration, models)

@@ -6,15 +6,14 @@ and `draws` are those of `exploration.parts_of`.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from skbandit.bandit._state import ArmSets, Rule
 from skbandit.bandit.exploration import (
-    SQUARECB,
     accepts_proposal,
+    alpha_scale,
     compares_proposal,
     probabilities,
     proposes,
@@ -196,7 +195,7 @@ def replay_rows(
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - counts[0], len(alphas) - 1)]
-        alpha *= alpha_scale(beliefs.noise, rule)
+        alpha *= alpha_scale(noise_scale(beliefs.noise), rule)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         _look(X[row], beliefs, work)
         if _choice(pool, t, alpha, beliefs, rule, proposing, work) != action[row]:
@@ -212,17 +211,6 @@ def replay_rows(
                 k: Any = np.int64(action[row])
                 _learn(X[row], k, reward[row], 1.0, beliefs, prior, rule, work)
     return stop
-
-
-@called_exactly
-def alpha_scale(noise: np.ndarray, rule: Rule) -> float:
-    """Factor by which `alpha` is multiplied so that the unit of linear rewards does not matter.
-
-    Standard deviations are multiples of that of the noise; in SquareCB the square of `alpha` is in
-    the unit of the reward.
-    """
-    sigma = noise_scale(noise)
-    return math.sqrt(sigma) if rule.exploration == SQUARECB else sigma
 
 
 @called_exactly

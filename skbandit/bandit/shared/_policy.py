@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._sequential import Events, join, still_waiting, windows_of
-from skbandit.bandit._state import EXPLORATIONS, LINKS, read_interval, read_rule
+from skbandit.bandit._state import LINKS, explorations_by, read_interval, read_rule
 from skbandit.bandit.shared._learner import SharedLearner
 from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
 from skbandit.utils._fitting import atomic_fit
@@ -142,7 +142,7 @@ class SharedGLMPolicy(SharedLearner):
         "arm_features": [pd.DataFrame, None],
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
+        "exploration": [StrOptions(explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "covariance": [StrOptions({"diagonal", "full"})],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
@@ -344,9 +344,11 @@ class SharedGLMPolicy(SharedLearner):
 
     def _alpha(self) -> float:
         """Multiple of standard deviations in the next choice."""
-        from skbandit.bandit.shared._kernels import alpha_scale
+        from skbandit.bandit.exploration import alpha_scale
+        from skbandit.bandit.shared._bilinear import noise_scale
 
-        return float(self._alphas()[0] * alpha_scale(self._beliefs.noise, read_rule(self)))
+        scale = alpha_scale(noise_scale(self._beliefs.noise), read_rule(self))
+        return float(self._alphas()[0] * scale)
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""

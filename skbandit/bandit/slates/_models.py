@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._policy import GLMUCBPolicy
-from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule, read_rule
+from skbandit.bandit._state import N_EVENTS, Rule, read_rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
 from skbandit.logs import align_rows, label_array
 
@@ -76,6 +77,26 @@ class ArmModels:
         """Amount of exploration in the next choice, in the parameter's units."""
         return float(self.policy._alphas()[0])
 
+    @property
+    def epsilon(self) -> float:
+        """Probability of a uniform choice."""
+        return float(self.policy.epsilon)
+
+    def uniforms(self, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
+
+        Those of an arm that is new to the policy belong to its label.
+        """
+        (n_rows, n_arms), n = self.available.shape, self.n_known
+        keys = [arm_key(label) % 2**64 for label in self.labels[n:].tolist()]
+        u = np.empty((n_rows, 2 * n_arms + 1))
+        for row in range(n_rows):
+            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
+            new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
+            ties, others = np.reshape(new, (-1, 2)).T
+            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
+        return u[:, :n_arms], u[:, n_arms:]
+
     def scores(self, seed: int, t: int) -> np.ndarray:
         """Scores of choices t, t + 1, ..., or of greedy ones if t is -1; -inf if not available."""
         return self._scores(t, self._width, read_rule(self.policy, seed))
@@ -90,9 +111,9 @@ class ArmModels:
 
     def _moments(self, width: float) -> tuple[np.ndarray, np.ndarray]:
         """Mean of each linear predictor, and a multiple of its standard deviation."""
-        rule = read_rule(self.policy)._replace(
-            link=LINKS.index("linear"), exploration=EXPLORATIONS.index("ucb")
-        )
+        from skbandit.bandit.exploration import linear_bounds
+
+        rule = linear_bounds(read_rule(self.policy))
         mean = self._scores(-1, 0.0, rule)
         upper = self._scores(0, width, rule)
         there = self.available

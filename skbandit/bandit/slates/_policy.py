@@ -9,10 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit.slates import _inclusion as inclusion
 from skbandit.bandit.slates import _learner as feedbacks
-from skbandit.bandit.slates._inclusion import inverse_gap_inclusion, systematic_sample
 from skbandit.bandit.slates._learner import SlateLearner
 from skbandit.bandit.slates._models import ArmModels
 from skbandit.utils._fitting import atomic_fit
@@ -151,8 +148,10 @@ class SlatePolicy(SlateLearner):
         ndarray of shape (n_samples, n_select)
             Labels, best first.
         """
+        from skbandit.bandit.exploration._greedy import best
+
         models = self._models(X, available)
-        chosen = inclusion.best(models.scores(0, -1), self.n_select, None)
+        chosen = best(models.scores(0, -1), self.n_select, None)
         return models.labels[chosen]
 
     def select(self, X: Any, *, available: Any = None) -> np.ndarray:
@@ -181,25 +180,12 @@ class SlatePolicy(SlateLearner):
         ValueError
             If a row has fewer than `n_select` available arms.
         """
-        models, m = self._models(X, available), self.n_select
+        from skbandit.bandit.exploration._sets import RULES
+
+        models = self._models(X, available)
         seed, t = self._stream.take(len(models.available), self.random_state)
-        rule = models.policy.exploration
-        if rule == "thompson" and models.alpha > 0:  # draws have no ties
-            return models.labels[inclusion.best(models.scores(seed, t), m, None)]
-        ties, others = self._uniforms(models, seed, t)
-        if rule == "squarecb":
-            rewards = models.rewards()
-            drawn = systematic_sample(self._by_inverse_gaps(models, rewards), m, others)
-            shown = np.full(rewards.shape, -np.inf)
-            np.put_along_axis(shown, drawn, np.take_along_axis(rewards, drawn, axis=1), axis=1)
-            return models.labels[inclusion.best(shown, m, ties)]
-        scores = models.scores(seed, t)
-        chosen = inclusion.best(scores, m, ties)
-        if rule == "epsilon_greedy":
-            coin = others[:, -1] < models.policy.epsilon
-            uniform = np.where(models.available, others[:, :-1], -np.inf)
-            chosen = np.where(coin[:, None], inclusion.best(uniform, m, None), chosen)
-        return models.labels[chosen]
+        rule = RULES[models.policy.exploration]
+        return models.labels[rule.choose(models, self.n_select, seed, t)]
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability of each arm to be in the slate of `select`.
@@ -218,19 +204,11 @@ class SlatePolicy(SlateLearner):
             remainder is that of arms not in `arms_`. Exact, except that Thompson sampling's are
             integrated numerically, with an error of at most .002.
         """
-        models, m = self._models(X, available), self.n_select
-        rule = models.policy.exploration
-        if rule == "thompson":
-            mean, deviation = models.moments()
-            found = inclusion.largest_draws_inclusion(mean, deviation, m)
-        elif rule == "squarecb":
-            found = self._by_inverse_gaps(models, models.rewards())
-        elif rule == "epsilon_greedy":
-            epsilon = float(models.policy.epsilon)
-            found = inclusion.epsilon_inclusion(models.scores(0, 0), m, epsilon)
-        else:
-            found = inclusion.best_inclusion(models.scores(0, 0), m)
-        return found[:, : models.n_known]
+        from skbandit.bandit.exploration._sets import RULES
+
+        models = self._models(X, available)
+        included = RULES[models.policy.exploration].inclusion(models, self.n_select)
+        return included[:, : models.n_known]
 
     def predict_reward(self, X: Any) -> np.ndarray:
         """Predict the mean reward of every arm.
@@ -271,29 +249,7 @@ class SlatePolicy(SlateLearner):
             )
         return models
 
-    def _uniforms(self, models: ArmModels, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
-        """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
-
-        Those of an arm that is new to the policy belong to its label.
-        """
-        (n_rows, n_arms), n = models.available.shape, models.n_known
-        keys = [arm_key(label) % 2**64 for label in models.labels[n:].tolist()]
-        u = np.empty((n_rows, 2 * n_arms + 1))
-        for row in range(n_rows):
-            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
-            new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
-            ties, others = np.reshape(new, (-1, 2)).T
-            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
-        return u[:, :n_arms], u[:, n_arms:]
-
     def _knows_no_arms(self) -> bool:
         """Whether the policy, unfitted, names no arms."""
         named = ("arms", "arm_features")
         return all(getattr(self.policy, name, None) is None for name in named)
-
-    def _by_inverse_gaps(self, models: ArmModels, rewards: np.ndarray) -> np.ndarray:
-        """Inclusion probabilities of "squarecb"."""
-        n_arms, width = models.available.sum(axis=1), models.alpha**2
-        scale = np.sqrt(n_arms * models.n_events / self.n_select)
-        gamma = scale / width if width else np.full(len(rewards), np.inf)
-        return inverse_gap_inclusion(rewards, self.n_select, gamma)
