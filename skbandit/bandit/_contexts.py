@@ -16,9 +16,20 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _passes as dense
+from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._passes import first_choice, sets_of
-from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._posterior import with_arms
+from skbandit.bandit._state import (
+    N_EVENTS,
+    N_LEARNED_ARMS,
+    ArmSets,
+    Beliefs,
+    Prior,
+    Rule,
+    only_arms,
+)
 from skbandit.bandit._units import is_due, until_renewal
+from skbandit.logs import Codes, ReplayRequest
 
 # Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
 # the features of more other rows.
@@ -105,6 +116,74 @@ def learn_rows(
         beliefs.seen_squares[features] = own.seen_squares
         if beliefs.counters[N_EVENTS] > n_before and is_due(beliefs):
             dense.renew_units(beliefs, prior)
+
+
+def replay_rows(
+    request: ReplayRequest,
+    log: EncodedLog,
+    n_known: int,
+    codes: Codes,
+    alphas: np.ndarray,
+    beliefs: Beliefs,
+    prior: Prior,
+    rule: Rule,
+) -> tuple[np.ndarray, int, Codes, Beliefs]:
+    """Replay a log of the arms in `codes`, with `beliefs` about the first `n_known`.
+
+    Returns
+    -------
+    tuple
+        Accepted positions in the rows of the request, the number of rows consumed, and the known
+        arms and beliefs about them after the replay.
+    """
+    X, weights = compact(log.X, beliefs, prior, rule)
+    known, whole_prior = beliefs, prior
+    if weights is not None:
+        beliefs = gathered(beliefs, weights)
+        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[:, weights])
+    beliefs = with_arms(beliefs, list(codes)[n_known:], prior)
+    # new arms rank last until they are learned: arms learned in the meantime precede them
+    beliefs.tie_order[n_known:] += len(codes)
+    accepted, n_seen = dense.replay_rows(request, log._replace(X=X), alphas, beliefs, prior, rule)
+    codes, beliefs = _in_learned_order(codes, beliefs, n_known)
+    if weights is not None:
+        whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        whole.mean[:, :, weights] = beliefs.mean
+        whole.cov_factor[:, :, weights] = beliefs.cov_factor
+        features = of_features(weights, known)
+        whole.rate[features], whole.seen_squares[features] = beliefs.rate, beliefs.seen_squares
+        names = ("mean", "cov_factor", "rate", "seen_squares")
+        beliefs = beliefs._replace(**{name: getattr(whole, name) for name in names})
+    return accepted, n_seen, codes, beliefs
+
+
+def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Codes, Beliefs]:
+    """Drop new arms never learned, and number the others as if learned one by one."""
+    labels = list(codes)
+    learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
+    arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, only_arms(beliefs, arms)
+
+
+class Compact(NamedTuple):
+    """Sparse contexts without the features that neither count nor change."""
+
+    X: Any
+    weights: np.ndarray | None  # numbers of the weights of its columns; None is all
+
+
+def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact:
+    """Leave out features whose weights cannot change.
+
+    They occur neither in these contexts nor, where units are renewed, in those learned before.
+    """
+    if not issparse(X) or every_weight_counts(beliefs) or every_weight_changes(prior):
+        return Compact(X, None)
+    n_features = X.shape[1]
+    features = np.union1d(X.indices, np.flatnonzero(beliefs.seen_squares))
+    constant = [n_features] if rule.intercept else []
+    weights = np.concatenate([features, constant]).astype(np.int64)
+    return Compact(X[:, features], weights)
 
 
 def _parts(X: Any, beliefs: Beliefs, rule: Rule, prior: Prior | None = None) -> Iterator[Part]:

@@ -27,15 +27,15 @@ from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
-class EncodedLog(NamedTuple):
-    """Events of a log, arms numbered as in `Beliefs`; further rows hold delayed events."""
+class Events(NamedTuple):
+    """Events of a log as `EncodedLog`, of whose contexts some may be at hand."""
 
     X: np.ndarray  # (n_rows, n_features), or some of the rows
     place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
-    sets: ArmSets  # available arms of each event
-    window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
+    sets: ArmSets
+    window: np.ndarray  # (n_rows,)
 
 
 class Course(NamedTuple):
@@ -155,7 +155,7 @@ def learn_rows(
 
 @compiled_exactly
 def replay_rows(
-    log: EncodedLog,
+    log: Events,
     schedule: Schedule,
     first: int,
     stop: int,

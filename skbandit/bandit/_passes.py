@@ -9,10 +9,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
-from skbandit.bandit._kernels import Course, EncodedLog, Schedule
+from skbandit.bandit._events import EncodedLog
+from skbandit.bandit._kernels import Course, Events, Schedule
 from skbandit.bandit._posterior import change_units, workspace_for
 from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
 from skbandit.bandit.exploration import parts_of
+from skbandit.logs import ReplayRequest
 from skbandit.utils._compiled import slices
 
 ENTRIES = 2**20
@@ -107,39 +109,39 @@ def renew_units(beliefs: Beliefs, prior: Prior) -> None:
 
 
 def replay_rows(
+    request: ReplayRequest,
     log: EncodedLog,
-    schedule: Schedule,
-    delayed: np.ndarray,
-    learning: bool,
-    max_accepted: int,
     alphas: np.ndarray,
     beliefs: Beliefs,
     prior: Prior,
     rule: Rule,
 ) -> tuple[np.ndarray, int]:
-    """Replay a log; see `kernels.replay_rows`. `delayed` are rows that await learning.
+    """Replay a log, changing the beliefs in place; see `kernels.replay_rows`.
 
     Returns
     -------
     tuple
-        Positions in the schedule of accepted events, and the number of events it took to accept
-        `max_accepted` for learning.
+        Positions in the rows of the request of accepted events, and the number of rows consumed.
     """
-    n_events = len(schedule.rows)
-    waiting = np.empty(len(delayed) + (n_events if len(log.window) else 0), dtype=np.int64)
-    waiting[: len(delayed)] = delayed
+    n_events, n_delayed = len(request.rows), log.X.shape[0] - len(request.log)
+    events = Events(log.X, np.empty(0, dtype=np.int64), *log[1:])
+    greedy = request.deployment | (request.rule == "predict")
+    schedule = Schedule(request.rows, request.keep, greedy, request.deployment)
+    most = n_events if request.max_accepted is None else request.max_accepted
+    waiting = np.empty(n_delayed + (n_events if len(log.window) else 0), dtype=np.int64)
+    waiting[:n_delayed] = np.arange(len(request.log), log.X.shape[0])
     counts = np.zeros(5, dtype=np.int64)
-    counts[kernels.N_BEFORE] = beliefs.counters[N_EVENTS]
-    counts[kernels.N_WAITING] = len(delayed)
+    counts[kernels.N_BEFORE], counts[kernels.N_WAITING] = beliefs.counters[N_EVENTS], n_delayed
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
     space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
     proposing, _ = parts_of(rule)
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
-        dense = _with_rows(log, schedule.rows[first:stop], course) if issparse(log.X) else log
+        rows = request.rows[first:stop]
+        dense = _with_rows(events, rows, course) if issparse(log.X) else events
         n_seen = kernels.replay_rows(
-            dense, schedule, first, stop, course, learning, max_accepted, alphas, beliefs, prior,
+            dense, schedule, first, stop, course, request.learn, most, alphas, beliefs, prior,
             rule, proposing, space, workspace,
         )  # fmt: skip
         if n_seen < stop:
@@ -155,7 +157,7 @@ def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
             yield first, min(first + most, part.stop)
 
 
-def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
+def _with_rows(log: Events, rows: np.ndarray, course: Course) -> Events:
     """Log of which these rows, and those that await learning, are dense."""
     counts = course.counts
     late = course.waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]

@@ -8,33 +8,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._learner import ArmLearner
-from skbandit.bandit._sequential import join
-from skbandit.bandit._state import (
-    LINKS,
-    MEANS,
-    N_CHOICES,
-    UCBS,
-    ArmSets,
-    Beliefs,
-    all_arms,
-    explorations_by,
-    read_interval,
-    read_rule,
-)
-from skbandit.logs import (
-    Codes,
-    ReplayRequest,
-    align_rows,
-    code_labels,
-    in_label_order,
-    label_array,
-    read_pools,
-)
-from skbandit.utils._fitting import atomic_fit
+from skbandit.bandit._state import LINKS, MEANS, UCBS, explorations_by
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -231,8 +207,6 @@ class GLMUCBPolicy(ArmLearner):
     array(['weather'], dtype=object)
     """
 
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
@@ -304,7 +278,6 @@ class GLMUCBPolicy(ArmLearner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
 
@@ -347,56 +320,6 @@ class GLMUCBPolicy(ArmLearner):
         """
         return self._choose(X, available, exploring=True)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores that `predict` compares: linear predictors of mean rewards.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
-        """
-        return self._scores(X, 0, -1)
-
-    def select_scores(self, X: Any) -> np.ndarray:
-        """Return the scores that the next `select` compares.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
-            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
-        """
-        check_is_fitted(self)
-        return self._scores(X, *self._stream.take(0, self.random_state))
-
-    def predict_reward(self, X: Any) -> np.ndarray:
-        """Predict the posterior mean reward of every arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            On the reward's scale; columns as `arms_`. `mean="M3"` may exceed 1.
-        """
-        from skbandit.bandit.links import mean_rewards
-
-        index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self))
-
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
 
@@ -414,128 +337,4 @@ class GLMUCBPolicy(ArmLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically, with an error of at most .002.
         """
-        from skbandit.bandit._contexts import probability_rows
-
-        available = align_rows(available, X)
-        X = self._ready(X, available)
-        now = self._now()
-        sets, codes = now._available(X.shape[0], available)
-
-        def compute() -> np.ndarray:
-            beliefs = now._beliefs_about(codes)
-            return probability_rows(X, sets, now._alphas()[0], beliefs, read_rule(now))
-
-        return self._guard.read(compute)[:, : len(now._codes)]
-
-    def _ready(self, X: Any, available: Any) -> Any:
-        """Check contexts, and start an unfitted policy that knows arms from its prior."""
-        if not self.__sklearn_is_fitted__():
-            if self.arms is None and available is None:
-                raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass arms= or "
-                    "available= to act by the prior."
-                )
-            with self._guard.learning:
-                if not self.__sklearn_is_fitted__():  # another thread may have begun
-                    with atomic_fit(self) as draft:
-                        draft._validate_params()
-                        draft._begin(X)
-        return self._rows(X)
-
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
-        if available is None:
-            return all_arms(n_rows, len(self._codes)), self._codes
-        codes = dict(self._codes)
-        pools = read_pools(available, n_rows, codes)
-        if len(codes) > len(self._codes):
-            self._check_new_arms(codes)
-            codes, pools = in_label_order(codes, pools, len(self._codes))
-        return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
-
-    def _beliefs_about(self, codes: Codes) -> Beliefs:
-        """Beliefs about the known arms and new ones."""
-        if len(codes) == len(self._codes):
-            return self._beliefs
-        from skbandit.bandit._posterior import with_arms
-
-        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
-
-    def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
-        """Labels of the chosen arms."""
-        from skbandit.bandit._contexts import choose_rows
-
-        available = align_rows(available, X)
-        X = self._ready(X, available)
-        now = self._now()
-        sets, codes = now._available(X.shape[0], available)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
-        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
-        rule = read_rule(now, seed)
-
-        def compute() -> np.ndarray:
-            alpha = float(now._alphas()[0])
-            return choose_rows(X, sets, t, alpha, now._beliefs_about(codes), rule)
-
-        return labels[self._guard.read(compute)]
-
-    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
-        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._contexts import score_rows
-
-        check_is_fitted(self)
-        X, now = self._rows(X), self._now()
-        rule = read_rule(now, seed)
-        return self._guard.read(lambda: score_rows(X, t, now._alphas()[0], now._beliefs, rule))
-
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
-
-        Subclasses that choose or learn differently are replayed event by event.
-        """
-        own = ("select", "predict", "partial_fit", "advance")
-        if any(getattr(type(self), name) is not getattr(GLMUCBPolicy, name) for name in own):
-            return None
-        from skbandit.bandit._compiled_replay import replay_compiled
-        from skbandit.bandit.links import check_rewards
-
-        log, rows = request.log, request.rows
-        X = self._ready(request.X, log.arms)
-        check_rewards(self.link, log.reward)
-        codes = dict(self._codes)
-        code_labels(log.arms, codes)
-        self._check_new_arms(codes)
-        every = read_interval(self.update_every)
-        ordered = every is not None or self.forgetting < 1
-        if ordered and log.timestamp is not None and self._latest is not None:
-            if len(rows) and log.timestamp[rows[0]] < self._latest:
-                return None  # `partial_fit` raises the error
-        delayed = None
-        if self._waiting and every is None:
-            self._learn_waiting()
-        elif self._waiting and every is not None:
-            delayed = join(self._waiting)
-            if log.timestamp is None or (delayed.weight != 1).any():
-                return None
-        seed, n_choices = self._stream.take(0, self.random_state)
-        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
-        beliefs.counters[N_CHOICES] = n_choices
-        replayed = replay_compiled(
-            request,
-            X,
-            every=every,
-            delayed=delayed,
-            alphas=self._alphas(len(rows)),
-            codes=self._codes,
-            beliefs=beliefs,
-            prior=self._prior(),
-            rule=read_rule(self, seed),
-        )
-        self._codes, self._beliefs = replayed.codes, replayed.beliefs
-        self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
-        self._labels = label_array(self._codes)
-        self._waiting = [] if replayed.delayed is None else [replayed.delayed]
-        if log.timestamp is not None and request.learn:
-            learned = replayed.accepted[~request.deployment[replayed.accepted]]
-            self._note_times(log.timestamp[rows[learned]])
-        return replayed.accepted, replayed.n_seen
+        return self._choice_probabilities(X, available)

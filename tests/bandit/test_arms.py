@@ -18,8 +18,8 @@ from scipy import stats
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import _arm_keys
-from skbandit.bandit._arm_keys import arm_key, canonical, new_keys, twin
-from skbandit.bandit._random import TIE, uniform
+from skbandit.bandit._arm_keys import arm_key, canonical, lookalike_label, new_keys
+from skbandit.bandit.exploration._random import TIE, uniform
 from tests.bandit.test_policy import make_log
 from tests.policies import PAPER
 
@@ -138,7 +138,7 @@ def test_the_kernels_take_all_64_bits():
     ],
 )  # fmt: skip
 def test_twins(label, known, expected):
-    found = twin(label, dict.fromkeys(known))
+    found = lookalike_label(label, dict.fromkeys(known))
     assert found == expected and type(found) is type(expected)
 
 

@@ -8,8 +8,8 @@ A choice plays the arm of the largest score. A rule defines
 - `probabilities`: the probability that `select` chooses each arm, unless it plays the best one; all
   but Thompson's are made of the shares of the best arms, which `probabilities` here computes.
 
-Choices are numbered by t, the address of their random numbers (`skbandit.bandit._random`). Greedy
-choices draw none and pass t = -1.
+Choices are numbered by t, the address of their random numbers (`_random`). Greedy choices draw
+none and pass t = -1.
 
 The functions below are the only ones that compare codes of rules. They import numba, so this
 module is imported inside functions. `_sets` holds the same rules for arrays, by name: for models
@@ -22,13 +22,13 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._random import NO_ARM
 from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.exploration import _ucb as ucb
 from skbandit.bandit.exploration._greedy import share_best
+from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 

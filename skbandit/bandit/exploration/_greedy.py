@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbandit.bandit._random import COIN, EXPLORE, NO_ARM, TIE, uniform
 from skbandit.bandit._state import Rule
+from skbandit.bandit.exploration._random import COIN, EXPLORE, NO_ARM, TIE, uniform
 from skbandit.utils._compiled import called_exactly
 
 

@@ -20,9 +20,9 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._random import COIN, NO_ARM, uniform
 from skbandit.bandit._state import Rule
 from skbandit.bandit.exploration._greedy import best_inclusion
+from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
 from skbandit.bandit.links import mean_reward
 from skbandit.utils._compiled import called_exactly
 

@@ -21,9 +21,9 @@ import math
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.bandit._random import standard_normal
 from skbandit.bandit._state import Rule
 from skbandit.bandit.exploration._greedy import best_inclusion, share_best
+from skbandit.bandit.exploration._random import standard_normal
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 NODES = np.arange(-8.0, 6.0 + 1 / 32, 1 / 16)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skbandit.bandit._arm_keys import arm_key, arms_to_drop
-from skbandit.bandit._sequential import Events, SequentialPolicy
+from skbandit.bandit._arm_keys import arm_key
+from skbandit.bandit._events import Events
+from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import EXPLORATIONS, read_alphas
-from skbandit.logs import Codes, code_labels
-from skbandit.utils._fitting import atomic_fit, seed_for, seeded
-from skbandit.utils._sklearn_compat import fit_context
-from skbandit.utils._validation import as_labels
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from numpy.typing import ArrayLike
-
+from skbandit.logs import Codes
+from skbandit.utils._fitting import seed_for, seeded
 
 GROWTH = 1.25
 """Factor by which the events of an arm grow until its model is refitted: n events then cost as much
@@ -218,7 +210,6 @@ class OracleLearner(SequentialPolicy):
     n_replicates: int
     refit: Any  # "geometric", "partial_fit" or a number of events
     min_events: int
-    arms: Any
 
     _store: EventStore
 
@@ -259,114 +250,11 @@ class OracleLearner(SequentialPolicy):
         check_is_fitted(self)
         return self._n_updates.copy()
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the events of a log, discarding earlier learning.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame, dict or structured array with columns action and reward, or array of actions
-            Arms played and rewards observed; columns `available` and `timestamp` are checked.
-        reward : array-like of shape (n_events,), default=None
-            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
-            with a warning.
-        available : array-like, default=None
-            Arms available to each event, as in `select`, if not a column of `y`. Each action
-            must be among them.
-        sample_weight : array-like of shape (n_events,), default=None
-            Weights of events in fits of the estimator, which must take them. Events of weight 0
-            are ignored.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
-            draft._refit_all()
-        return self
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        available: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn further events; models are fitted if they are due.
-
-        An error or an interrupt leaves the policy unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_events, n_features)
-            Contexts.
-        y : DataFrame or structured array with columns action and reward, or array of actions
-            As in `fit`. New arms are appended to `arms_`.
-        reward : array-like of shape (n_events,), default=None
-            As in `fit`.
-        available : array-like, default=None
-            As in `fit`.
-        sample_weight : array-like of shape (n_events,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            Fitted policy.
-        """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
-                draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
-
-    def drop_arms(self, labels: Iterable[Any]) -> Self:
-        """Forget arms and their events.
-
-        An arm that is only away for a while is left out of `available` instead.
-
-        Parameters
-        ----------
-        labels : iterable of labels
-            Arms of `arms_`.
-
-        Returns
-        -------
-        self
-            Policy without these arms.
-        """
-        check_is_fitted(self)
-        with self._guard.learning, atomic_fit(self) as draft:
-            dropped = arms_to_drop(labels, draft._codes)
-            kept = np.array(
-                [k for label, k in draft._codes.items() if label not in dropped], dtype=np.int64
-            )
-            names = list(draft._codes)
-            draft._store = draft._store.of_arms(kept)
-            models = draft._models
-            draft._models = {i: models[k] for i, k in enumerate(kept.tolist()) if k in models}
-            draft._n_updates, draft._totals = draft._n_updates[kept], draft._totals[kept]
-            draft._know({names[k]: i for i, k in enumerate(kept.tolist())})
-        return self
-
-    def _knows_arms(self) -> bool:
-        return self.arms is not None
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        self._store = self._store.of_arms(kept)
+        models = self._models
+        self._models = {i: models[k] for i, k in enumerate(kept.tolist()) if k in models}
+        self._n_updates, self._totals = self._n_updates[kept], self._totals[kept]
 
     def _replicates(self) -> int:
         """Number of models per arm."""
@@ -376,9 +264,7 @@ class OracleLearner(SequentialPolicy):
         """Whether models are fitted to resampled events."""
         return EXPLORATIONS[self.exploration] == "replicates"
 
-    def _begin(self, X: Any) -> None:
-        """Start without experience."""
-        super()._begin(X)
+    def _start(self) -> None:
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator={self.estimator!r} is a classifier without predict_proba: set its "
@@ -396,38 +282,24 @@ class OracleLearner(SequentialPolicy):
         self._n_updates = np.zeros(0, dtype=np.int64)
         self._totals = np.zeros((0, self._replicates(), 2))
         self._range = (np.inf, -np.inf)
-        if self.arms is not None:
-            labels = as_labels(self.arms, "arms")
-            codes: Codes = {}
-            named = code_labels(labels, codes, "arms")
-            if len(codes) < len(named):
-                twice = np.flatnonzero(np.bincount(named) > 1)[0]
-                raise ValueError(f"arms names {list(codes)[twice]!r} twice: name each arm once.")
-            self._grow(codes)
 
     def _grow(self, codes: Codes) -> None:
-        """Make new arms known."""
         n_new = len(codes) - len(self._codes)
         self._n_updates = np.concatenate([self._n_updates, np.zeros(n_new, dtype=np.int64)])
         self._totals = np.concatenate([self._totals, np.zeros((n_new, self._replicates(), 2))])
         self._know(codes)
 
-    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
-        """Check events, and learn them."""
-        events = self._read_events(X, y, reward, available, sample_weight)
-        self._check_rewards(events.reward)
+    def _absorb(self, events: Events) -> None:
+        if not len(events):
+            return
         self._check_replicates()
         self._alphas(len(events))  # raise errors now, not in the next choice
-        codes = dict(self._codes)
-        arm = code_labels(events.arms, codes).astype(np.int64)
-        if len(codes) > len(self._codes):
-            self._warn_of_twins(list(codes)[len(self._codes) :])
-            self._grow(codes)
+        arm = self._number(events.arms)
         copies = self._copies(len(events))
         self._n_events += len(events)
         low, high = self._range
         self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
-        self._n_updates = self._n_updates + np.bincount(arm, minlength=len(codes))
+        self._n_updates = self._n_updates + np.bincount(arm, minlength=len(self._codes))
         self._totals = self._totals.copy()
         weight = copies * events.weight[:, None]
         np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
@@ -440,7 +312,6 @@ class OracleLearner(SequentialPolicy):
         self._refit([k for k in np.unique(arm).tolist() if self._is_due(k)])
 
     def _check_rewards(self, reward: np.ndarray) -> None:
-        """Require rewards that a classifier can learn."""
         if is_classifier(self.estimator):
             wrong = np.flatnonzero((reward != 0) & (reward != 1))
             if len(wrong):
@@ -480,7 +351,7 @@ class OracleLearner(SequentialPolicy):
             return n >= GROWTH * fitted
         return n >= fitted + int(self.refit) or not fitted
 
-    def _refit_all(self) -> None:
+    def _finish(self) -> None:
         """Fit the models of all arms that have new events."""
         if self.refit != "partial_fit":
             enough = np.flatnonzero(self._n_updates >= self.min_events).tolist()

@@ -18,7 +18,6 @@ from skbandit.bandit.oracle._learner import (
     shrunk,
 )
 from skbandit.logs import Codes, align_rows, label_array
-from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -260,18 +259,10 @@ class OraclePolicy(OracleLearner):
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
         """The policy in its current state, checked contexts, available arms and their numbers."""
         available = align_rows(available, X)
-        self._check_ready(available)
-        if not self.__sklearn_is_fitted__():
-            with self._guard.learning, atomic_fit(self) as draft:
-                if not draft.__sklearn_is_fitted__():  # else another thread has begun
-                    draft._validate_params()
-                    draft._begin(X)
-        now, X = self._now(), self._rows(X)
+        now, X = self._ready(X, available)
         now._check_replicates()
-        sets, codes = now._available(len(X), available)
-        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
-        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
-        return now, X, of_set[sets.of_event], codes
+        mask, codes = now._masked(len(X), available)
+        return now, X, mask, codes
 
     def _rewards(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Predicted rewards where arms are available, else 0, (n_replicates, n_rows, n_arms)."""

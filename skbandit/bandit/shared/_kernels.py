@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.bandit._state import ArmSets, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, Rule
 from skbandit.bandit.exploration import (
     accepts_proposal,
     alpha_scale,
@@ -32,8 +32,6 @@ from skbandit.bandit.shared._bilinear import (
 )
 from skbandit.bandit.shared._standardize import count_row, renew, show
 from skbandit.bandit.shared._state import (
-    N_CHOICES,
-    N_EVENTS,
     N_RANKED,
     SharedBeliefs,
     SharedPrior,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import arms_to_drop, new_keys
-from skbandit.bandit._sequential import Events, SequentialPolicy, WindowedPolicy
-from skbandit.bandit._state import read_alphas, read_interval, read_rule
-from skbandit.logs import Codes, code_labels
+from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._events import EncodedLog, Events
+from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._state import N_CHOICES, Rule, read_rule
+from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import check_squares, first_few
@@ -131,18 +133,15 @@ def new_arms(
     return [labels[row] for row in fresh], described.values[fresh]
 
 
-class SharedLearner(SequentialPolicy, WindowedPolicy):
+class SharedLearner(PosteriorPolicy):
     """Learns one model of all arms from ordered events; how it is used is up to the policy."""
 
-    link: str
-    alpha: Any
     arm_features: Any
     covariance: str
     prior_variance: float
     offset_variance: float
     noise_variance: Any  # a number or "auto"
     standardize: bool
-    forgetting: float
 
     # what the links of `GLMUCBPolicy` leave to the user
     ucb: ClassVar[str] = "U0"
@@ -207,12 +206,6 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         check_is_fitted(self)
         return self._beliefs.offset_mean.copy()
 
-    @property
-    def n_updates_(self) -> np.ndarray:
-        """Number of events learned per arm, of shape (n_arms,)."""
-        check_is_fitted(self)
-        return self._beliefs.n_updates.copy()
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
@@ -251,7 +244,8 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         """
         with self._guard.learning, atomic_fit(self) as draft:
             draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, sample_weight)
+            draft._describe(arm_features)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -292,7 +286,8 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if not draft.__sklearn_is_fitted__():
                 draft._begin(X)
-            draft._learn(X, y, reward, available, arm_features, sample_weight)
+            draft._describe(arm_features)
+            draft._learn(X, y, reward, available, sample_weight)
         return self
 
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
@@ -325,45 +320,24 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
                 )
         return self
 
-    def drop_arms(self, labels: Iterable[Any]) -> Self:
-        """Forget arms; what was learned from them about the features stays.
-
-        An arm that is only away for a while is left out of `available` instead.
-
-        Parameters
-        ----------
-        labels : iterable of labels
-            Arms of `arms_`.
-
-        Returns
-        -------
-        self
-            Policy without these arms.
-        """
-        from skbandit.bandit.shared._state import only_arms
-
-        check_is_fitted(self)
-        with self._guard.learning, atomic_fit(self) as draft:
-            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *draft._waiting_arms()]))
-            kept = [label for label in draft._codes if label not in dropped]
-            numbers = np.array([draft._codes[label] for label in kept], dtype=np.int64)
-            draft._beliefs = only_arms(draft._beliefs, numbers)
-            draft._known = None if draft._known is None else draft._known.take(numbers)
-            draft._know({label: k for k, label in enumerate(kept)})
-            draft._drop_waiting(dropped)
-        return self
-
     def _knows_arms(self) -> bool:
         return self.arm_features is not None
 
-    def _begin(self, X: Any) -> None:
-        """Start from the prior."""
-        super()._begin(X)
+    def _start(self) -> None:
         self._known = self._arm_units = None
-        self._waiting = []
         self._start_beliefs(0)
-        if self.arm_features is not None:
-            self._describe(self.arm_features)
+        self._describe(self.arm_features)
+
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        from skbandit.bandit.shared._state import only_arms
+
+        self._beliefs = only_arms(self._beliefs, kept)
+        self._known = None if self._known is None else self._known.take(kept)
+
+    def _passes(self) -> Any:
+        from skbandit.bandit.shared import _passes
+
+        return _passes
 
     def _start_beliefs(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
@@ -374,9 +348,11 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
         self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
 
     def _describe(self, table: Any) -> None:
-        """Add the arms of a table that are not known yet."""
+        """Add the arms of a table, if any, that are not known yet."""
         from skbandit.bandit.shared._standardize import fixed_units, running_units
 
+        if table is None:
+            return
         if self._known is None and self._codes:
             raise ValueError(
                 f"the arms {first_few(self._codes)} were learned without features: a policy whose "
@@ -392,11 +368,12 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
             self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
             self._start_beliefs(dz)
         if fresh:
-            self._warn_of_twins(fresh)
+            codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
+            self._check_new_arms(codes)
             self._known = known.plus(values)
             self._renew_arm_units(values)
             self._beliefs = self._with_arms(fresh, values)
-            self._know(self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)})
+            self._know(codes)
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
@@ -450,47 +427,17 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
                     f"the {len(self._codes)} arms known are."
                 )
 
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        available: Any,
-        arm_features: Any,
-        sample_weight: Any,
-    ) -> None:
-        """Check events, and learn those whose window has ended."""
-        from skbandit.bandit.links import check_rewards
-
-        if arm_features is not None:
-            self._describe(arm_features)
-        events = self._read_events(
-            X, y, reward, available, sample_weight,
-            every=read_interval(self.update_every), forgetting=self.forgetting,
-        )  # fmt: skip
-        check_rewards(self.link, events.reward)
-        self._check_described(events.arms.tolist())
-        self._take(events)
-
     def _absorb(self, events: Events) -> None:
-        """Learn events now."""
         from skbandit.bandit.shared._passes import learn_rows
         from skbandit.bandit.shared._state import own_copy
 
-        n_known, codes = len(self._codes), self._codes
-        played = set(events.arms.tolist())
-        if not played <= codes.keys():
-            codes = dict(codes)
-        action = code_labels(events.arms, codes).astype(np.int64)
-        beliefs = own_copy(self._beliefs_about(codes))
-        if len(codes) > n_known:
-            self._warn_of_twins(list(codes)[n_known:])
-            self._know(codes)
-        self._beliefs = beliefs
+        action = self._number(events.arms)
+        self._beliefs = own_copy(self._beliefs)
         self._alphas(len(events))  # raise errors now, not in the next choice
         learn_rows(
-            events.X, action, events.reward, events.weight, beliefs, self._prior(), read_rule(self)
-        )
+            events.X, action, events.reward, events.weight, self._beliefs, self._prior(),
+            read_rule(self),
+        )  # fmt: skip
 
     def _prior(self) -> SharedPrior:
         from skbandit.bandit.shared._state import WIDE, SharedPrior
@@ -505,8 +452,43 @@ class SharedLearner(SequentialPolicy, WindowedPolicy):
             forgetting=float(self.forgetting) if self.forgetting < 1 else None,
         )
 
-    def _alphas(self, n_events: int = 0) -> np.ndarray:
-        """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
-        from skbandit.bandit.shared._state import N_EVENTS
+    def _alpha(self) -> float:
+        from skbandit.bandit.exploration import alpha_scale
+        from skbandit.bandit.shared._bilinear import noise_scale
 
-        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
+        scale = alpha_scale(noise_scale(self._beliefs.noise), read_rule(self))
+        return super()._alpha() * float(scale)
+
+    def _ready(self, X: Any, available: Any, arm_features: Any = None) -> tuple[Self, Any]:
+        """As of other policies, with arms that become known."""
+        if arm_features is not None:
+            with self._guard.learning, atomic_fit(self) as draft:
+                if not draft.__sklearn_is_fitted__():
+                    draft._validate_params()
+                    draft._begin(X)
+                draft._describe(arm_features)
+        return super()._ready(X, available)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        X = super()._rows(X)
+        return X.toarray() if issparse(X) else X
+
+    def _replay(
+        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+    ) -> tuple[np.ndarray, int]:
+        from skbandit.bandit.shared._passes import replay_rows
+        from skbandit.bandit.shared._state import N_RANKED, only_arms, own_copy
+
+        n_known, labels = len(self._codes), list(codes)
+        beliefs = own_copy(self._beliefs_about(codes))
+        # new arms rank last until they are learned: arms learned in the meantime precede them
+        beliefs.tie_order[n_known:] += len(codes)
+        beliefs.counters[N_RANKED], beliefs.counters[N_CHOICES] = n_known, n_choices
+        alphas = self._alphas(len(request.rows))
+        accepted, n_seen = replay_rows(request, log, alphas, beliefs, self._prior(), rule)
+        # new arms in the order in which they were learned
+        rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
+        kept = np.concatenate([np.arange(n_known), rank[beliefs.n_updates[rank] > 0]])
+        self._beliefs = only_arms(beliefs, kept)
+        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
+        return accepted, n_seen

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._passes import first_choice, sets_of
-from skbandit.bandit._state import ArmSets, Rule
+from skbandit.bandit._state import N_EVENTS, ArmSets, Rule
 from skbandit.bandit.exploration import parts_of
 from skbandit.bandit.shared import _kernels as kernels
-from skbandit.bandit.shared._state import N_EVENTS, SharedBeliefs, SharedPrior, workspace_for
+from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior, workspace_for
 from skbandit.logs import ReplayRequest
 from skbandit.utils._compiled import slices
 
@@ -76,41 +77,25 @@ def learn_rows(
 
 def replay_rows(
     request: ReplayRequest,
-    X: np.ndarray,
-    number: np.ndarray,
+    log: EncodedLog,
     alphas: np.ndarray,
     beliefs: SharedBeliefs,
     prior: SharedPrior,
     rule: Rule,
-    window: np.ndarray,
-    delayed: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
 ) -> tuple[np.ndarray, int]:
-    """Replay a log, changing the beliefs in place; `number` are those of the log's arms.
-
-    `window` numbers the update windows of the log's events; it is empty without delay. `delayed`
-    are contexts, numbers of arms and rewards of events that await learning; their windows are last
-    in `window`.
+    """Replay a log, changing the beliefs in place; see `kernels.replay_rows`.
 
     Returns
     -------
     tuple
-        Positions in the request of accepted events, and the number of events it took.
+        Positions in the rows of the request of accepted events, and the number of rows consumed.
     """
-    log, rows, n_events = request.log, request.rows, len(request.rows)
-    if log.pools is None:
-        sets = ArmSets(np.zeros(len(log), np.int32), np.array([0, len(number)]), number)
-    else:
-        sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    rows, n_events = request.rows, len(request.rows)
     work, accepted = workspace_for(beliefs), np.empty(n_events, dtype=np.int64)
-    action, reward = number[log.action], log.reward
-    n_delayed = 0
-    if delayed is not None:
-        n_delayed = len(delayed[0])
-        X, action, reward = (
-            np.concatenate(both) for both in zip((X, action, reward), delayed, strict=True)
-        )
+    X, action, reward, sets, window = log
+    n_delayed = len(X) - len(request.log)
     waiting = np.empty(n_delayed + (n_events if len(window) else 0), dtype=np.int64)
-    waiting[:n_delayed] = np.arange(len(X) - n_delayed, len(X))
+    waiting[:n_delayed] = np.arange(len(request.log), len(X))
     counts = np.array([beliefs.counters[N_EVENTS], 0, 0, 0, n_delayed], dtype=np.int64)
     most = n_events if request.max_accepted is None else request.max_accepted
     proposing, _ = parts_of(rule)

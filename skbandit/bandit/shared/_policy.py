@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._sequential import Events, join, still_waiting, windows_of
-from skbandit.bandit._state import LINKS, explorations_by, read_interval, read_rule
+from skbandit.bandit._state import LINKS, explorations_by
 from skbandit.bandit.shared._learner import SharedLearner
-from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
-from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from numpy.typing import ArrayLike
 
 
@@ -207,7 +201,7 @@ class SharedGLMPolicy(SharedLearner):
         ndarray of shape (n_samples,)
             Arm labels; ties go to the arm that comes first in `arms_`.
         """
-        return self._choose(X, available, arm_features, exploring=False)
+        return self._choose(X, available, exploring=False, arm_features=arm_features)
 
     def select(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
@@ -233,57 +227,7 @@ class SharedGLMPolicy(SharedLearner):
         ndarray of shape (n_samples,)
             Arm labels. Ties are broken at random.
         """
-        return self._choose(X, available, arm_features, exploring=True)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores that `predict` compares: linear predictors of mean rewards.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
-        """
-        return self._scores(X, 0, -1)
-
-    def select_scores(self, X: Any) -> np.ndarray:
-        """Return the scores that the next `select` compares.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
-            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
-        """
-        check_is_fitted(self)
-        return self._scores(X, *self._stream.take(0, self.random_state))
-
-    def predict_reward(self, X: Any) -> np.ndarray:
-        """Predict the posterior mean reward of every arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            On the reward's scale; columns as `arms_`.
-        """
-        from skbandit.bandit.links import mean_rewards
-
-        index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self))
+        return self._choose(X, available, exploring=True, arm_features=arm_features)
 
     def select_proba(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
@@ -306,119 +250,4 @@ class SharedGLMPolicy(SharedLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically.
         """
-        from skbandit.bandit.shared._passes import probability_rows
-
-        available = align_rows(available, X)
-        now, X = self._prepared(X, available, arm_features)
-        sets, codes = now._available(len(X), available)
-        beliefs = now._beliefs_about(codes)
-        out = probability_rows(X, sets, now._alpha(), beliefs, read_rule(now))
-        return out[:, : len(now._codes)]
-
-    def _prepared(self, X: Any, available: Any, arm_features: Any) -> tuple[Self, np.ndarray]:
-        """The policy in its current state, which knows these arms, and checked contexts."""
-        fitted = self.__sklearn_is_fitted__()
-        if arm_features is None:
-            self._check_ready(available)
-        if not fitted or arm_features is not None:
-            with self._guard.learning, atomic_fit(self) as draft:
-                if not draft.__sklearn_is_fitted__():  # else another thread has begun
-                    draft._validate_params()
-                    draft._begin(X)
-                if arm_features is not None:
-                    draft._describe(arm_features)
-        return self._now(), self._rows(X)
-
-    def _choose(self, X: Any, available: Any, arm_features: Any, *, exploring: bool) -> np.ndarray:
-        """Labels of the chosen arms."""
-        from skbandit.bandit.shared._passes import choose_rows
-
-        available = align_rows(available, X)
-        now, X = self._prepared(X, available, arm_features)
-        sets, codes = now._available(len(X), available)
-        beliefs = now._beliefs_about(codes)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
-        seed, t = now._stream.take(len(X), now.random_state) if exploring else (0, -1)
-        rule = read_rule(now, seed)
-        return labels[choose_rows(X, sets, t, now._alpha(), beliefs, rule)]
-
-    def _alpha(self) -> float:
-        """Multiple of standard deviations in the next choice."""
-        from skbandit.bandit.exploration import alpha_scale
-        from skbandit.bandit.shared._bilinear import noise_scale
-
-        scale = alpha_scale(noise_scale(self._beliefs.noise), read_rule(self))
-        return float(self._alphas()[0] * scale)
-
-    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
-        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit.shared._passes import score_rows
-
-        check_is_fitted(self)
-        X, now = self._rows(X), self._now()
-        return score_rows(X, t, now._alpha(), now._beliefs, read_rule(now, seed))
-
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
-
-        Subclasses that choose or learn differently are replayed event by event.
-        """
-        names = ("select", "predict", "partial_fit", "advance")
-        if any(getattr(type(self), name) is not getattr(SharedGLMPolicy, name) for name in names):
-            return None
-        from skbandit.bandit.links import check_rewards
-        from skbandit.bandit.shared._passes import replay_rows
-        from skbandit.bandit.shared._state import N_CHOICES, N_RANKED, only_arms, own_copy
-
-        log = request.log
-        _, X = self._prepared(request.X, log.arms, None)
-        check_rewards(self.link, log.reward)
-        every = read_interval(self.update_every)
-        ordered = every is not None or self.forgetting < 1
-        if ordered and log.timestamp is not None and self._latest is not None:
-            if len(request.rows) and log.timestamp[request.rows[0]] < self._latest:
-                return None  # `partial_fit` raises the error
-        if self._waiting and every is None:
-            self._learn_waiting()
-        before = join(self._waiting) if self._waiting else None
-        if before is not None and (log.timestamp is None or (before.weight != 1).any()):
-            return None
-        window, delayed = np.empty(0, dtype=np.int64), None
-        if every is not None and (request.learn or before is not None):
-            times = None if log.timestamp is None else log.timestamp[request.rows]
-            window = np.empty(len(log), dtype=np.int64)
-            window[request.rows] = windows_of(times, every)
-        codes, n_known = dict(self._codes), len(self._codes)
-        number = code_labels(log.arms, codes).astype(np.int64)
-        if before is not None:
-            delayed = before.X, code_labels(before.arms, codes).astype(np.int64), before.reward
-            window = np.concatenate([window, before.window])
-        beliefs = own_copy(self._beliefs_about(codes))
-        # new arms rank last until they are learned: arms learned in the meantime precede them
-        beliefs.tie_order[n_known:] += len(codes)
-        beliefs.counters[N_RANKED] = n_known
-        seed, n_choices = self._stream.take(0, self.random_state)
-        beliefs.counters[N_CHOICES] = n_choices
-        accepted, n_seen = replay_rows(
-            request, X, number, self._alphas(len(request.rows)), beliefs, self._prior(),
-            read_rule(self, seed), window, delayed,
-        )  # fmt: skip
-        if len(window):
-            own = Events(X, log.arms[log.action], log.reward, np.ones(len(log)), window[: len(log)])
-            n_before = 0 if before is None else len(before)
-            late = still_waiting(request, window, n_before, accepted, n_seen)
-            self._waiting = []
-            if len(late):
-                self._waiting = [(own if before is None else join([own, before])).take(late)]
-        self._stream.take(int(beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
-        # new arms in the order in which they were learned
-        rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
-        learned = rank[beliefs.n_updates[rank] > 0]
-        labels = list(codes)
-        kept = np.concatenate([np.arange(n_known), learned])
-        self._beliefs = only_arms(beliefs, kept)
-        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
-        if log.timestamp is not None and request.learn:
-            events = accepted[~request.deployment[accepted]]
-            self._note_times(log.timestamp[request.rows[events]])
-        return accepted, n_seen
+        return self._choice_probabilities(X, available, arm_features=arm_features)

@@ -9,10 +9,8 @@ import numpy as np
 from skbandit.bandit.shared._bilinear import BLOCK
 from skbandit.bandit.shared._standardize import Units
 
-# Positions in `SharedBeliefs.counters`. Exploring choices are counted there within a replay;
-# elsewhere a `ChoiceStream` counts them.
-N_EVENTS, N_CHOICES, N_RANKED = 0, 1, 2
-
+N_RANKED = 2
+"""Position in `SharedBeliefs.counters`, after those that `Beliefs.counters` has, too."""
 
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean

@@ -55,17 +55,11 @@ class ArmModels:
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
         available = align_rows(available, X)
-        if isinstance(policy, SharedGLMPolicy):
-            now, X = policy._prepared(X, available, None)
-        else:
-            X = policy._ready(X, available)
-            now = policy._now()
-        sets, codes = now._available(X.shape[0], available)
-        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
-        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
+        now, X = policy._ready(X, available)
+        mask, codes = now._masked(X.shape[0], available)
         beliefs = now._beliefs_about(codes)
         n_known = len(now._codes)
-        return cls(now, X, beliefs, label_array(codes), of_set[sets.of_event], n_known)
+        return cls(now, X, beliefs, label_array(codes), mask, n_known)
 
     @property
     def n_events(self) -> int:
@@ -99,11 +93,11 @@ class ArmModels:
 
     def scores(self, seed: int, t: int) -> np.ndarray:
         """Scores of choices t, t + 1, ..., or of greedy ones if t is -1; -inf if not available."""
-        return self._scores(t, self._width, read_rule(self.policy, seed))
+        return self._scores(t, self.policy._alpha(), read_rule(self.policy, seed))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean of each linear predictor, and the standard deviation of its Thompson draw."""
-        return self._moments(self._width)
+        return self._moments(self.policy._alpha())
 
     def moments_of_prediction(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each linear predictor."""
@@ -129,22 +123,7 @@ class ArmModels:
         rewards = mean_rewards(np.where(self.available, self._scores(-1, 0.0, rule), 0.0), rule)
         return np.where(self.available, rewards, -np.inf)
 
-    @property
-    def _width(self) -> float:
-        """Multiple of standard deviations in scores."""
-        if isinstance(self.policy, SharedGLMPolicy):
-            return self.policy._alpha()
-        return self.alpha
-
     def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
-        if isinstance(self.policy, SharedGLMPolicy):
-            from skbandit.bandit.shared._passes import score_rows
-
-            found = score_rows(self.X, t, width, self.beliefs, rule)
-        else:
-            from skbandit.bandit import _contexts
-
-            found = self.policy._guard.read(
-                lambda: _contexts.score_rows(self.X, t, width, self.beliefs, rule)
-            )
-        return np.where(self.available, found, -np.inf)
+        score_rows = self.policy._passes().score_rows
+        scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.beliefs, rule))
+        return np.where(self.available, scores, -np.inf)
