@@ -18,6 +18,7 @@ from skbandit.bandit._events import (
     EncodedLog,
     Events,
     check_time,
+    count_actions,
     encode,
     join,
     still_waiting,
@@ -39,7 +40,6 @@ from skbandit.logs import (
     Codes,
     ReplayRequest,
     align_rows,
-    as_actions,
     code_labels,
     column_names,
     in_label_order,
@@ -391,14 +391,7 @@ class SequentialPolicy(GuardedPolicy):
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
-            y = as_actions(y)
-            warnings.warn(
-                "y has actions but no rewards, so each action counts as reward 1: pass a "
-                "DataFrame with columns 'action' and 'reward', or reward=.",
-                UserWarning,
-                stacklevel=5,
-            )
-            reward = np.ones(len(y))
+            y, reward = count_actions(y, stacklevel=6)
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
         found = {*(column_names(y) or ()), *(names or ())}

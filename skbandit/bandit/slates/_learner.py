@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from skbandit.bandit._events import NO_REWARDS
 from skbandit.bandit._guard import GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._stream import ChoiceStream
@@ -277,12 +278,7 @@ class SlateLearner(GuardedPolicy):
         if reward is None and are_slates(y):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
-            warnings.warn(
-                "y has actions but no rewards, so each action counts as reward 1: pass a "
-                "DataFrame with columns 'action' and 'reward', or reward=.",
-                UserWarning,
-                stacklevel=4,
-            )
+            warnings.warn(NO_REWARDS, UserWarning, stacklevel=4)
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]
             reward = np.ones(len(y)) if self.feedback == "slate" else reward
