@@ -1,10 +1,13 @@
-"""Compiled passes over events: score, choose, learn, and replay.
+"""Compiled passes over events, for all models: score, choose, learn, and replay.
+
+The functions at the top are all in which models differ: one model per arm, or a model of all arms
+(`skbandit.bandit.shared`). The number of axes of `mean`, a field of the beliefs, distinguishes
+them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
-allocation in compiled code lengthens its compilation. The buffer `space` has two rows: a context,
-which ends with the constant feature if there is one, and what `moments` overwrites. `proposing`
-and `draws` are those of `exploration.parts_of`.
+allocation in compiled code lengthens its compilation. `proposing` and `draws` are those of
+`exploration.parts_of`.
 """
 
 from __future__ import annotations
@@ -14,21 +17,94 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._posterior import learn_row, mixed_moments
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Rule
 from skbandit.bandit._units import show
 from skbandit.bandit.exploration import (
     accepts_proposal,
+    alpha_scale,
     compares_proposal,
     probabilities,
     proposes,
     score,
 )
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
+from skbandit.bandit.shared import _kernels as shared
+from skbandit.bandit.shared._bilinear import noise_scale
+from skbandit.bandit.shared._state import SharedBeliefs, Workspace
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
-class Events(NamedTuple):
-    """Events of a log as `EncodedLog`, of whose contexts some may be at hand."""
+@inlined_exactly
+def look(X: np.ndarray, row: int, mean: np.ndarray, beliefs: Any, work: Any) -> None:
+    """Prepare for the context of a row."""
+    if mean.ndim == 2:
+        shared.look(X, row, beliefs, work)
+    else:
+        show(work.x, X, row, beliefs.centre, beliefs.rate)
+
+
+@inlined_exactly
+def prepare(pool: np.ndarray, mean: np.ndarray, beliefs: Any, work: Any) -> None:
+    """Prepare for `moments` of the arms of a pool, in the context looked at."""
+    if mean.ndim == 2:
+        shared.fill_moments(pool, beliefs, work)
+
+
+@inlined_exactly
+def moments(k: int, mean: np.ndarray, beliefs: Any, work: Any) -> tuple[float, float]:
+    """Mean and variance of θ of arm k."""
+    if mean.ndim == 2:
+        m, v = work.m[k], work.v[k]
+    else:
+        m, v = mixed_moments(work.x, beliefs, k, work.a)
+    return m, v
+
+
+@called_exactly
+def learn(
+    X: np.ndarray,
+    row: int,
+    k: int,
+    r: float,
+    weight: float,
+    mean: np.ndarray,
+    beliefs: Any,
+    prior: Any,
+    rule: Rule,
+    work: Any,
+    renews: bool,
+) -> None:
+    """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
+    if mean.ndim == 2:
+        shared.learn(X, row, k, r, weight, beliefs, prior, rule, work)
+    else:
+        learn_row(
+            X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews
+        )  # fmt: skip
+
+
+@inlined_exactly
+def unit_of_alpha(mean: np.ndarray, beliefs: Any, rule: Rule) -> float:
+    """Factor of `alpha` by which the unit of rewards does not matter."""
+    if mean.ndim == 2:
+        unit = alpha_scale(noise_scale(beliefs.noise), rule)
+    else:
+        unit = 1.0
+    return unit
+
+
+@inlined_exactly
+def with_names(mean: np.ndarray, beliefs: Any, work: Any) -> tuple[Any, Any]:
+    """Beliefs and a workspace that came as plain tuples."""
+    if mean.ndim == 2:
+        named: Any = (SharedBeliefs(*beliefs), Workspace(*work))
+    else:
+        named = (Beliefs(*beliefs), ArmWorkspace(*work))
+    return named
+
+
+class ReplayedLog(NamedTuple):
+    """Events of an `EncodedLog`, of whose contexts some may be at hand."""
 
     X: np.ndarray  # (n_rows, n_features), or some of the rows
     place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
@@ -62,19 +138,20 @@ class Schedule(NamedTuple):
 @compiled_exactly
 def score_rows(
     X: np.ndarray,
+    arms: np.ndarray,
     t: int,
     alpha: float,
-    beliefs: Beliefs,
+    beliefs: Any,
     rule: Rule,
-    space: np.ndarray,
+    work: Any,
     scores: np.ndarray,
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
-    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, beliefs.centre, beliefs.rate)
-        for k in range(len(beliefs.mean)):
-            scores[row, k] = _score(x, k, t, alpha, beliefs, rule, a)
+        look(X, row, beliefs.mean, beliefs, work)
+        prepare(arms, beliefs.mean, beliefs, work)
+        for k in arms:
+            scores[row, k] = _score(k, t, alpha, beliefs, rule, work)
         t += t >= 0
 
 
@@ -84,23 +161,24 @@ def choose_rows(
     sets: ArmSets | tuple[Any, ...],
     t: int,
     alpha: float,
-    beliefs: Beliefs | tuple[Any, ...],
+    mean: np.ndarray,
+    beliefs: Any,
     rule: Rule | tuple[Any, ...],
     proposing: bool | None,
-    space: np.ndarray,
+    work: Any,
     chosen: np.ndarray,
 ) -> None:
     """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
 
-    `sets`, `beliefs` and `rule` may be plain tuples, which come faster from Python.
+    `sets`, `beliefs`, `rule` and `work` may be plain tuples, which come faster from Python.
     """
-    its_beliefs, its_rule = Beliefs(*beliefs), Rule(*rule)
+    its_beliefs, its_work = with_names(mean, beliefs, work)
+    its_rule = Rule(*rule)
     of_event, start, arms = sets
-    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, its_beliefs.centre, its_beliefs.rate)
+        look(X, row, mean, its_beliefs, its_work)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row] = _choice(x, pool, t, alpha, its_beliefs, its_rule, proposing, a)
+        chosen[row] = _choice(pool, t, alpha, its_beliefs, its_rule, proposing, its_work)
         t += t >= 0
 
 
@@ -109,24 +187,24 @@ def probability_rows(
     X: np.ndarray,
     sets: ArmSets,
     alpha: float,
-    beliefs: Beliefs,
+    beliefs: Any,
     rule: Rule,
     proposing: bool | None,
     draws: bool | None,
-    space: np.ndarray,
-    workspace: np.ndarray,
+    work: Any,
+    buffer: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill in the probabilities of available arms on each row; `workspace` is (5, n_arms)."""
+    """Fill in the probabilities of available arms on each row; `buffer` is (5, n_arms)."""
     n_events = beliefs.counters[N_EVENTS]
-    m, v, buffer = workspace[0], workspace[1], workspace[2:]
-    x, a = space[0], space[1]
+    m, v, others = buffer[0], buffer[1], buffer[2:]
     for row in range(len(X)):
-        show(x, X, row, beliefs.centre, beliefs.rate)
+        look(X, row, beliefs.mean, beliefs, work)
         pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
+        prepare(pool, beliefs.mean, beliefs, work)
         for k in pool:
-            m[k], v[k] = mixed_moments(x, beliefs, k, a)
-        probabilities(pool, m, v, alpha, n_events, rule, buffer, out[row], proposing, draws)
+            m[k], v[k] = moments(k, beliefs.mean, beliefs, work)
+        probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
 
 
 @compiled_exactly
@@ -135,27 +213,26 @@ def learn_rows(
     action: np.ndarray,
     reward: np.ndarray,
     weight: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
+    beliefs: Any,
+    prior: Any,
     rule: Rule,
     renews: bool,
-    space: np.ndarray,
-    workspace: np.ndarray,
+    work: Any,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; `renews`, `workspace` as `learn_row`."""
-    x = space[0]
+    """Learn events in order, ignoring those of weight 0; `renews` as `learn`."""
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
-            learn_row(
-                X, row, k, reward[row], weight[row], rule.link, beliefs, prior, x, workspace,
+            look(X, row, beliefs.mean, beliefs, work)
+            learn(
+                X, row, k, reward[row], weight[row], beliefs.mean, beliefs, prior, rule, work,
                 renews,
             )  # fmt: skip
 
 
 @compiled_exactly
 def replay_rows(
-    log: Events,
+    log: ReplayedLog,
     schedule: Schedule,
     first: int,
     stop: int,
@@ -163,12 +240,11 @@ def replay_rows(
     learning: bool,
     max_accepted: int,
     alphas: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
+    beliefs: Any,
+    prior: Any,
     rule: Rule,
     proposing: bool | None,
-    space: np.ndarray,
-    workspace: np.ndarray,
+    work: Any,
 ) -> int:
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
@@ -182,7 +258,6 @@ def replay_rows(
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
     counters = beliefs.counters
-    x, a = space[0], space[1]
     X, place, action, reward, sets, window = log
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -199,29 +274,33 @@ def replay_rows(
         if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
             for j in range(n_learned, n_waiting):
                 late = waiting[j]
-                learn_row(
-                    X, place[late] if len(place) else late, action[late], reward[late], 1.0,
-                    rule.link, beliefs, prior, x, workspace, True,
+                there = place[late] if len(place) else late
+                arm: Any = np.int64(action[late])
+                look(X, there, beliefs.mean, beliefs, work)
+                learn(
+                    X, there, arm, reward[late], 1.0, beliefs.mean, beliefs, prior, rule, work,
+                    True,
                 )  # fmt: skip
             n_learned = n_waiting
         seen = place[row] if len(place) else row
-        show(x, X, seen, beliefs.centre, beliefs.rate)
+        look(X, seen, beliefs.mean, beliefs, work)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-        k = action[row]
+        alpha *= unit_of_alpha(beliefs.mean, beliefs, rule)
+        k: Any = np.int64(action[row])
         proposed = False
         if proposing is not None:
             proposed = proposes(t, rule)
             pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
             if proposed and compares_proposal(rule):
-                matches = k == _choice(x, pool, t, alpha, beliefs, rule, proposing, a)
+                matches = k == _choice(pool, t, alpha, beliefs, rule, proposing, work)
             elif proposed:
                 matches = _is_drawn(k, pool, t, beliefs, rule)
         if not proposed:
-            matches = _is_best(x, k, t, alpha, row, sets, last_best, beliefs, rule, a)
+            matches = _is_best(k, t, alpha, row, sets, last_best, beliefs, rule, work)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -235,25 +314,21 @@ def replay_rows(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn_row(X, seen, k, reward[row], 1.0, rule.link, beliefs, prior, x, workspace, True)
+            learn(X, seen, k, reward[row], 1.0, beliefs.mean, beliefs, prior, rule, work, True)
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end
 
 
 @inlined_exactly
-def _score(
-    x: np.ndarray, k: int, t: int, alpha: float, beliefs: Beliefs, rule: Rule, a: np.ndarray
-) -> float:
-    """Score of arm k in choice t, in context x."""
-    m, v = mixed_moments(x, beliefs, k, a)
+def _score(k: int, t: int, alpha: float, beliefs: Any, rule: Rule, work: Any) -> float:
+    """Score of arm k in choice t, in the context looked at."""
+    m, v = moments(k, beliefs.mean, beliefs, work)
     return score(m, v, alpha, t, beliefs.rng_key[k], rule)
 
 
 @inlined_exactly
-def _beats(
-    k: int, its: float, other: int, others: float, t: int, beliefs: Beliefs, rule: Rule
-) -> bool:
+def _beats(k: int, its: float, other: int, others: float, t: int, beliefs: Any, rule: Rule) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t."""
     if its == others:
         keys, order = beliefs.rng_key, beliefs.tie_order
@@ -263,31 +338,31 @@ def _beats(
 
 @inlined_exactly
 def _choice(
-    x: np.ndarray,
     pool: np.ndarray,
     t: int,
     alpha: float,
-    beliefs: Beliefs,
+    beliefs: Any,
     rule: Rule,
     proposing: bool | None,
-    a: np.ndarray,
+    work: Any,
 ) -> int:
-    """Arm of the pool chosen in context x."""
+    """Arm of the pool chosen in the context looked at."""
     proposed = -1
     if proposing is not None:
         if proposes(t, rule):
             proposed = _drawn(pool, t, beliefs, rule)
             if not compares_proposal(rule):
                 return proposed
+    prepare(pool, beliefs.mean, beliefs, work)
     best = -1
     best_score = -np.inf
     for k in pool:
-        its = _score(x, k, t, alpha, beliefs, rule, a)
+        its = _score(k, t, alpha, beliefs, rule, work)
         if best < 0 or _beats(k, its, best, best_score, t, beliefs, rule):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            its = _score(x, proposed, t, alpha, beliefs, rule, a)
+            its = _score(proposed, t, alpha, beliefs, rule, work)
             n_events = beliefs.counters[N_EVENTS]
             if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
@@ -295,7 +370,7 @@ def _choice(
 
 
 @called_exactly
-def _drawn(pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> int:
+def _drawn(pool: np.ndarray, t: int, beliefs: Any, rule: Rule) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
     largest = uniform_score(t, beliefs.rng_key[drawn], rule)
@@ -307,7 +382,7 @@ def _drawn(pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> int:
 
 
 @called_exactly
-def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> bool:
+def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Any, rule: Rule) -> bool:
     """Whether arm k is the one drawn uniformly from the pool in choice t."""
     mine = uniform_score(t, beliefs.rng_key[k], rule)
     for other in pool:
@@ -320,16 +395,15 @@ def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) ->
 
 @inlined_exactly
 def _is_best(
-    x: np.ndarray,
     k: int,
     t: int,
     alpha: float,
     row: int,
     sets: ArmSets,
     last_best: np.ndarray,
-    beliefs: Beliefs,
+    beliefs: Any,
     rule: Rule,
-    a: np.ndarray,
+    work: Any,
 ) -> bool:
     """Whether arm k has the largest score of the arms available to the event of a row.
 
@@ -337,14 +411,15 @@ def _is_best(
     """
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
-    mine = _score(x, k, t, alpha, beliefs, rule, a)
+    prepare(sets.arms[first:stop], beliefs.mean, beliefs, work)
+    mine = _score(k, t, alpha, beliefs, rule, work)
     j = own = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
             own = j
         else:
-            its = _score(x, other, t, alpha, beliefs, rule, a)
+            its = _score(other, t, alpha, beliefs, rule, work)
             if _beats(other, its, k, mine, t, beliefs, rule):
                 last_best[pool] = j
                 return False

@@ -132,11 +132,6 @@ class ArmLearner(PosteriorPolicy):
     def _keep_arms(self, kept: np.ndarray) -> None:
         self._beliefs = only_arms(self._beliefs, kept)
 
-    def _passes(self) -> Any:
-        from skbandit.bandit import _contexts
-
-        return _contexts
-
     def _beliefs_about(self, codes: Codes) -> Beliefs:
         if len(codes) == len(self._codes):
             return self._beliefs
@@ -157,7 +152,7 @@ class ArmLearner(PosteriorPolicy):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
-        from skbandit.bandit._contexts import learn_rows
+        from skbandit.bandit._passes import learn_rows
 
         if len(events):
             action = self._number(events.arms)
@@ -178,12 +173,12 @@ class ArmLearner(PosteriorPolicy):
     def _replay(
         self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
     ) -> tuple[np.ndarray, int]:
-        from skbandit.bandit._contexts import replay_rows
+        from skbandit.bandit._passes import replay_present_features
 
         beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
         beliefs.counters[N_CHOICES] = n_choices
         alphas = self._alphas(len(request.rows))
-        accepted, n_seen, codes, beliefs = replay_rows(
+        accepted, n_seen, codes, beliefs = replay_present_features(
             request, log, len(self._codes), codes, alphas, beliefs, self._prior(), rule
         )
         self._beliefs = beliefs

@@ -17,8 +17,16 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._state import BY_ARM, LEAST_SHARE, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
-from skbandit.bandit._units import carry_over, count, is_due, renew, show
+from skbandit.bandit._state import (
+    BY_ARM,
+    LEAST_SHARE,
+    N_EVENTS,
+    N_LEARNED_ARMS,
+    Beliefs,
+    Prior,
+    workspace_for,
+)
+from skbandit.bandit._units import carry_over, count, is_due, renew
 from skbandit.bandit.links import linear, log_predictive, step
 from skbandit.utils._compiled import (
     allocating_exactly,
@@ -169,10 +177,9 @@ def learn_row(
 ) -> None:
     """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
 
-    The likelihood is raised to the power `weight`. `workspace` comes from `workspace_for`, and is
-    overwritten, as are the features in the buffer `x`.
+    The likelihood is raised to the power `weight`. `x` are the features of the row in present
+    units. `workspace` comes from `workspace_for`, and is overwritten.
     """
-    show(x, X, row, beliefs.centre, beliefs.rate)
     learn(x, k, r, weight, link, beliefs, prior, workspace)
     if len(beliefs.rate):
         count(X, row, weight, beliefs)
@@ -389,11 +396,6 @@ def renew_prior(
                 else:
                     for j in range(d):
                         cov_factor[k, e, i, j] = root[i, j]
-
-
-def workspace_for(n_weights: int) -> np.ndarray:
-    """Buffer of `learn` and `renew_prior`."""
-    return np.empty((4, n_weights))
 
 
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:

@@ -547,10 +547,6 @@ class PosteriorPolicy(SequentialPolicy):
         index = self.decision_function(X)
         return mean_rewards(index, read_rule(self))
 
-    def _passes(self) -> Any:
-        """Module of the compiled passes."""
-        raise NotImplementedError
-
     def _beliefs_about(self, codes: Codes) -> Any:
         """Beliefs about the known arms and new ones."""
         raise NotImplementedError
@@ -578,37 +574,43 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _choose(self, X: Any, available: Any, *, exploring: bool, **described: Any) -> np.ndarray:
         """Labels of the chosen arms."""
+        from skbandit.bandit._passes import choose_rows
+
         available = align_rows(available, X)
         now, X = self._ready(X, available, **described)
         sets, codes = now._available(X.shape[0], available)
         labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
         seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
-        rule, passes = read_rule(now, seed), now._passes()
+        rule = read_rule(now, seed)
 
         def choose() -> np.ndarray:
-            return passes.choose_rows(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
+            return choose_rows(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
 
         return labels[self._guard.read(choose)]
 
     def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:
         """Probability that `select` chooses each known arm."""
+        from skbandit.bandit._passes import probability_rows
+
         available = align_rows(available, X)
         now, X = self._ready(X, available, **described)
         sets, codes = now._available(X.shape[0], available)
-        rule, passes = read_rule(now), now._passes()
+        rule = read_rule(now)
 
         def compute() -> np.ndarray:
             beliefs = now._beliefs_about(codes)
-            return passes.probability_rows(X, sets, now._alpha(), beliefs, rule)
+            return probability_rows(X, sets, now._alpha(), beliefs, rule)
 
         return self._guard.read(compute)[:, : len(now._codes)]
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
+        from skbandit.bandit._passes import score_rows
+
         check_is_fitted(self)
         now = self._now()
-        X, rule, passes = now._rows(X), read_rule(now, seed), now._passes()
-        return self._guard.read(lambda: passes.score_rows(X, t, now._alpha(), now._beliefs, rule))
+        X, rule = now._rows(X), read_rule(now, seed)
+        return self._guard.read(lambda: score_rows(X, t, now._alpha(), now._beliefs, rule))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.

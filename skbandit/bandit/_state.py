@@ -52,6 +52,24 @@ class Beliefs(NamedTuple):
     seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
 
+    def workspace(self) -> ArmWorkspace:
+        """Buffers of compiled passes."""
+        n_weights = self.mean.shape[2]
+        return ArmWorkspace(np.ones(n_weights), np.empty(n_weights), workspace_for(n_weights))
+
+
+class ArmWorkspace(NamedTuple):
+    """Buffers of compiled passes over models of single arms."""
+
+    x: np.ndarray  # (n_weights,), ends with the constant feature, if there is one
+    a: np.ndarray  # (n_weights,), of `_posterior.moments`
+    buffer: np.ndarray  # (4, n_weights), of learning
+
+
+def workspace_for(n_weights: int) -> np.ndarray:
+    """Buffer of learning."""
+    return np.empty((4, n_weights))
+
 
 BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
 """Fields of `Beliefs` with one row per arm."""

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._posterior import _forget, learn, moments, with_arms, workspace_for
-from skbandit.bandit._state import LINKS, Prior, no_beliefs
+from skbandit.bandit._posterior import _forget, learn, moments, with_arms
+from skbandit.bandit._state import LINKS, Prior, no_beliefs, workspace_for
 from skbandit.bandit.links import logistic
 from tests.tiers import first
 

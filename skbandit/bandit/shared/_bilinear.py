@@ -89,15 +89,14 @@ def arm_moments(
     m: np.ndarray,
     v: np.ndarray,
 ) -> None:
-    """Fill in mean and variance of θ for some arms, in their order, after `contract`.
+    """Fill in m[k] and v[k], mean and variance of θ, for some arms k, after `contract`.
 
-    `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 1, BLOCK).
+    `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 3, BLOCK).
     """
     dz = Z.shape[1]
     for first in range(0, len(arms), BLOCK):
         n = min(BLOCK, len(arms) - first)
-        of_block, v_of_block = m[first : first + n], v[first : first + n]
-        part = block[dz]
+        part, of_block, v_of_block = block[dz], block[dz + 1], block[dz + 2]
         for a in range(n):
             k = arms[first + a]
             of_block[a], v_of_block[a] = offset_mean[k], 0.0
@@ -115,7 +114,8 @@ def arm_moments(
             for a in range(n):
                 v_of_block[a] += part[a] * block[j, a]
         for a in range(n):  # rounding may leave a small negative number
-            v_of_block[a] = max(v_of_block[a], 0.0) + offset_variance[arms[first + a]]
+            k = arms[first + a]
+            m[k], v[k] = of_block[a], max(v_of_block[a], 0.0) + offset_variance[k]
 
 
 @called_exactly

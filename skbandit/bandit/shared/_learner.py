@@ -334,11 +334,6 @@ class SharedLearner(PosteriorPolicy):
         self._beliefs = only_arms(self._beliefs, kept)
         self._known = None if self._known is None else self._known.take(kept)
 
-    def _passes(self) -> Any:
-        from skbandit.bandit.shared import _passes
-
-        return _passes
-
     def _start_beliefs(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
         from skbandit.bandit.shared._standardize import fixed_units, running_units
@@ -427,8 +422,13 @@ class SharedLearner(PosteriorPolicy):
                     f"the {len(self._codes)} arms known are."
                 )
 
+    def _read_events(self, *log: Any) -> Events:
+        events = super()._read_events(*log)
+        self._check_described(events.arms.tolist())
+        return events
+
     def _absorb(self, events: Events) -> None:
-        from skbandit.bandit.shared._passes import learn_rows
+        from skbandit.bandit._passes import learn_rows
         from skbandit.bandit.shared._state import own_copy
 
         action = self._number(events.arms)
@@ -476,7 +476,7 @@ class SharedLearner(PosteriorPolicy):
     def _replay(
         self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
     ) -> tuple[np.ndarray, int]:
-        from skbandit.bandit.shared._passes import replay_rows
+        from skbandit.bandit._passes import replay_rows
         from skbandit.bandit.shared._state import N_RANKED, only_arms, own_copy
 
         n_known, labels = len(self._codes), list(codes)

@@ -32,6 +32,24 @@ class SharedBeliefs(NamedTuple):
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
     noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
 
+    def workspace(self) -> Workspace:
+        """Buffers of compiled passes."""
+        (dx, dz), n_arms = self.mean.shape, len(self.Z)
+        p = dx * dz if self.cov_factor.ndim == 3 else 1
+        return Workspace(
+            x=np.ones(dx),
+            u=np.empty(dz),
+            half=np.empty((dz, p)),
+            C=np.empty((dz, dz)),
+            block=np.empty((dz + 3, BLOCK)),
+            a=np.empty(p),
+            factor=np.empty(dx - 1),
+            shift=np.empty(dx - 1),
+            arm=np.empty(1, dtype=np.int64),
+            m=np.empty(n_arms),
+            v=np.empty(n_arms),
+        )
+
 
 class SharedPrior(NamedTuple):
     """Variances of the prior, and of the noise of linear rewards.
@@ -54,7 +72,7 @@ class Workspace(NamedTuple):
     u: np.ndarray  # (dz,)
     half: np.ndarray  # (dz, p)
     C: np.ndarray  # (dz, dz)
-    block: np.ndarray  # (dz + 1, BLOCK)
+    block: np.ndarray  # (dz + 3, BLOCK)
     a: np.ndarray  # (p,)
     factor: np.ndarray  # (dx - 1,)
     shift: np.ndarray  # (dx - 1,)
@@ -134,25 +152,6 @@ def own_copy(beliefs: SharedBeliefs) -> SharedBeliefs:
     copies: dict[str, Any] = {name: getattr(beliefs, name).copy() for name in changing}
     units = Units(*(array.copy() for array in beliefs.units))
     return beliefs._replace(units=units, **copies)
-
-
-def workspace_for(beliefs: SharedBeliefs) -> Workspace:
-    """Buffers for these beliefs."""
-    (dx, dz), n_arms = beliefs.mean.shape, len(beliefs.Z)
-    p = dx * dz if beliefs.cov_factor.ndim == 3 else 1
-    return Workspace(
-        x=np.ones(dx),
-        u=np.empty(dz),
-        half=np.empty((dz, p)),
-        C=np.empty((dz, dz)),
-        block=np.empty((dz + 1, BLOCK)),
-        a=np.empty(p),
-        factor=np.empty(dx - 1),
-        shift=np.empty(dx - 1),
-        arm=np.empty(1, dtype=np.int64),
-        m=np.empty(n_arms),
-        v=np.empty(n_arms),
-    )
 
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.

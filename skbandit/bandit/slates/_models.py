@@ -124,6 +124,7 @@ class ArmModels:
         return np.where(self.available, rewards, -np.inf)
 
     def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
-        score_rows = self.policy._passes().score_rows
+        from skbandit.bandit._passes import score_rows
+
         scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.beliefs, rule))
         return np.where(self.available, scores, -np.inf)

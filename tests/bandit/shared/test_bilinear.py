@@ -15,7 +15,6 @@ from skbandit.bandit.shared._state import (
     own_copy,
     prior_beliefs,
     with_arms,
-    workspace_for,
 )
 
 PRIOR = SharedPrior(2.0, 1.0, 0.3, 1.0, estimates_noise=False)
@@ -47,13 +46,13 @@ def covariance(beliefs):
 
 
 def moments(beliefs, x, arms):
-    work = workspace_for(beliefs)
+    work = beliefs.workspace()
     bilinear.contract(x, beliefs.mean, beliefs.cov_factor, work.u, work.half, work.C)
     bilinear.arm_moments(
         np.asarray(arms), work.u, work.C, beliefs.cov_factor.ndim == 3, beliefs.Z,
         beliefs.offset_mean, beliefs.offset_variance, work.block, work.m, work.v,
     )  # fmt: skip
-    return work.m[: len(arms)].copy(), work.v[: len(arms)].copy(), work
+    return work.m[arms], work.v[arms], work
 
 
 @pytest.mark.parametrize("full", [True, False])
