@@ -182,7 +182,7 @@ def learn_row(
     """
     learn(x, k, r, weight, link, beliefs, prior, workspace)
     if len(beliefs.rate):
-        count(X, row, weight, beliefs)
+        count(X, row, weight, beliefs.seen_mean, beliefs.seen_squares, beliefs.seen_weight)
         if renews and is_due(beliefs):
             change_units(beliefs, prior, prior.adaptive_mean, workspace)
 
@@ -322,7 +322,10 @@ def change_units(
     mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
     n_features, centred = len(beliefs.rate), len(beliefs.centre) > 0
     factor, shift = workspace[0], workspace[1]
-    renew(beliefs, factor, shift)
+    renew(
+        beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+        beliefs.seen_weight[0], 1.0, factor, shift,
+    )  # fmt: skip
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
             if n_updates[k] > 0:

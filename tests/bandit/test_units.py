@@ -84,7 +84,10 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     def change():
         beliefs.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
         beliefs.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
-        renew(beliefs, factor, shift)
+        renew(
+            beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+            beliefs.seen_weight[0], 1.0, factor, shift,
+        )  # fmt: skip
         carry_over(0, 0, beliefs.mean, beliefs.cov_factor, prior, factor, shift, N_FEATURES, True)
 
     change()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbandit.bandit._state import N_EVENTS, Rule
+from skbandit.bandit._units import count, show
 from skbandit.bandit.links import step
 from skbandit.bandit.shared._bilinear import (
     absorb,
@@ -14,15 +15,20 @@ from skbandit.bandit.shared._bilinear import (
     contract,
     forget,
 )
-from skbandit.bandit.shared._standardize import count_row, renew, show
-from skbandit.bandit.shared._state import N_RANKED, SharedBeliefs, SharedPrior, Workspace
+from skbandit.bandit.shared._state import (
+    N_RANKED,
+    SharedBeliefs,
+    SharedPrior,
+    Workspace,
+    renew_if_due,
+)
 from skbandit.utils._compiled import called_exactly
 
 
 @called_exactly
 def look(X: np.ndarray, row: int, beliefs: SharedBeliefs, work: Workspace) -> None:
     """Prepare for the moments of arms in the context of a row."""
-    show(work.x, X[row], beliefs.units)
+    show(work.x, X, row, beliefs.units.centre, beliefs.units.rate)
     contract(work.x, beliefs.mean, beliefs.cov_factor, work.u, work.half, work.C)
 
 
@@ -67,8 +73,9 @@ def learn(
             work.x, beliefs.Z[k], k, weight * g, weight * h, beliefs.mean, beliefs.cov_factor,
             beliefs.offset_mean, beliefs.offset_variance, work.half, work.a,
         )  # fmt: skip
-    if count_row(X[row], beliefs.units):
-        renew(beliefs.units, work.factor, work.shift)
+    units = beliefs.units
+    count(X, row, 1.0, units.mean, units.squares, units.seen)
+    if renew_if_due(units, work.factor, work.shift):
         change_units(work.factor, work.shift, beliefs.mean, beliefs.cov_factor, prior.variance)
 
 

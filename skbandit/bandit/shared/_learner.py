@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from skbandit.bandit.shared._standardize import Units
-    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior
+    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior, Units
 
 
 @dataclass(frozen=True)
@@ -336,15 +335,14 @@ class SharedLearner(PosteriorPolicy):
 
     def _start_beliefs(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
-        from skbandit.bandit.shared._standardize import fixed_units, running_units
-        from skbandit.bandit.shared._state import prior_beliefs
+        from skbandit.bandit.shared._state import fixed_units, prior_beliefs, running_units
 
         units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
         self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
 
     def _describe(self, table: Any) -> None:
         """Add the arms of a table, if any, that are not known yet."""
-        from skbandit.bandit.shared._standardize import fixed_units, running_units
+        from skbandit.bandit.shared._state import fixed_units, running_units
 
         if table is None:
             return
@@ -372,19 +370,23 @@ class SharedLearner(PosteriorPolicy):
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
-        from skbandit.bandit.shared._standardize import Units, count_row, renew
-        from skbandit.bandit.shared._state import in_new_units, prior_variances, standardized
+        from skbandit.bandit._units import count
+        from skbandit.bandit.shared._state import (
+            Units,
+            in_new_units,
+            prior_variances,
+            renew_if_due,
+            standardized,
+        )
 
         assert self._arm_units is not None and self._known is not None
         units = Units(*(array.copy() for array in self._arm_units))
-        due = False
-        for row in values:
-            due = count_row(row, units)
+        for row in range(len(values)):
+            count(values, row, 1.0, units.mean, units.squares, units.seen)
         self._arm_units = units
-        if not due:
-            return
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
-        renew(units, factor, shift)
+        if not renew_if_due(units, factor, shift):
+            return
         beliefs = self._beliefs
         dx, dz = beliefs.mean.shape
         prior_variance = prior_variances(dx, dz, self._prior())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._units import FIRST_RENEWAL, renew
 from skbandit.bandit.shared._bilinear import BLOCK
-from skbandit.bandit.shared._standardize import Units
+from skbandit.utils._compiled import called_exactly
 
 N_RANKED = 2
 """Position in `SharedBeliefs.counters`, after those that `Beliefs.counters` has, too."""
@@ -15,6 +17,42 @@ N_RANKED = 2
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
 reward of some hundred standard deviations is no surprise."""
+
+
+class Units(NamedTuple):
+    """Units of features (`skbandit.bandit._units`), of √d standard deviations: |x|² is about 1.
+
+    They are renewed when the number of rows has doubled, and updated in place.
+    """
+
+    centre: np.ndarray  # (d,)
+    rate: np.ndarray  # (d,), 0 for features that do not count
+    mean: np.ndarray  # (d,)
+    squares: np.ndarray  # (d,), sums of squared deviations
+    seen: np.ndarray  # (2,): rows seen, and the number at which a renewal is due
+
+
+def fixed_units(d: int) -> Units:
+    """Units in which features are taken as they are."""
+    return Units(np.zeros(d), np.ones(d), np.zeros(d), np.zeros(d), np.array([0.0, np.inf]))
+
+
+def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
+    """Units before the first row."""
+    seen = np.array([0.0, first_renewal])
+    return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
+
+
+@called_exactly
+def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
+    """Renew units that are due, and write the change: x = factor x' + shift for the new x'."""
+    centre, rate, mean, squares, seen = units
+    if seen[0] < seen[1]:
+        return False
+    seen[1] = 2.0 * seen[0]
+    norm = math.sqrt(len(rate))
+    renew(centre, rate, mean, squares, seen[0], norm, factor, shift)
+    return True
 
 
 class SharedBeliefs(NamedTuple):

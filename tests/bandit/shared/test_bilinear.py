@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
+from skbandit.bandit._units import count
 from skbandit.bandit.shared import _bilinear as bilinear
-from skbandit.bandit.shared._standardize import (
-    count_row,
-    fixed_units,
-    renew,
-    running_units,
-)
 from skbandit.bandit.shared._state import (
     SharedPrior,
+    fixed_units,
     own_copy,
     prior_beliefs,
+    renew_if_due,
+    running_units,
     with_arms,
 )
 
@@ -146,9 +144,9 @@ def test_running_moments_are_those_of_the_rows(location):
     factor, shift = np.empty(3), np.empty(3)
     renewed = []
     for n, row in enumerate(X, start=1):
-        if count_row(row, units):
-            old = (units.centre.copy(), units.rate.copy())
-            renew(units, factor, shift)
+        old = units.centre.copy(), units.rate.copy()
+        count(X, n - 1, 1.0, units.mean, units.squares, units.seen)
+        if renew_if_due(units, factor, shift):
             renewed.append(n)
             known = old[1] > 0
             np.testing.assert_allclose(
