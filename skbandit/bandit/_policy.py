@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._learner import ArmLearner
-from skbandit.bandit._state import LINKS, MEANS, UCBS, explorations_by
+from skbandit.bandit._events import EncodedLog, Events
+from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._state import (
+    LINKS,
+    MEANS,
+    N_CHOICES,
+    UCBS,
+    Beliefs,
+    Prior,
+    Rule,
+    copied,
+    explorations_by,
+    mean_weights,
+    no_beliefs,
+    only_arms,
+    read_prior,
+    read_rule,
+    weight_covariance,
+)
+from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class GLMUCBPolicy(ArmLearner):
+class GLMUCBPolicy(PosteriorPolicy):
     """Contextual bandit with one Bayesian GLM per arm and a choice of exploration strategies.
 
     Each arm has weights w ~ N(μ, Σ), and in a context x the linear predictor of its reward is
@@ -207,6 +228,8 @@ class GLMUCBPolicy(ArmLearner):
     array(['weather'], dtype=object)
     """
 
+    _beliefs: Beliefs
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
@@ -280,6 +303,107 @@ class GLMUCBPolicy(ArmLearner):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy: its arrays are its own, too."""
+        state = super().__getstate__()
+        if "_beliefs" in state:
+            arrays = state["_beliefs"]
+            state["_beliefs"] = self._guard.read(lambda: copied(arrays))
+        return state
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Posterior means of the features' weights, of shape (n_arms, n_features)."""
+        check_is_fitted(self)
+        return mean_weights(self._beliefs)[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Posterior means of the constant feature's weight, of shape (n_arms,)."""
+        check_is_fitted(self)
+        weights = mean_weights(self._beliefs)
+        if weights.shape[1] == self.n_features_in_:
+            return np.zeros(len(weights))
+        return weights[:, -1].copy()
+
+    @property
+    def covariance_(self) -> np.ndarray:
+        """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
+        check_is_fitted(self)
+        return weight_covariance(self._beliefs)
+
+    @property
+    def scale_weights_(self) -> np.ndarray:
+        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
+        check_is_fitted(self)
+        return self._beliefs.share.copy()
+
+    def _start(self) -> None:
+        prior = read_prior(self, self.n_features_in_)
+        self._beliefs = no_beliefs(
+            self.n_features_in_ + bool(self.fit_intercept),
+            self.covariance == "full",
+            len(prior.variance),
+            self.n_features_in_ if self.standardize else 0,
+            centred=bool(self.fit_intercept) and self.standardize != "scale",
+        )
+
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        self._beliefs = only_arms(self._beliefs, kept)
+
+    def _beliefs_about(self, codes: Codes) -> Beliefs:
+        if len(codes) == len(self._codes):
+            return self._beliefs
+        from skbandit.bandit._posterior import with_arms
+
+        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
+
+    def _prior(self) -> Prior:
+        prior = read_prior(self, self.n_features_in_)
+        n_scales = len(self._beliefs.share)
+        if len(prior.variance) != n_scales:
+            raise ValueError(
+                f"prior_scale={self.prior_scale!r} and prior_variance={self.prior_variance!r} are "
+                f"{len(prior.variance)} priors, but the policy has learned with {n_scales}: call "
+                "fit to start afresh."
+            )
+        return prior
+
+    def _absorb(self, events: Events) -> None:
+        """Learn events now."""
+        from skbandit.bandit._passes import learn_rows
+
+        if len(events):
+            action = self._number(events.arms)
+            prior, rule = self._prior(), read_rule(self)
+            self._alphas(len(events))  # raise errors now, not in the next choice
+            # Learning works in place, and an interrupt may follow it. Copy where that costs less
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
+            if apart:
+                self._beliefs = copied(self._beliefs)
+            with nullcontext() if apart else self._guard.writing():
+                learn_rows(
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not apart,
+                )  # fmt: skip
+
+    def _replay(
+        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+    ) -> tuple[np.ndarray, int]:
+        from skbandit.bandit._passes import replay_present_features
+
+        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
+        beliefs.counters[N_CHOICES] = n_choices
+        alphas = self._alphas(len(request.rows))
+        accepted, n_seen, codes, beliefs = replay_present_features(
+            request, log, len(self._codes), codes, alphas, beliefs, self._prior(), rule
+        )
+        self._beliefs = beliefs
+        self._know(codes)
+        return accepted, n_seen
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arm of the largest posterior mean reward, without exploring.
