@@ -11,14 +11,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from skbandit.bandit._state import ArmSets
-from skbandit.logs import (
-    Codes,
-    ReplayRequest,
-    as_actions,
-    check_in_order,
-    code_labels,
-    label_array,
-)
+from skbandit.logs import Codes, ReplayRequest, as_actions, check_in_order, code_labels, label_array
 
 
 def count_actions(y: Any, stacklevel: int) -> tuple[Any, np.ndarray]:

@@ -60,7 +60,7 @@ def moments(k: int, mean: np.ndarray, beliefs: Any, work: Any) -> tuple[float, f
     return m, v
 
 
-@called_exactly
+@inlined_exactly
 def learn(
     X: np.ndarray,
     row: int,

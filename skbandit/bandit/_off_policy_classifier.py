@@ -282,13 +282,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        propensity: Any,
-        available: Any,
-        sample_weight: Any,
+        self, X: Any, y: Any, reward: Any, propensity: Any, available: Any, sample_weight: Any
     ) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)

@@ -379,10 +379,7 @@ class PolicyPipeline(Pipeline):
 
 
 def make_policy_pipeline(
-    *steps: Any,
-    memory: Any = None,
-    transform_input: list[str] | None = None,
-    verbose: bool = False,
+    *steps: Any, memory: Any = None, transform_input: list[str] | None = None, verbose: bool = False
 ) -> PolicyPipeline:
     """Build a `PolicyPipeline` whose steps are named by their types.
 
@@ -412,10 +409,7 @@ def make_policy_pipeline(
     ['standardscaler', 'glmucbpolicy']
     """
     return PolicyPipeline(
-        make_pipeline(*steps).steps,
-        memory=memory,
-        transform_input=transform_input,
-        verbose=verbose,
+        make_pipeline(*steps).steps, memory=memory, transform_input=transform_input, verbose=verbose
     )
 
 

@@ -378,12 +378,7 @@ class SequentialPolicy(GuardedPolicy):
         self._waiting = []
 
     def _read_events(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        available: Any,
-        sample_weight: Any,
+        self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any
     ) -> Events:
         """Check events, and note their times."""
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})

@@ -52,12 +52,7 @@ def show(x: np.ndarray, X: np.ndarray, row: int, centre: np.ndarray, rate: np.nd
 
 @called_exactly
 def count(
-    X: np.ndarray,
-    row: int,
-    weight: float,
-    mean: np.ndarray,
-    squares: np.ndarray,
-    seen: np.ndarray,
+    X: np.ndarray, row: int, weight: float, mean: np.ndarray, squares: np.ndarray, seen: np.ndarray
 ) -> None:
     """Include a row in means and sums of squared deviations (West, 1979), and seen[0], its weight.
 

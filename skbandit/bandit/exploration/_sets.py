@@ -96,8 +96,7 @@ RULES = {
         lambda models, m: largest_draws_inclusion(models.moments(), m), _choose_draws
     ),
     "epsilon_greedy": SetRule(
-        lambda models, m: epsilon_inclusion(models.scores(0, 0), m, models.epsilon),
-        _choose_uniform,
+        lambda models, m: epsilon_inclusion(models.scores(0, 0), m, models.epsilon), _choose_uniform
     ),
     "squarecb": SetRule(
         lambda models, m: inverse_gap_inclusion(models.rewards(), m, _gammas(models, m)),

@@ -49,12 +49,7 @@ def accepts(
 
 @called_exactly
 def probabilities(
-    pool: np.ndarray,
-    scores: np.ndarray,
-    alpha: float,
-    n_events: int,
-    rule: Rule,
-    out: np.ndarray,
+    pool: np.ndarray, scores: np.ndarray, alpha: float, n_events: int, rule: Rule, out: np.ndarray
 ) -> None:
     """p_a for all arms but the best; the best takes the rest, in the shares that `out` has."""
     best = -math.inf

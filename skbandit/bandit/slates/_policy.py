@@ -359,10 +359,7 @@ class SlatePolicy(GuardedPolicy):
         weight: np.ndarray,
     ) -> None:
         """Let the policy learn rewards of single arms."""
-        arms: dict[str, Any] = {
-            "action": log.arms[log.action[event, place]],
-            "reward": reward,
-        }
+        arms: dict[str, Any] = {"action": log.arms[log.action[event, place]], "reward": reward}
         if log.timestamp is not None:
             arms["timestamp"] = log.timestamp[event]
         available = None

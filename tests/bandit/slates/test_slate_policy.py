@@ -218,14 +218,6 @@ def test_one_fit_equals_several(feedback):
     np.testing.assert_array_equal(parts.predict_reward(X), whole.predict_reward(X))
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_batch_equals_choices_one_by_one(rule):
-    policy, X = fitted(rule), logged()[0][:20]
-    alone = copy.deepcopy(policy)
-    one_by_one = np.concatenate([alone.select(x[None]) for x in X])
-    np.testing.assert_array_equal(policy.select(X), one_by_one)
-
-
 def test_copies_go_on_alike_and_apart():
     policy, (X, slates, clicks) = fitted(), logged()
     before = policy.predict_reward(X)
