@@ -67,13 +67,24 @@ def choose_rows(
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
     proposing, _ = parts_of(rule)
+    if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
+        _choose(X, tuple(sets), t, alpha, beliefs, rule, proposing, chosen)
+        return chosen
     for rows, x, weights in _parts(X, beliefs, rule):
-        own: Any = gathered(beliefs, weights)
-        kernels.choose_rows(
-            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, tuple(own),
-            tuple(rule), proposing, tuple(own.workspace()), chosen[rows],
-        )  # fmt: skip
+        own, first = gathered(beliefs, weights), first_choice(t, rows)
+        _choose(x, sets_of(sets, rows), first, alpha, own, rule, proposing, chosen[rows])
     return chosen
+
+
+def _choose(
+    X: np.ndarray, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, *rest: Any
+) -> None:
+    """Call the kernel with plain tuples."""
+    proposing, chosen = rest
+    kernels.choose_rows(
+        X, sets, t, alpha, beliefs.mean, tuple(beliefs), tuple(rule), proposing,
+        tuple(beliefs.workspace()), chosen,
+    )  # fmt: skip
 
 
 def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:

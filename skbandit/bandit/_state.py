@@ -55,7 +55,9 @@ class Beliefs(NamedTuple):
     def workspace(self) -> ArmWorkspace:
         """Buffers of compiled passes."""
         n_weights = self.mean.shape[2]
-        return ArmWorkspace(np.ones(n_weights), np.empty(n_weights), workspace_for(n_weights))
+        x = np.empty(n_weights)
+        x[-1] = 1.0
+        return ArmWorkspace(x, np.empty(n_weights), workspace_for(n_weights))
 
 
 class ArmWorkspace(NamedTuple):

@@ -35,9 +35,8 @@ SETTINGS = {
 
 
 POLICIES = {name: GLMUCBPolicy(random_state=0, **settings) for name, settings in SETTINGS.items()}
-POLICIES |= {
-    f"shared {c}": SharedGLMPolicy(covariance=c, random_state=0) for c in ("full", "diagonal")
-}
+POLICIES["shared"] = SharedGLMPolicy(random_state=0)
+POLICIES["shared diagonal"] = SharedGLMPolicy(covariance="diagonal", random_state=0)
 
 
 @pytest.fixture(params=POLICIES)
