@@ -56,7 +56,7 @@ def moments(k: int, mean: np.ndarray, beliefs: Any, work: Any) -> tuple[float, f
     if mean.ndim == 2:
         m, v = work.m[k], work.v[k]
     else:
-        m, v = mixed_moments(work.x, beliefs, k, work.a)
+        m, v = mixed_moments(work.x, beliefs, k, work.buffer[0])
     return m, v
 
 

@@ -68,7 +68,7 @@ def choose_rows(
     chosen = np.empty(X.shape[0], dtype=np.int64)
     proposing, _ = parts_of(rule)
     if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
-        _choose(X, tuple(sets), t, alpha, beliefs, rule, proposing, chosen)
+        _choose(X, sets, t, alpha, beliefs, rule, proposing, chosen)
         return chosen
     for rows, x, weights in _parts(X, beliefs, rule):
         own, first = gathered(beliefs, weights), first_choice(t, rows)
@@ -77,12 +77,11 @@ def choose_rows(
 
 
 def _choose(
-    X: np.ndarray, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, *rest: Any
+    X: Any, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, proposing: Any, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
-    proposing, chosen = rest
     kernels.choose_rows(
-        X, sets, t, alpha, beliefs.mean, tuple(beliefs), tuple(rule), proposing,
+        X, tuple(sets), t, alpha, beliefs.mean, tuple(beliefs), tuple(rule), proposing,
         tuple(beliefs.workspace()), chosen,
     )  # fmt: skip
 

@@ -573,9 +573,10 @@ class PosteriorPolicy(SequentialPolicy):
 
         available = align_rows(available, X)
         now, X = self._ready(X, available, **described)
-        sets, codes = now._available(X.shape[0], available)
+        n_rows = X.shape[0]
+        sets, codes = now._available(n_rows, available)
         labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
-        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
+        seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
         def choose() -> np.ndarray:

@@ -57,15 +57,14 @@ class Beliefs(NamedTuple):
         n_weights = self.mean.shape[2]
         x = np.empty(n_weights)
         x[-1] = 1.0
-        return ArmWorkspace(x, np.empty(n_weights), workspace_for(n_weights))
+        return ArmWorkspace(x, workspace_for(n_weights))
 
 
 class ArmWorkspace(NamedTuple):
     """Buffers of compiled passes over models of single arms."""
 
     x: np.ndarray  # (n_weights,), ends with the constant feature, if there is one
-    a: np.ndarray  # (n_weights,), of `_posterior.moments`
-    buffer: np.ndarray  # (4, n_weights), of learning
+    buffer: np.ndarray  # (4, n_weights), of moments and of learning
 
 
 def workspace_for(n_weights: int) -> np.ndarray:
