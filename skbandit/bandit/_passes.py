@@ -24,9 +24,8 @@ from skbandit.bandit._state import (
     N_LEARNED_ARMS,
     ArmSets,
     Beliefs,
-    Prior,
     Rule,
-    only_arms,
+    Prior,
     workspace_for,
 )
 from skbandit.bandit._units import is_due, until_renewal
@@ -232,7 +231,7 @@ def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Cod
     labels = list(codes)
     learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
     arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
-    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, only_arms(beliefs, arms)
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, beliefs.keep_arms(arms)
 
 
 class Compact(NamedTuple):

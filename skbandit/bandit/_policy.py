@@ -20,13 +20,11 @@ from skbandit.bandit._state import (
     N_CHOICES,
     UCBS,
     Beliefs,
-    Prior,
     Rule,
-    copied,
+    Prior,
     explorations_by,
     mean_weights,
     no_beliefs,
-    only_arms,
     read_prior,
     read_rule,
     weight_covariance,
@@ -309,7 +307,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         state = super().__getstate__()
         if "_beliefs" in state:
             arrays = state["_beliefs"]
-            state["_beliefs"] = self._guard.read(lambda: copied(arrays))
+            state["_beliefs"] = self._guard.read(arrays.copy)
         return state
 
     @property
@@ -349,9 +347,6 @@ class GLMUCBPolicy(PosteriorPolicy):
             centred=bool(self.fit_intercept) and self.standardize != "scale",
         )
 
-    def _keep_arms(self, kept: np.ndarray) -> None:
-        self._beliefs = only_arms(self._beliefs, kept)
-
     def _beliefs_about(self, codes: Codes) -> Beliefs:
         if len(codes) == len(self._codes):
             return self._beliefs
@@ -383,7 +378,7 @@ class GLMUCBPolicy(PosteriorPolicy):
             # ones, which are learned in several calls.
             apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
             if apart:
-                self._beliefs = copied(self._beliefs)
+                self._beliefs = self._beliefs.copy()
             with nullcontext() if apart else self._guard.writing():
                 learn_rows(
                     events.X, action, events.reward, events.weight, self._beliefs, prior, rule,

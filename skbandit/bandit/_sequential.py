@@ -550,6 +550,9 @@ class PosteriorPolicy(SequentialPolicy):
         """Prior of new arms, and settings of learning."""
         raise NotImplementedError
 
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        self._beliefs = self._beliefs.keep_arms(kept)
+
     def _grow(self, codes: Codes) -> None:
         self._beliefs = self._beliefs_about(codes)
         self._know(codes)

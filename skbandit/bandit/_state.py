@@ -52,6 +52,24 @@ class Beliefs(NamedTuple):
     seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
 
+    def copy(self) -> Beliefs:
+        """Copy that shares no array."""
+        return Beliefs(*(array.copy() for array in self))
+
+    def keep_arms(self, arms: np.ndarray) -> Beliefs:
+        """Beliefs about the arms of these numbers, in this order."""
+        number = np.full(len(self.mean), -1)
+        number[arms] = np.arange(len(arms))
+        learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
+        learned = learned[learned >= 0]
+        order = np.zeros(len(arms), dtype=np.int64)
+        order[: len(learned)] = learned
+        ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
+        kept = {name: getattr(self, name)[arms] for name in BY_ARM}
+        fewer = self._replace(**kept | {"tie_order": ranks, "learned": order}).copy()
+        fewer.counters[N_LEARNED_ARMS] = len(learned)
+        return fewer
+
     def workspace(self) -> ArmWorkspace:
         """Buffers of compiled passes."""
         n_weights = self.mean.shape[2]
@@ -150,26 +168,6 @@ def no_beliefs(
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
     )
-
-
-def copied(beliefs: Beliefs) -> Beliefs:
-    """Copy of beliefs that shares no array with them."""
-    return Beliefs(*(array.copy() for array in beliefs))
-
-
-def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
-    """Beliefs about the arms of these numbers, in this order."""
-    number = np.full(len(beliefs.mean), -1)
-    number[arms] = np.arange(len(arms))
-    learned = number[beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]]
-    learned = learned[learned >= 0]
-    order = np.zeros(len(arms), dtype=np.int64)
-    order[: len(learned)] = learned
-    ranks = np.argsort(np.argsort(beliefs.tie_order[arms], kind="stable"), kind="stable")
-    kept = {name: getattr(beliefs, name)[arms] for name in BY_ARM}
-    fewer = copied(beliefs._replace(**kept | {"tie_order": ranks, "learned": order}))
-    fewer.counters[N_LEARNED_ARMS] = len(learned)
-    return fewer
 
 
 # Weights of arms in the units of the contexts, averaged over prior scales.

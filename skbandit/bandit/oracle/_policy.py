@@ -195,7 +195,7 @@ class OraclePolicy(SequentialPolicy):
         """State of a copy, whose events are its own."""
         state = super().__getstate__()
         if "_store" in state:
-            state["_store"] = state["_store"].own_copy()
+            state["_store"] = state["_store"].copy()
         return state
 
     def __sklearn_tags__(self) -> Any:

@@ -57,7 +57,7 @@ class EventStore:
             arrays[name] = array
         return EventStore(**arrays, n=stop)
 
-    def own_copy(self) -> EventStore:
+    def copy(self) -> EventStore:
         """Store that shares no arrays with this one."""
         names = ("X", "arm", "reward", "weight", "copies")
         return EventStore(

@@ -61,7 +61,7 @@ def learn(
         counters[N_RANKED] += 1
     beliefs.n_updates[k] += 1
     counters[N_EVENTS] += 1
-    _forget(k, prior.forgetting, beliefs, prior, work)
+    _discount(k, prior.forgetting, beliefs, prior, work)
     work.arm[0] = k
     fill_moments(work.arm, beliefs, work)
     m, v = work.m[k], work.v[k]
@@ -80,7 +80,7 @@ def learn(
 
 
 @called_exactly
-def _forget(
+def _discount(
     k: int, gamma: float | None, beliefs: SharedBeliefs, prior: SharedPrior, work: Workspace
 ) -> None:
     """Discount earlier evidence, and look at the context again."""

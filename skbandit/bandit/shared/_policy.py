@@ -380,9 +380,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         self._describe(self.arm_features)
 
     def _keep_arms(self, kept: np.ndarray) -> None:
-        from skbandit.bandit.shared._state import only_arms
-
-        self._beliefs = only_arms(self._beliefs, kept)
+        super()._keep_arms(kept)
         self._known = None if self._known is None else self._known.take(kept)
 
     def _start_beliefs(self, dz: int) -> None:
@@ -417,7 +415,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             self._check_new_arms(codes)
             self._known = known.plus(values)
             self._renew_arm_units(values)
-            self._beliefs = self._with_arms(fresh, values)
+            self._beliefs = self._append_arms(fresh, values)
             self._know(codes)
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
@@ -448,15 +446,15 @@ class SharedGLMPolicy(PosteriorPolicy):
         Z = standardized(self._known.values[: len(beliefs.Z)], units)
         self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
-    def _with_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
+    def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
         """Beliefs about new arms, too."""
-        from skbandit.bandit.shared._state import standardized, with_arms
+        from skbandit.bandit.shared._state import append_arms, standardized
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
             Z = standardized(values, self._arm_units)
         keys = new_keys(labels, self._beliefs.rng_key.tolist())
-        return with_arms(self._beliefs, Z, keys, self._prior())
+        return append_arms(self._beliefs, Z, keys, self._prior())
 
     def _beliefs_about(self, codes: Codes) -> SharedBeliefs:
         """Beliefs about the known arms and new ones, which need no features."""
@@ -464,7 +462,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             return self._beliefs
         new = list(codes)[len(self._codes) :]
         self._check_described(new)
-        return self._with_arms(new, np.empty((len(new), 0)))
+        return self._append_arms(new, np.empty((len(new), 0)))
 
     def _check_described(self, labels: list[Any]) -> None:
         """Require features of arms, if any arm has them."""
@@ -483,10 +481,9 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _absorb(self, events: Events) -> None:
         from skbandit.bandit._passes import learn_rows
-        from skbandit.bandit.shared._state import own_copy
 
         action = self._number(events.arms)
-        self._beliefs = own_copy(self._beliefs)
+        self._beliefs = self._beliefs.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
         learn_rows(
             events.X, action, events.reward, events.weight, self._beliefs, self._prior(),
@@ -531,10 +528,10 @@ class SharedGLMPolicy(PosteriorPolicy):
         self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_rows
-        from skbandit.bandit.shared._state import N_RANKED, only_arms, own_copy
+        from skbandit.bandit.shared._state import N_RANKED
 
         n_known, labels = len(self._codes), list(codes)
-        beliefs = own_copy(self._beliefs_about(codes))
+        beliefs = self._beliefs_about(codes).copy()
         # new arms rank last until they are learned: arms learned in the meantime precede them
         beliefs.tie_order[n_known:] += len(codes)
         beliefs.counters[N_RANKED], beliefs.counters[N_CHOICES] = n_known, n_choices
@@ -543,7 +540,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         # new arms in the order in which they were learned
         rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
         kept = np.concatenate([np.arange(n_known), rank[beliefs.n_updates[rank] > 0]])
-        self._beliefs = only_arms(beliefs, kept)
+        self._beliefs = beliefs.keep_arms(kept)
         self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
         return accepted, n_seen
 

@@ -70,6 +70,23 @@ class SharedBeliefs(NamedTuple):
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
     noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
 
+    def copy(self) -> SharedBeliefs:
+        """Copy that may be learned in place."""
+        changing = (
+            "mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order",
+            "noise",
+        )  # fmt: skip
+        copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
+        return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
+
+    def keep_arms(self, arms: np.ndarray) -> SharedBeliefs:
+        """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
+        names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
+        kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
+        counters = self.counters.copy()
+        counters[N_RANKED] = len(arms)
+        return self._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
+
     def workspace(self) -> Workspace:
         """Buffers of compiled passes."""
         (dx, dz), n_arms = self.mean.shape, len(self.Z)
@@ -146,7 +163,7 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     )
 
 
-def with_arms(
+def append_arms(
     beliefs: SharedBeliefs, Z: np.ndarray, keys: list[int], prior: SharedPrior
 ) -> SharedBeliefs:
     """Beliefs about further arms, too, which have these features and random keys."""
@@ -165,31 +182,6 @@ def with_arms(
     counters = beliefs.counters.copy()
     counters[N_RANKED] = n_old + n_new
     return beliefs._replace(**grown, counters=counters)
-
-
-def only_arms(beliefs: SharedBeliefs, arms: np.ndarray) -> SharedBeliefs:
-    """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
-    names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
-    kept: dict[str, Any] = {name: getattr(beliefs, name)[arms] for name in names}
-    counters = beliefs.counters.copy()
-    counters[N_RANKED] = len(arms)
-    return beliefs._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
-
-
-def own_copy(beliefs: SharedBeliefs) -> SharedBeliefs:
-    """Beliefs that may be learned in place."""
-    changing = (
-        "mean",
-        "cov_factor",
-        "offset_mean",
-        "offset_variance",
-        "n_updates",
-        "tie_order",
-        "noise",
-    )
-    copies: dict[str, Any] = {name: getattr(beliefs, name).copy() for name in changing}
-    units = Units(*(array.copy() for array in beliefs.units))
-    return beliefs._replace(units=units, **copies)
 
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.

@@ -7,12 +7,11 @@ from skbandit.bandit._units import count
 from skbandit.bandit.shared import _bilinear as bilinear
 from skbandit.bandit.shared._state import (
     SharedPrior,
+    append_arms,
     fixed_units,
-    own_copy,
     prior_beliefs,
     renew_if_due,
     running_units,
-    with_arms,
 )
 
 PRIOR = SharedPrior(2.0, 1.0, 0.3, 1.0, estimates_noise=False)
@@ -23,7 +22,7 @@ def random_beliefs(rng, full):
     """Beliefs far from the prior."""
     beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
-    beliefs = with_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
+    beliefs = append_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
     beliefs.mean[:] = rng.normal(size=(DX, DZ))
     if full:
         beliefs.cov_factor[:] = rng.normal(size=beliefs.cov_factor.shape)
@@ -89,7 +88,7 @@ def test_a_step_is_conditioning_without_the_covariance_between_model_and_offset(
 
     m, v, work = moments(beliefs, x, [k])
     total = v[0] + noise
-    new = own_copy(beliefs)
+    new = beliefs.copy()
     bilinear.absorb(
         x, beliefs.Z[k], k, (r - m[0]) / total, 1 / total, new.mean, new.cov_factor,
         new.offset_mean, new.offset_variance, work.half, work.a,
@@ -108,7 +107,7 @@ def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     _, v, work = moments(beliefs, x, [k])
     g, h = 0.4, 0.8 / v[0]
     phi, S = np.outer(x, beliefs.Z[k]).ravel(), covariance(beliefs)
-    new = own_copy(beliefs)
+    new = beliefs.copy()
     bilinear.absorb(
         x, beliefs.Z[k], k, g, h, new.mean, new.cov_factor, new.offset_mean,
         new.offset_variance, work.half, work.a,
@@ -178,7 +177,7 @@ def test_forgetting_discounts_precisions(full):
     """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' offsets only that of arm k."""
     gamma, k, rng = 0.7, 5, np.random.default_rng(0)
     old = random_beliefs(rng, full)
-    new = own_copy(old)
+    new = old.copy()
     bilinear.forget(
         k, gamma, new.mean, new.cov_factor, PRIOR.variance, PRIOR.constant_variance,
         new.offset_mean, new.offset_variance, PRIOR.offset_variance, np.empty(DX * DZ),
