@@ -24,8 +24,8 @@ from skbandit.bandit._state import (
     N_LEARNED_ARMS,
     ArmSets,
     Beliefs,
-    Rule,
     Prior,
+    Rule,
     workspace_for,
 )
 from skbandit.bandit._units import is_due, until_renewal

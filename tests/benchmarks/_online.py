@@ -7,7 +7,7 @@ import numpy as np
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._kernels import choose_rows
 from skbandit.bandit._posterior import learn_row
-from skbandit.bandit._state import N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Rule, Prior, read_rule
+from skbandit.bandit._state import N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Prior, Rule, read_rule
 from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import compiled_exactly
 
