@@ -170,10 +170,11 @@ class SequentialPolicy(GuardedPolicy):
         available: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn further events in order, with the same result as one `fit` on all of them.
+        """Learn further events in order.
 
-        An error leaves the policy unchanged, and so does an interrupt, except that `GLMUCBPolicy`
-        may have learned a batch of fewer events than arms.
+        Except for `OraclePolicy`, which fits its models now and then, the result is that of one
+        `fit` on all events. An error leaves the policy unchanged, and so does an interrupt, except
+        that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
 
         Parameters
         ----------
