@@ -34,9 +34,18 @@ from skbandit.bandit.shared._state import SharedBeliefs, Workspace
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
+class Model(NamedTuple):
+    """Beliefs, the settings of choices, and buffers."""
+
+    beliefs: Any
+    rule: Rule
+    work: Any
+
+
 @inlined_exactly
-def look(X: np.ndarray, row: int, mean: np.ndarray, beliefs: Any, work: Any) -> None:
+def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
     """Prepare for the context of a row."""
+    beliefs, _, work = model
     if mean.ndim == 2:
         shared.look(X, row, beliefs, work)
     else:
@@ -44,15 +53,16 @@ def look(X: np.ndarray, row: int, mean: np.ndarray, beliefs: Any, work: Any) -> 
 
 
 @inlined_exactly
-def prepare(pool: np.ndarray, mean: np.ndarray, beliefs: Any, work: Any) -> None:
+def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
     """Prepare for `moments` of the arms of a pool, in the context looked at."""
     if mean.ndim == 2:
-        shared.fill_moments(pool, beliefs, work)
+        shared.fill_moments(pool, model.beliefs, model.work)
 
 
 @inlined_exactly
-def moments(k: int, mean: np.ndarray, beliefs: Any, work: Any) -> tuple[float, float]:
+def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
     """Mean and variance of θ of arm k."""
+    beliefs, _, work = model
     if mean.ndim == 2:
         m, v = work.m[k], work.v[k]
     else:
@@ -62,44 +72,35 @@ def moments(k: int, mean: np.ndarray, beliefs: Any, work: Any) -> tuple[float, f
 
 @inlined_exactly
 def learn(
-    X: np.ndarray,
-    row: int,
-    k: int,
-    r: float,
-    weight: float,
-    mean: np.ndarray,
-    beliefs: Any,
-    prior: Any,
-    rule: Rule,
-    work: Any,
-    renews: bool,
-) -> None:
+    X: np.ndarray, row: int, k: int, r: float, weight: float, mean: np.ndarray, model: Model,
+    prior: Any, renews: bool,
+) -> None:  # fmt: skip
     """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
+    beliefs, rule, work = model
     if mean.ndim == 2:
         shared.learn(X, row, k, r, weight, beliefs, prior, rule, work)
     else:
-        learn_row(
-            X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews
-        )  # fmt: skip
+        learn_row(X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews)
 
 
 @inlined_exactly
-def unit_of_alpha(mean: np.ndarray, beliefs: Any, rule: Rule) -> float:
+def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
     """Factor of `alpha` by which the unit of rewards does not matter."""
     if mean.ndim == 2:
-        unit = alpha_scale(noise_scale(beliefs.noise), rule)
+        unit = alpha_scale(noise_scale(model.beliefs.noise), model.rule)
     else:
         unit = 1.0
     return unit
 
 
 @inlined_exactly
-def with_names(mean: np.ndarray, beliefs: Any, work: Any) -> tuple[Any, Any]:
-    """Beliefs and a workspace that came as plain tuples."""
+def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
+    """A model that came as plain tuples."""
+    beliefs, rule, work = model
     if mean.ndim == 2:
-        named: Any = (SharedBeliefs(*beliefs), Workspace(*work))
+        named = Model(SharedBeliefs(*beliefs), Rule(*rule), Workspace(*work))
     else:
-        named = (Beliefs(*beliefs), ArmWorkspace(*work))
+        named = Model(Beliefs(*beliefs), Rule(*rule), ArmWorkspace(*work))
     return named
 
 
@@ -137,115 +138,71 @@ class Schedule(NamedTuple):
 
 @compiled_exactly
 def score_rows(
-    X: np.ndarray,
-    arms: np.ndarray,
-    t: int,
-    alpha: float,
-    beliefs: Any,
-    rule: Rule,
-    work: Any,
-    scores: np.ndarray,
+    X: np.ndarray, arms: np.ndarray, t: int, alpha: float, model: Model, scores: np.ndarray
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
     for row in range(len(X)):
-        look(X, row, beliefs.mean, beliefs, work)
-        prepare(arms, beliefs.mean, beliefs, work)
+        look(X, row, model.beliefs.mean, model)
+        prepare(arms, model.beliefs.mean, model)
         for k in arms:
-            scores[row, k] = _score(k, t, alpha, beliefs, rule, work)
+            scores[row, k] = _score(k, t, alpha, model)
         t += t >= 0
 
 
 @compiled_exactly
 def choose_rows(
-    X: np.ndarray,
-    sets: ArmSets | tuple[Any, ...],
-    t: int,
-    alpha: float,
-    mean: np.ndarray,
-    beliefs: Any,
-    rule: Rule | tuple[Any, ...],
-    proposing: bool | None,
-    work: Any,
-    chosen: np.ndarray,
-) -> None:
+    X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
+    proposing: bool | None, chosen: np.ndarray,
+) -> None:  # fmt: skip
     """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
 
-    `sets`, `beliefs`, `rule` and `work` may be plain tuples, which come faster from Python.
+    `sets` and the fields of `model` may be plain tuples, which come faster from Python.
     """
-    its_beliefs, its_work = with_names(mean, beliefs, work)
-    its_rule = Rule(*rule)
+    named = with_names(mean, model)
     of_event, start, arms = sets
     for row in range(len(X)):
-        look(X, row, mean, its_beliefs, its_work)
+        look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row] = _choice(pool, t, alpha, its_beliefs, its_rule, proposing, its_work)
+        chosen[row] = _choice(pool, t, alpha, named, proposing)
         t += t >= 0
 
 
 @compiled_exactly
 def probability_rows(
-    X: np.ndarray,
-    sets: ArmSets,
-    alpha: float,
-    beliefs: Any,
-    rule: Rule,
-    proposing: bool | None,
-    draws: bool | None,
-    work: Any,
-    buffer: np.ndarray,
-    out: np.ndarray,
-) -> None:
+    X: np.ndarray, sets: ArmSets, alpha: float, model: Model, proposing: bool | None,
+    draws: bool | None, buffer: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
     """Fill in the probabilities of available arms on each row; `buffer` is (5, n_arms)."""
-    n_events = beliefs.counters[N_EVENTS]
+    mean, rule, n_events = model.beliefs.mean, model.rule, model.beliefs.counters[N_EVENTS]
     m, v, others = buffer[0], buffer[1], buffer[2:]
     for row in range(len(X)):
-        look(X, row, beliefs.mean, beliefs, work)
+        look(X, row, mean, model)
         pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-        prepare(pool, beliefs.mean, beliefs, work)
+        prepare(pool, mean, model)
         for k in pool:
-            m[k], v[k] = moments(k, beliefs.mean, beliefs, work)
+            m[k], v[k] = moments(k, mean, model)
         probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
 
 
 @compiled_exactly
 def learn_rows(
-    X: np.ndarray,
-    action: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    beliefs: Any,
-    prior: Any,
-    rule: Rule,
-    renews: bool,
-    work: Any,
-) -> None:
+    X: np.ndarray, action: np.ndarray, reward: np.ndarray, weight: np.ndarray, model: Model,
+    prior: Any, renews: bool,
+) -> None:  # fmt: skip
     """Learn events in order, ignoring those of weight 0; `renews` as `learn`."""
+    mean = model.beliefs.mean
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
-            look(X, row, beliefs.mean, beliefs, work)
-            learn(
-                X, row, k, reward[row], weight[row], beliefs.mean, beliefs, prior, rule, work,
-                renews,
-            )  # fmt: skip
+            look(X, row, mean, model)
+            learn(X, row, k, reward[row], weight[row], mean, model, prior, renews)
 
 
 @compiled_exactly
 def replay_rows(
-    log: ReplayedLog,
-    schedule: Schedule,
-    first: int,
-    stop: int,
-    course: Course,
-    learning: bool,
-    max_accepted: int,
-    alphas: np.ndarray,
-    beliefs: Any,
-    prior: Any,
-    rule: Rule,
-    proposing: bool | None,
-    work: Any,
-) -> int:
+    log: ReplayedLog, schedule: Schedule, first: int, stop: int, course: Course, learning: bool,
+    max_accepted: int, alphas: np.ndarray, model: Model, prior: Any, proposing: bool | None,
+) -> int:  # fmt: skip
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
     Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. An accepted event outside the
@@ -257,7 +214,7 @@ def replay_rows(
     int
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
-    counters = beliefs.counters
+    mean, rule, counters = model.beliefs.mean, model.rule, model.beliefs.counters
     X, place, action, reward, sets, window = log
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -276,31 +233,28 @@ def replay_rows(
                 late = waiting[j]
                 there = place[late] if len(place) else late
                 arm: Any = np.int64(action[late])
-                look(X, there, beliefs.mean, beliefs, work)
-                learn(
-                    X, there, arm, reward[late], 1.0, beliefs.mean, beliefs, prior, rule, work,
-                    True,
-                )  # fmt: skip
+                look(X, there, mean, model)
+                learn(X, there, arm, reward[late], 1.0, mean, model, prior, True)
             n_learned = n_waiting
         seen = place[row] if len(place) else row
-        look(X, seen, beliefs.mean, beliefs, work)
+        look(X, seen, mean, model)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-        alpha *= unit_of_alpha(beliefs.mean, beliefs, rule)
+        alpha *= unit_of_alpha(mean, model)
         k: Any = np.int64(action[row])
         proposed = False
         if proposing is not None:
             proposed = proposes(t, rule)
             pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
             if proposed and compares_proposal(rule):
-                matches = k == _choice(pool, t, alpha, beliefs, rule, proposing, work)
+                matches = k == _choice(pool, t, alpha, model, proposing)
             elif proposed:
-                matches = _is_drawn(k, pool, t, beliefs, rule)
+                matches = _is_drawn(k, pool, t, model)
         if not proposed:
-            matches = _is_best(k, t, alpha, row, sets, last_best, beliefs, rule, work)
+            matches = _is_best(k, t, alpha, row, sets, last_best, model)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -314,96 +268,80 @@ def replay_rows(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn(X, seen, k, reward[row], 1.0, beliefs.mean, beliefs, prior, rule, work, True)
+            learn(X, seen, k, reward[row], 1.0, mean, model, prior, True)
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end
 
 
 @inlined_exactly
-def _score(k: int, t: int, alpha: float, beliefs: Any, rule: Rule, work: Any) -> float:
+def _score(k: int, t: int, alpha: float, model: Model) -> float:
     """Score of arm k in choice t, in the context looked at."""
-    m, v = moments(k, beliefs.mean, beliefs, work)
-    return score(m, v, alpha, t, beliefs.rng_key[k], rule)
+    m, v = moments(k, model.beliefs.mean, model)
+    return score(m, v, alpha, t, model.beliefs.rng_key[k], model.rule)
 
 
 @inlined_exactly
-def _beats(k: int, its: float, other: int, others: float, t: int, beliefs: Any, rule: Rule) -> bool:
+def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t."""
     if its == others:
-        keys, order = beliefs.rng_key, beliefs.tie_order
-        return wins_tie(t, keys[k], keys[other], order[k], order[other], rule)
+        keys, order = model.beliefs.rng_key, model.beliefs.tie_order
+        return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
     return its > others
 
 
 @inlined_exactly
-def _choice(
-    pool: np.ndarray,
-    t: int,
-    alpha: float,
-    beliefs: Any,
-    rule: Rule,
-    proposing: bool | None,
-    work: Any,
-) -> int:
+def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: bool | None) -> int:
     """Arm of the pool chosen in the context looked at."""
-    proposed = -1
+    rule, proposed = model.rule, -1
     if proposing is not None:
         if proposes(t, rule):
-            proposed = _drawn(pool, t, beliefs, rule)
+            proposed = _drawn(pool, t, model)
             if not compares_proposal(rule):
                 return proposed
-    prepare(pool, beliefs.mean, beliefs, work)
+    prepare(pool, model.beliefs.mean, model)
     best = -1
     best_score = -np.inf
     for k in pool:
-        its = _score(k, t, alpha, beliefs, rule, work)
-        if best < 0 or _beats(k, its, best, best_score, t, beliefs, rule):
+        its = _score(k, t, alpha, model)
+        if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            its = _score(proposed, t, alpha, beliefs, rule, work)
-            n_events = beliefs.counters[N_EVENTS]
+            its = _score(proposed, t, alpha, model)
+            n_events = model.beliefs.counters[N_EVENTS]
             if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
     return best
 
 
 @called_exactly
-def _drawn(pool: np.ndarray, t: int, beliefs: Any, rule: Rule) -> int:
+def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
-    largest = uniform_score(t, beliefs.rng_key[drawn], rule)
+    largest = uniform_score(t, model.beliefs.rng_key[drawn], model.rule)
     for k in pool[1:]:
-        its = uniform_score(t, beliefs.rng_key[k], rule)
-        if _beats(k, its, drawn, largest, t, beliefs, rule):
+        its = uniform_score(t, model.beliefs.rng_key[k], model.rule)
+        if _beats(k, its, drawn, largest, t, model):
             drawn, largest = k, its
     return drawn
 
 
 @called_exactly
-def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Any, rule: Rule) -> bool:
+def _is_drawn(k: int, pool: np.ndarray, t: int, model: Model) -> bool:
     """Whether arm k is the one drawn uniformly from the pool in choice t."""
-    mine = uniform_score(t, beliefs.rng_key[k], rule)
+    mine = uniform_score(t, model.beliefs.rng_key[k], model.rule)
     for other in pool:
         if other != k:
-            its = uniform_score(t, beliefs.rng_key[other], rule)
-            if _beats(other, its, k, mine, t, beliefs, rule):
+            its = uniform_score(t, model.beliefs.rng_key[other], model.rule)
+            if _beats(other, its, k, mine, t, model):
                 return False
     return True
 
 
 @inlined_exactly
 def _is_best(
-    k: int,
-    t: int,
-    alpha: float,
-    row: int,
-    sets: ArmSets,
-    last_best: np.ndarray,
-    beliefs: Any,
-    rule: Rule,
-    work: Any,
+    k: int, t: int, alpha: float, row: int, sets: ArmSets, last_best: np.ndarray, model: Model
 ) -> bool:
     """Whether arm k has the largest score of the arms available to the event of a row.
 
@@ -411,16 +349,16 @@ def _is_best(
     """
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
-    prepare(sets.arms[first:stop], beliefs.mean, beliefs, work)
-    mine = _score(k, t, alpha, beliefs, rule, work)
+    prepare(sets.arms[first:stop], model.beliefs.mean, model)
+    mine = _score(k, t, alpha, model)
     j = own = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
             own = j
         else:
-            its = _score(other, t, alpha, beliefs, rule, work)
-            if _beats(other, its, k, mine, t, beliefs, rule):
+            its = _score(other, t, alpha, model)
+            if _beats(other, its, k, mine, t, model):
                 last_best[pool] = j
                 return False
         j = j + 1 if j + 1 < stop else first

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
-from skbandit.bandit._kernels import Course, ReplayedLog, Schedule
+from skbandit.bandit._kernels import Course, Model, ReplayedLog, Schedule
 from skbandit.bandit._posterior import change_units, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
@@ -56,7 +56,8 @@ def score_rows(X: Any, t: int, alpha: float, beliefs: Any, rule: Rule) -> np.nda
     for rows, x, weights in _parts(X, beliefs, rule):
         own = gathered(beliefs, weights)
         first = first_choice(t, rows)
-        kernels.score_rows(x, arms, first, alpha, own, rule, own.workspace(), scores[rows])
+        model = Model(own, rule, own.workspace())
+        kernels.score_rows(x, arms, first, alpha, model, scores[rows])
     return scores
 
 
@@ -79,10 +80,8 @@ def _choose(
     X: Any, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, proposing: Any, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
-    kernels.choose_rows(
-        X, tuple(sets), t, alpha, beliefs.mean, tuple(beliefs), tuple(rule), proposing,
-        tuple(beliefs.workspace()), chosen,
-    )  # fmt: skip
+    model = tuple(beliefs), tuple(rule), tuple(beliefs.workspace())
+    kernels.choose_rows(X, tuple(sets), t, alpha, beliefs.mean, model, proposing, chosen)
 
 
 def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
@@ -92,10 +91,8 @@ def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Ru
     proposing, draws = parts_of(rule)
     for rows, x, weights in _parts(X, beliefs, rule):
         own = gathered(beliefs, weights)
-        kernels.probability_rows(
-            x, ArmSets(*sets_of(sets, rows)), alpha, own, rule, proposing, draws, own.workspace(),
-            buffer, out[rows],
-        )  # fmt: skip
+        model, sets_of_rows = Model(own, rule, own.workspace()), ArmSets(*sets_of(sets, rows))
+        kernels.probability_rows(x, sets_of_rows, alpha, model, proposing, draws, buffer, out[rows])
     return out
 
 
@@ -114,13 +111,14 @@ def learn_rows(
     for rows, x, weights in _parts(X, beliefs, rule, prior, at_once):
         events = x, action[rows], reward[rows], weight[rows]
         if weights is None:
-            kernels.learn_rows(*events, beliefs, prior, rule, True, beliefs.workspace())
+            model = Model(beliefs, rule, beliefs.workspace())
+            kernels.learn_rows(*events, model, prior, True)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, beliefs)
         at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
         own, n_before = _empty(beliefs, weights), beliefs.counters[N_EVENTS]
         own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
-        kernels.learn_rows(*events, own, prior, rule, False, own.workspace())
+        kernels.learn_rows(*events, Model(own, rule, own.workspace()), prior, False)
         beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
         beliefs.seen_squares[features] = own.seen_squares
         if beliefs.counters[N_EVENTS] > n_before and is_due(beliefs):
@@ -154,15 +152,15 @@ def replay_rows(
     counts[kernels.N_BEFORE], counts[kernels.N_WAITING] = beliefs.counters[N_EVENTS], n_delayed
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
-    work = beliefs.workspace()
+    model = Model(beliefs, rule, beliefs.workspace())
     proposing, _ = parts_of(rule)
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
         rows = request.rows[first:stop]
         dense = _with_rows(events, rows, course) if issparse(log.X) else events
         n_seen = kernels.replay_rows(
-            dense, schedule, first, stop, course, request.learn, most, alphas, beliefs, prior,
-            rule, proposing, work,
+            dense, schedule, first, stop, course, request.learn, most, alphas, model, prior,
+            proposing,
         )  # fmt: skip
         if n_seen < stop:
             break

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._kernels import choose_rows
+from skbandit.bandit._kernels import Model, choose_rows
 from skbandit.bandit._posterior import learn_row
-from skbandit.bandit._state import N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Prior, Rule, read_rule
+from skbandit.bandit._state import N_EVENTS, ArmSets, Prior, read_rule
 from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import compiled_exactly
 
@@ -23,8 +23,8 @@ def play(policy: GLMUCBPolicy, X: np.ndarray, reward: np.ndarray) -> np.ndarray:
     got = np.empty(len(X))
     sets = ArmSets(np.zeros(1, np.int32), np.array([0, n_arms]), np.arange(n_arms))
     _play(
-        X, reward, policy._alphas(len(X)), sets, beliefs, prior, rule, proposing,
-        beliefs.workspace(), np.empty(1, dtype=np.int64), got,
+        X, reward, policy._alphas(len(X)), sets, Model(beliefs, rule, beliefs.workspace()), prior,
+        proposing, np.empty(1, dtype=np.int64), got,
     )  # fmt: skip
     return got
 
@@ -35,18 +35,17 @@ def _play(
     reward: np.ndarray,
     alphas: np.ndarray,
     sets: ArmSets,
-    beliefs: Beliefs,
+    model: Model,
     prior: Prior,
-    rule: Rule,
     proposing: bool | None,
-    work: ArmWorkspace,
     chosen: np.ndarray,
     got: np.ndarray,
 ) -> None:
+    beliefs, rule, work = model
     for t in range(len(X)):
         alpha = alphas[min(beliefs.counters[N_EVENTS], len(alphas) - 1)]
         row = X[t : t + 1]
-        choose_rows(row, sets, t, alpha, beliefs.mean, beliefs, rule, proposing, work, chosen)
+        choose_rows(row, sets, t, alpha, beliefs.mean, model, proposing, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
         learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, work.x, work.buffer, True)
