@@ -186,15 +186,9 @@ def _with_rows(log: ReplayedLog, rows: np.ndarray, course: Course) -> ReplayedLo
 
 
 def replay_present_features(
-    request: ReplayRequest,
-    log: EncodedLog,
-    n_known: int,
-    codes: Codes,
-    alphas: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
-    rule: Rule,
-) -> tuple[np.ndarray, int, Codes, Beliefs]:
+    request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
+    beliefs: Beliefs, prior: Prior, rule: Rule,
+) -> tuple[np.ndarray, int, Codes, Beliefs]:  # fmt: skip
     """Replay a log of the arms in `codes`, with `beliefs` about the first `n_known`.
 
     Returns

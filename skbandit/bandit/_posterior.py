@@ -163,18 +163,9 @@ def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tup
 
 @called_exactly
 def learn_row(
-    X: np.ndarray,
-    row: int,
-    k: int,
-    r: float,
-    weight: float,
-    link: int,
-    beliefs: Beliefs,
-    prior: Prior,
-    x: np.ndarray,
-    workspace: np.ndarray,
-    renews: bool,
-) -> None:
+    X: np.ndarray, row: int, k: int, r: float, weight: float, link: int, beliefs: Beliefs,
+    prior: Prior, x: np.ndarray, workspace: np.ndarray, renews: bool,
+) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
 
     The likelihood is raised to the power `weight`. `x` are the features of the row in present
@@ -189,15 +180,9 @@ def learn_row(
 
 @called_exactly
 def learn(
-    x: np.ndarray,
-    k: int,
-    r: float,
-    weight: float,
-    link: int,
-    beliefs: Beliefs,
-    prior: Prior,
+    x: np.ndarray, k: int, r: float, weight: float, link: int, beliefs: Beliefs, prior: Prior,
     workspace: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
     mean, cov_factor, evidence = beliefs.mean, beliefs.cov_factor, beliefs.evidence
     if beliefs.n_updates[k] == 0:
@@ -226,16 +211,9 @@ def learn(
 
 @called_exactly
 def _absorb(
-    x: np.ndarray,
-    k: int,
-    e: int,
-    g: float,
-    h: float,
-    v: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    workspace: np.ndarray,
-) -> None:
+    x: np.ndarray, k: int, e: int, g: float, h: float, v: float, mean: np.ndarray,
+    cov_factor: np.ndarray, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Update weights by a step (g, h) on θ, right after `moments` with the buffer workspace[0]."""
     d = len(x)
     if cov_factor.ndim == 3:
@@ -258,14 +236,9 @@ def _absorb(
 
 @called_exactly
 def _forget(
-    k: int,
-    e: int,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    prior: Prior,
-    gamma: float | None,
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, gamma: float | None,
     workspace: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
@@ -350,14 +323,9 @@ def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prio
 
 @allocating_exactly
 def renew_prior(
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    e: int,
-    n_updates: np.ndarray,
-    learned: np.ndarray,
-    prior: Prior,
-    workspace: np.ndarray,
-) -> None:
+    mean: np.ndarray, cov_factor: np.ndarray, e: int, n_updates: np.ndarray, learned: np.ndarray,
+    prior: Prior, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Reset arms without events to the adaptive prior (section 5.2), under prior scale e.
 
     It has the mean μ̄ of the posterior means μ_k of the n arms with events, named

@@ -86,15 +86,9 @@ def until_renewal(beliefs: Beliefs) -> int:
 
 @called_exactly
 def renew(
-    centre: np.ndarray,
-    rate: np.ndarray,
-    mean: np.ndarray,
-    squares: np.ndarray,
-    weight: float,
-    norm: float,
-    factor: np.ndarray,
-    shift: np.ndarray,
-) -> None:
+    centre: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray, weight: float,
+    norm: float, factor: np.ndarray, shift: np.ndarray,
+) -> None:  # fmt: skip
     """Set the units to `norm` standard deviations by what was counted; write f and s of the change.
 
     Features newly known and those without spread have f = 1 and s = 0.
@@ -116,16 +110,9 @@ def renew(
 
 @called_exactly
 def carry_over(
-    k: int,
-    e: int,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    prior: Prior,
-    factor: np.ndarray,
-    shift: np.ndarray,
-    n_features: int,
-    centred: bool,
-) -> None:
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, factor: np.ndarray,
+    shift: np.ndarray, n_features: int, centred: bool,
+) -> None:  # fmt: skip
     """Express the weights of arm k under prior scale e in new units."""
     for i in range(n_features):
         if not centred and factor[i] == 1.0:  # the same bits as if the feature were not there

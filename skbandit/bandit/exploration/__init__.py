@@ -105,17 +105,9 @@ def accepts_proposal(
 
 @called_exactly
 def probabilities(
-    pool: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
-    alpha: float,
-    n_events: int,
-    rule: Rule,
-    buffer: np.ndarray,
-    out: np.ndarray,
-    proposing: bool | None,
-    draws: bool | None,
-) -> None:
+    pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int, rule: Rule,
+    buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed

@@ -78,17 +78,10 @@ def contract(
 
 @called_exactly
 def arm_moments(
-    arms: np.ndarray,
-    u: np.ndarray,
-    C: np.ndarray,
-    full: bool,
-    Z: np.ndarray,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    block: np.ndarray,
-    m: np.ndarray,
+    arms: np.ndarray, u: np.ndarray, C: np.ndarray, full: bool, Z: np.ndarray,
+    offset_mean: np.ndarray, offset_variance: np.ndarray, block: np.ndarray, m: np.ndarray,
     v: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Fill in m[k] and v[k], mean and variance of θ, for some arms k, after `contract`.
 
     `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 3, BLOCK).
@@ -120,18 +113,10 @@ def arm_moments(
 
 @called_exactly
 def absorb(
-    x: np.ndarray,
-    z: np.ndarray,
-    k: int,
-    g: float,
-    h: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    half: np.ndarray,
-    workspace: np.ndarray,
-) -> None:
+    x: np.ndarray, z: np.ndarray, k: int, g: float, h: float, mean: np.ndarray,
+    cov_factor: np.ndarray, offset_mean: np.ndarray, offset_variance: np.ndarray,
+    half: np.ndarray, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Update B, and the offset of arm k, by a step (g, h) on θ; `contract` was called with x̃.
 
     `workspace` has shape (p,).
@@ -167,17 +152,10 @@ def absorb(
 
 @called_exactly
 def forget(
-    k: int,
-    gamma: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    variance: float,
-    constant_variance: float,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    prior_offset_variance: float,
-    workspace: np.ndarray,
-) -> None:
+    k: int, gamma: float, mean: np.ndarray, cov_factor: np.ndarray, variance: float,
+    constant_variance: float, offset_mean: np.ndarray, offset_variance: np.ndarray,
+    prior_offset_variance: float, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Discount the evidence about B, and about the offset of arm k, by the factor gamma.
 
     Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.

@@ -44,16 +44,9 @@ def fill_moments(arms: np.ndarray, beliefs: SharedBeliefs, work: Workspace) -> N
 
 @called_exactly
 def learn(
-    X: np.ndarray,
-    row: int,
-    k: int,
-    r: float,
-    weight: float,
-    beliefs: SharedBeliefs,
-    prior: SharedPrior,
-    rule: Rule,
-    work: Workspace,
-) -> None:
+    X: np.ndarray, row: int, k: int, r: float, weight: float, beliefs: SharedBeliefs,
+    prior: SharedPrior, rule: Rule, work: Workspace,
+) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, which was looked at."""
     counters = beliefs.counters
     if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
