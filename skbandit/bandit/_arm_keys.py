@@ -76,14 +76,14 @@ def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     return keys
 
 
-def twin(label: Any, known: Collection[Hashable]) -> Hashable | None:
+def lookalike_label(label: Any, known: Collection[Hashable]) -> Hashable | None:
     """Find a known label that is written like this one, but of another type; None if there is none.
 
     Examples
     --------
-    >>> twin("1", {0: 0, 1: 1})
+    >>> lookalike_label("1", {0: 0, 1: 1})
     1
-    >>> twin(1.0, {"0": 0, "1": 1})
+    >>> lookalike_label(1.0, {"0": 0, "1": 1})
     '1'
     """
     candidates: list[Any] = []

@@ -6,8 +6,6 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
-from inspect import Parameter, signature
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -133,19 +131,8 @@ class GuardedPolicy(BaseEstimator):
             state["_stream"] = copy.copy(state["_stream"])
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state; parameters that its version did not have take their defaults."""
-        super().__setstate__(_defaults(type(self)) | state)  # type: ignore[arg-type]
-
     def _now(self) -> Self:
         """The policy in its current state, while other threads may go on learning."""
         now: Self = object.__new__(type(self))
         now.__dict__ = self.__dict__  # learning replaces it as a whole
         return now
-
-
-@lru_cache
-def _defaults(policy: type) -> dict[str, Any]:
-    """Default values of parameters."""
-    parameters = signature(policy.__init__).parameters.values()  # type: ignore[misc]
-    return {own.name: own.default for own in parameters if own.default is not Parameter.empty}

@@ -1,10 +1,13 @@
-"""Compiled passes over events: score, choose, learn, and replay.
+"""Compiled passes over events, for all models: score, choose, learn, and replay.
+
+The functions at the top are all in which models differ: one model per arm, or a model of all arms
+(`skbandit.bandit.shared`). The number of axes of `mean`, a field of the beliefs, distinguishes
+them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
-allocation in compiled code lengthens its compilation. The buffer `space` has two rows: a context,
-which ends with the constant feature if there is one, and what `moments` overwrites. `proposing`
-and `draws` are those of `exploration.parts_of`.
+allocation in compiled code lengthens its compilation. `proposing` and `draws` are those of
+`exploration.parts_of`.
 """
 
 from __future__ import annotations
@@ -14,28 +17,102 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._posterior import learn_row, mixed_moments
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Rule
 from skbandit.bandit._units import show
 from skbandit.bandit.exploration import (
     accepts_proposal,
+    alpha_scale,
     compares_proposal,
     probabilities,
     proposes,
     score,
 )
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
+from skbandit.bandit.shared import _kernels as shared
+from skbandit.bandit.shared._bilinear import noise_scale
+from skbandit.bandit.shared._state import SharedBeliefs, Workspace
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
-class EncodedLog(NamedTuple):
-    """Events of a log, arms numbered as in `Beliefs`; further rows hold delayed events."""
+class Model(NamedTuple):
+    """Beliefs, the settings of choices, and buffers."""
+
+    beliefs: Any
+    rule: Rule
+    work: Any
+
+
+@inlined_exactly
+def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
+    """Prepare for the context of a row."""
+    beliefs, _, work = model
+    if mean.ndim == 2:
+        shared.look(X, row, beliefs, work)
+    else:
+        show(work.x, X, row, beliefs.centre, beliefs.rate)
+
+
+@inlined_exactly
+def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
+    """Prepare for `moments` of the arms of a pool, in the context looked at."""
+    if mean.ndim == 2:
+        shared.fill_moments(pool, model.beliefs, model.work)
+
+
+@inlined_exactly
+def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
+    """Mean and variance of θ of arm k."""
+    beliefs, _, work = model
+    if mean.ndim == 2:
+        m, v = work.m[k], work.v[k]
+    else:
+        m, v = mixed_moments(work.x, beliefs, k, work.buffer[0])
+    return m, v
+
+
+@inlined_exactly
+def learn(
+    X: np.ndarray, row: int, k: int, r: float, weight: float, mean: np.ndarray, model: Model,
+    prior: Any, renews: bool,
+) -> None:  # fmt: skip
+    """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
+    beliefs, rule, work = model
+    if mean.ndim == 2:
+        shared.learn(X, row, k, r, weight, beliefs, prior, rule, work)
+    else:
+        learn_row(X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews)
+
+
+@inlined_exactly
+def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
+    """Factor of `alpha` by which the unit of rewards does not matter."""
+    if mean.ndim == 2:
+        unit = alpha_scale(noise_scale(model.beliefs.noise), model.rule)
+    else:
+        unit = 1.0
+    return unit
+
+
+@inlined_exactly
+def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
+    """A model that came as plain tuples."""
+    beliefs, rule, work = model
+    if mean.ndim == 2:
+        named = Model(SharedBeliefs(*beliefs), Rule(*rule), Workspace(*work))
+    else:
+        named = Model(Beliefs(*beliefs), Rule(*rule), ArmWorkspace(*work))
+    return named
+
+
+class ReplayedLog(NamedTuple):
+    """Events of an `EncodedLog`, of whose contexts some may be at hand."""
 
     X: np.ndarray  # (n_rows, n_features), or some of the rows
     place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
-    sets: ArmSets  # available arms of each event
-    window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
+    sets: ArmSets
+    window: np.ndarray  # (n_rows,)
 
 
 class Course(NamedTuple):
@@ -61,115 +138,71 @@ class Schedule(NamedTuple):
 
 @compiled_exactly
 def score_rows(
-    X: np.ndarray,
-    t: int,
-    alpha: float,
-    beliefs: Beliefs,
-    rule: Rule,
-    space: np.ndarray,
-    scores: np.ndarray,
+    X: np.ndarray, arms: np.ndarray, t: int, alpha: float, model: Model, scores: np.ndarray
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
-    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, beliefs.centre, beliefs.rate)
-        for k in range(len(beliefs.mean)):
-            scores[row, k] = _score(x, k, t, alpha, beliefs, rule, a)
+        look(X, row, model.beliefs.mean, model)
+        prepare(arms, model.beliefs.mean, model)
+        for k in arms:
+            scores[row, k] = _score(k, t, alpha, model)
         t += t >= 0
 
 
 @compiled_exactly
 def choose_rows(
-    X: np.ndarray,
-    sets: ArmSets | tuple[Any, ...],
-    t: int,
-    alpha: float,
-    beliefs: Beliefs | tuple[Any, ...],
-    rule: Rule | tuple[Any, ...],
-    proposing: bool | None,
-    space: np.ndarray,
-    chosen: np.ndarray,
-) -> None:
+    X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
+    proposing: bool | None, chosen: np.ndarray,
+) -> None:  # fmt: skip
     """Fill in the arm chosen on each row in choices t, t + 1, ..., or in greedy ones.
 
-    `sets`, `beliefs` and `rule` may be plain tuples, which come faster from Python.
+    `sets` and the fields of `model` may be plain tuples, which come faster from Python.
     """
-    its_beliefs, its_rule = Beliefs(*beliefs), Rule(*rule)
+    named = with_names(mean, model)
     of_event, start, arms = sets
-    x, a = space[0], space[1]
     for row in range(len(X)):
-        show(x, X, row, its_beliefs.centre, its_beliefs.rate)
+        look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row] = _choice(x, pool, t, alpha, its_beliefs, its_rule, proposing, a)
+        chosen[row] = _choice(pool, t, alpha, named, proposing)
         t += t >= 0
 
 
 @compiled_exactly
 def probability_rows(
-    X: np.ndarray,
-    sets: ArmSets,
-    alpha: float,
-    beliefs: Beliefs,
-    rule: Rule,
-    proposing: bool | None,
-    draws: bool | None,
-    space: np.ndarray,
-    workspace: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Fill in the probabilities of available arms on each row; `workspace` is (5, n_arms)."""
-    n_events = beliefs.counters[N_EVENTS]
-    m, v, buffer = workspace[0], workspace[1], workspace[2:]
-    x, a = space[0], space[1]
+    X: np.ndarray, sets: ArmSets, alpha: float, model: Model, proposing: bool | None,
+    draws: bool | None, buffer: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill in the probabilities of available arms on each row; `buffer` is (5, n_arms)."""
+    mean, rule, n_events = model.beliefs.mean, model.rule, model.beliefs.counters[N_EVENTS]
+    m, v, others = buffer[0], buffer[1], buffer[2:]
     for row in range(len(X)):
-        show(x, X, row, beliefs.centre, beliefs.rate)
+        look(X, row, mean, model)
         pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
+        prepare(pool, mean, model)
         for k in pool:
-            m[k], v[k] = mixed_moments(x, beliefs, k, a)
-        probabilities(pool, m, v, alpha, n_events, rule, buffer, out[row], proposing, draws)
+            m[k], v[k] = moments(k, mean, model)
+        probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
 
 
 @compiled_exactly
 def learn_rows(
-    X: np.ndarray,
-    action: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
-    rule: Rule,
-    renews: bool,
-    space: np.ndarray,
-    workspace: np.ndarray,
-) -> None:
-    """Learn events in order, ignoring those of weight 0; `renews`, `workspace` as `learn_row`."""
-    x = space[0]
+    X: np.ndarray, action: np.ndarray, reward: np.ndarray, weight: np.ndarray, model: Model,
+    prior: Any, renews: bool,
+) -> None:  # fmt: skip
+    """Learn events in order, ignoring those of weight 0; `renews` as `learn`."""
+    mean = model.beliefs.mean
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
-            learn_row(
-                X, row, k, reward[row], weight[row], rule.link, beliefs, prior, x, workspace,
-                renews,
-            )  # fmt: skip
+            look(X, row, mean, model)
+            learn(X, row, k, reward[row], weight[row], mean, model, prior, renews)
 
 
 @compiled_exactly
 def replay_rows(
-    log: EncodedLog,
-    schedule: Schedule,
-    first: int,
-    stop: int,
-    course: Course,
-    learning: bool,
-    max_accepted: int,
-    alphas: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
-    rule: Rule,
-    proposing: bool | None,
-    space: np.ndarray,
-    workspace: np.ndarray,
-) -> int:
+    log: ReplayedLog, schedule: Schedule, first: int, stop: int, course: Course, learning: bool,
+    max_accepted: int, alphas: np.ndarray, model: Model, prior: Any, proposing: bool | None,
+) -> int:  # fmt: skip
     """Accept, and learn, the logged events whose action the policy would have chosen.
 
     Li, Chu, Langford, Moon & Wang (2012), Algorithms 1 and 2. An accepted event outside the
@@ -181,8 +214,7 @@ def replay_rows(
     int
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
-    counters = beliefs.counters
-    x, a = space[0], space[1]
+    mean, rule, counters = model.beliefs.mean, model.rule, model.beliefs.counters
     X, place, action, reward, sets, window = log
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -199,29 +231,30 @@ def replay_rows(
         if n_learned < n_waiting and window[row] > window[waiting[n_learned]]:
             for j in range(n_learned, n_waiting):
                 late = waiting[j]
-                learn_row(
-                    X, place[late] if len(place) else late, action[late], reward[late], 1.0,
-                    rule.link, beliefs, prior, x, workspace, True,
-                )  # fmt: skip
+                there = place[late] if len(place) else late
+                arm: Any = np.int64(action[late])
+                look(X, there, mean, model)
+                learn(X, there, arm, reward[late], 1.0, mean, model, prior, True)
             n_learned = n_waiting
         seen = place[row] if len(place) else row
-        show(x, X, seen, beliefs.centre, beliefs.rate)
+        look(X, seen, mean, model)
         t = -1
         if not greedy[position]:
             t = counters[N_CHOICES]
             counters[N_CHOICES] += 1
         alpha = alphas[min(counters[N_EVENTS] - n_before, len(alphas) - 1)]
-        k = action[row]
+        alpha *= unit_of_alpha(mean, model)
+        k: Any = np.int64(action[row])
         proposed = False
         if proposing is not None:
             proposed = proposes(t, rule)
             pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
             if proposed and compares_proposal(rule):
-                matches = k == _choice(x, pool, t, alpha, beliefs, rule, proposing, a)
+                matches = k == _choice(pool, t, alpha, model, proposing)
             elif proposed:
-                matches = _is_drawn(k, pool, t, beliefs, rule)
+                matches = _is_drawn(k, pool, t, model)
         if not proposed:
-            matches = _is_best(x, k, t, alpha, row, sets, last_best, beliefs, rule, a)
+            matches = _is_best(k, t, alpha, row, sets, last_best, model)
         if not matches:
             continue
         accepted[n_accepted] = position
@@ -235,101 +268,80 @@ def replay_rows(
             waiting[n_waiting] = row
             n_waiting += 1
         else:
-            learn_row(X, seen, k, reward[row], 1.0, rule.link, beliefs, prior, x, workspace, True)
+            learn(X, seen, k, reward[row], 1.0, mean, model, prior, True)
     counts[N_ACCEPTED], counts[N_COUNTED] = n_accepted, n_counted
     counts[N_LEARNED], counts[N_WAITING] = n_learned, n_waiting
     return end
 
 
 @inlined_exactly
-def _score(
-    x: np.ndarray, k: int, t: int, alpha: float, beliefs: Beliefs, rule: Rule, a: np.ndarray
-) -> float:
-    """Score of arm k in choice t, in context x."""
-    m, v = mixed_moments(x, beliefs, k, a)
-    return score(m, v, alpha, t, beliefs.rng_key[k], rule)
+def _score(k: int, t: int, alpha: float, model: Model) -> float:
+    """Score of arm k in choice t, in the context looked at."""
+    m, v = moments(k, model.beliefs.mean, model)
+    return score(m, v, alpha, t, model.beliefs.rng_key[k], model.rule)
 
 
 @inlined_exactly
-def _beats(
-    k: int, its: float, other: int, others: float, t: int, beliefs: Beliefs, rule: Rule
-) -> bool:
+def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t."""
     if its == others:
-        keys, order = beliefs.rng_key, beliefs.tie_order
-        return wins_tie(t, keys[k], keys[other], order[k], order[other], rule)
+        keys, order = model.beliefs.rng_key, model.beliefs.tie_order
+        return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
     return its > others
 
 
 @inlined_exactly
-def _choice(
-    x: np.ndarray,
-    pool: np.ndarray,
-    t: int,
-    alpha: float,
-    beliefs: Beliefs,
-    rule: Rule,
-    proposing: bool | None,
-    a: np.ndarray,
-) -> int:
-    """Arm of the pool chosen in context x."""
-    proposed = -1
+def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: bool | None) -> int:
+    """Arm of the pool chosen in the context looked at."""
+    rule, proposed = model.rule, -1
     if proposing is not None:
         if proposes(t, rule):
-            proposed = _drawn(pool, t, beliefs, rule)
+            proposed = _drawn(pool, t, model)
             if not compares_proposal(rule):
                 return proposed
+    prepare(pool, model.beliefs.mean, model)
     best = -1
     best_score = -np.inf
     for k in pool:
-        its = _score(x, k, t, alpha, beliefs, rule, a)
-        if best < 0 or _beats(k, its, best, best_score, t, beliefs, rule):
+        its = _score(k, t, alpha, model)
+        if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            its = _score(x, proposed, t, alpha, beliefs, rule, a)
-            n_events = beliefs.counters[N_EVENTS]
+            its = _score(proposed, t, alpha, model)
+            n_events = model.beliefs.counters[N_EVENTS]
             if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
     return best
 
 
 @called_exactly
-def _drawn(pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> int:
+def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
-    largest = uniform_score(t, beliefs.rng_key[drawn], rule)
+    largest = uniform_score(t, model.beliefs.rng_key[drawn], model.rule)
     for k in pool[1:]:
-        its = uniform_score(t, beliefs.rng_key[k], rule)
-        if _beats(k, its, drawn, largest, t, beliefs, rule):
+        its = uniform_score(t, model.beliefs.rng_key[k], model.rule)
+        if _beats(k, its, drawn, largest, t, model):
             drawn, largest = k, its
     return drawn
 
 
 @called_exactly
-def _is_drawn(k: int, pool: np.ndarray, t: int, beliefs: Beliefs, rule: Rule) -> bool:
+def _is_drawn(k: int, pool: np.ndarray, t: int, model: Model) -> bool:
     """Whether arm k is the one drawn uniformly from the pool in choice t."""
-    mine = uniform_score(t, beliefs.rng_key[k], rule)
+    mine = uniform_score(t, model.beliefs.rng_key[k], model.rule)
     for other in pool:
         if other != k:
-            its = uniform_score(t, beliefs.rng_key[other], rule)
-            if _beats(other, its, k, mine, t, beliefs, rule):
+            its = uniform_score(t, model.beliefs.rng_key[other], model.rule)
+            if _beats(other, its, k, mine, t, model):
                 return False
     return True
 
 
 @inlined_exactly
 def _is_best(
-    x: np.ndarray,
-    k: int,
-    t: int,
-    alpha: float,
-    row: int,
-    sets: ArmSets,
-    last_best: np.ndarray,
-    beliefs: Beliefs,
-    rule: Rule,
-    a: np.ndarray,
+    k: int, t: int, alpha: float, row: int, sets: ArmSets, last_best: np.ndarray, model: Model
 ) -> bool:
     """Whether arm k has the largest score of the arms available to the event of a row.
 
@@ -337,15 +349,16 @@ def _is_best(
     """
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
-    mine = _score(x, k, t, alpha, beliefs, rule, a)
+    prepare(sets.arms[first:stop], model.beliefs.mean, model)
+    mine = _score(k, t, alpha, model)
     j = own = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
             own = j
         else:
-            its = _score(x, other, t, alpha, beliefs, rule, a)
-            if _beats(other, its, k, mine, t, beliefs, rule):
+            its = _score(other, t, alpha, model)
+            if _beats(other, its, k, mine, t, model):
                 last_best[pool] = j
                 return False
         j = j + 1 if j + 1 < stop else first

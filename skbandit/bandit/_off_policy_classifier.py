@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,12 +13,12 @@ from sklearn.utils import ClassifierTags, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from skbandit.bandit._events import count_actions
 from skbandit.logs import (
     Codes,
     Log,
     LoggedSlates,
     align_rows,
-    as_actions,
     check_uniform,
     column_names,
     cross_fitted_rewards,
@@ -60,18 +58,9 @@ if TYPE_CHECKING:
 # P(a|x) would be proportional to f_a, too.
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedExamples:
-    """Examples of a classifier."""
-
-    row: np.ndarray  # (n_examples,)
-    arm: np.ndarray  # (n_examples,)
-    weight: np.ndarray  # (n_examples,), positive
-
-
 def weighted_examples(
     rewards: np.ndarray, allowed: np.ndarray, row_weight: np.ndarray
-) -> WeightedExamples:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn estimated rewards into examples.
 
     Parameters
@@ -85,9 +74,9 @@ def weighted_examples(
 
     Returns
     -------
-    WeightedExamples
-        Their weights add up to those of the rows, so that the strength of a classifier's penalty
-        does not depend on the unit of the rewards.
+    tuple of three ndarray of shape (n_examples,)
+        Rows, arms, and positive weights. These add up to the weights of the rows, so that the
+        strength of a classifier's penalty does not depend on the unit of the rewards.
     """
     lowest = np.where(allowed, rewards, np.inf).min(axis=1)
     excess = np.where(allowed, rewards - lowest[:, None], 0.0) * row_weight[:, None]
@@ -96,7 +85,7 @@ def weighted_examples(
     excess = excess / np.where(share > 0, share, 1.0)
     row, arm = np.nonzero(excess > 0)
     weight = excess[row, arm]
-    return WeightedExamples(row, arm, weight * (total / weight.sum()) if len(weight) else weight)
+    return row, arm, weight * (total / weight.sum()) if len(weight) else weight
 
 
 # Default classifier; cloned before use.
@@ -179,8 +168,6 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     evidence about its arm.
 
     Arms that the log never chose have no evidence but, with "dr", the mean reward of all arms.
-
-    Threads may share a fitted policy: choosing does not change it.
 
     References
     ----------
@@ -295,13 +282,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        propensity: Any,
-        available: Any,
-        sample_weight: Any,
+        self, X: Any, y: Any, reward: Any, propensity: Any, available: Any, sample_weight: Any
     ) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
@@ -309,14 +290,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
         if labels_only:
-            y = as_actions(y)
-            warnings.warn(
-                "y has actions but no rewards, so each action counts as reward 1: pass a "
-                "DataFrame with columns 'action' and 'reward', or reward=.",
-                UserWarning,
-                stacklevel=5,
-            )
-            reward = np.ones(len(y))
+            y, reward = count_actions(y, stacklevel=6)
         log = read_log(
             y,
             count_rows(X),
@@ -329,45 +303,37 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             check_uniform(log, stacklevel=6)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         labels, action, allowed = _sorted_arms(log)
-        weighted = sample_weight is not None
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
-        rewards = self._rewards(method, X, log, action, allowed, weight, weighted)
-        self._labels = labels
-        self._learn(X, rewards, allowed, weight)
-
-    def _rewards(
-        self,
-        method: str,
-        X: Any,
-        log: Log,
-        action: np.ndarray,
-        allowed: np.ndarray,
-        weight: np.ndarray,
-        weighted: bool,
-    ) -> np.ndarray:
-        """Estimated rewards of all arms, of shape (n_events, n_arms)."""
-        kept = np.flatnonzero(weight > 0)
-        n, n_arms = allowed.shape
         slates = LoggedSlates(
-            np.arange(n), action, -log.reward, log.probability, n, n_arms, allowed
+            np.arange(len(log)),
+            action,
+            -log.reward,
+            log.probability,
+            len(log),
+            len(labels),
+            allowed,
         )
         if method == "ips":
-            return -ips_costs(slates)
-        if method == "snips":
-            return -snips_costs(slates, weight)
-        q = cross_fitted_rewards(
-            self._reward_model(log.reward[kept]),
-            X,
-            action,
-            log.reward,
-            n_arms,
-            cv=self.cv,
-            random_state=self.random_state,
-            sample_weight=weight if weighted else None,
-        )
-        shrinkage = np.sqrt(weight.sum()) if self.shrinkage == "auto" else float(self.shrinkage)
-        return -dr_costs(slates, -q, shrinkage)
+            rewards = -ips_costs(slates)
+        elif method == "snips":
+            rewards = -snips_costs(slates, weight)
+        else:
+            q = cross_fitted_rewards(
+                self._reward_model(log.reward[weight > 0]),
+                X,
+                action,
+                log.reward,
+                len(labels),
+                cv=self.cv,
+                random_state=self.random_state,
+                sample_weight=None if sample_weight is None else weight,
+            )
+            automatic = self.shrinkage == "auto"
+            shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
+            rewards = -dr_costs(slates, -q, shrinkage)
+        self._labels = labels
+        self._learn(X, rewards, allowed, weight)
 
     def _learn(self, X: Any, rewards: np.ndarray, allowed: np.ndarray, weight: np.ndarray) -> None:
         """Fit the classifier to weighted examples."""
@@ -376,25 +342,18 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(classifier).__name__}.fit takes no sample_weight: choose another estimator."
             )
-        examples = weighted_examples(rewards, allowed, weight)
-        arms = np.unique(examples.arm)
+        row, arm, weight = weighted_examples(rewards, allowed, weight)
+        arms = np.unique(arm)
         if len(arms) == 0 and len(self._labels) > 1:
+            cure = "." if self.method == "dr" else ', or 0. Subtract the smallest one, or use "dr".'
             raise ValueError(
                 f'method="{self.method}" estimates the same reward for all arms, so there is '
-                "nothing to learn: all rewards are equal"
-                + (
-                    "."
-                    if self.method == "dr"
-                    else ', or 0. Subtract the smallest one, or use "dr".'
-                )
+                f"nothing to learn: all rewards are equal{cure}"
             )
         self._only = int(arms[0]) if len(arms) else 0
         self.estimator_ = None
         if len(arms) > 1:
-            contexts = rows_of(X, examples.row)
-            self.estimator_ = clone(classifier).fit(
-                contexts, examples.arm, sample_weight=examples.weight
-            )
+            self.estimator_ = clone(classifier).fit(rows_of(X, row), arm, sample_weight=weight)
 
     @property
     def arms_(self) -> np.ndarray:

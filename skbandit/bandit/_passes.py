@@ -1,146 +1,166 @@
-"""Compiled passes over rows, split so that Ctrl-C is noticed, and the arrays that they fill."""
+"""Passes over contexts, dense or sparse, split so that Ctrl-C is noticed.
+
+Zeros change neither θ = wᵀx nor, with a diagonal covariance, the weights of their features. So the
+weights of the features that are present in a few sparse rows are gathered, the compiled pass sees
+only these, and what it learned is put back: the same sums in the same order, at a cost that follows
+the number of nonzero entries. Units that are scaled only are gathered as weights are, and renewed
+for all features between such parts. Where every weight counts, rows become dense, a few at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
-from skbandit.bandit._kernels import Course, EncodedLog, Schedule
-from skbandit.bandit._posterior import change_units, workspace_for
-from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule
+from skbandit.bandit._events import EncodedLog
+from skbandit.bandit._kernels import Course, Model, ReplayedLog, Schedule
+from skbandit.bandit._posterior import change_units, with_arms
+from skbandit.bandit._state import (
+    N_EVENTS,
+    N_LEARNED_ARMS,
+    ArmSets,
+    Beliefs,
+    Prior,
+    Rule,
+    workspace_for,
+)
+from skbandit.bandit._units import is_due, until_renewal
 from skbandit.bandit.exploration import parts_of
+from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._compiled import slices
 
 ENTRIES = 2**20
 """Entries of sparse rows that become dense at once: 8 MB. Beyond, memory is wasted without gain."""
 
+# Nonzero entries gathered at once. Fewer cost calls, about 30 µs each; of more, each row meets
+# the features of more other rows.
+_NONZEROS = 256
 
-def score_rows(X: np.ndarray, t: int, alpha: float, beliefs: Beliefs, rule: Rule) -> np.ndarray:
+
+class Part(NamedTuple):
+    """Consecutive rows of contexts as a dense array."""
+
+    rows: slice
+    X: np.ndarray
+    weights: np.ndarray | None  # numbers of the weights that the columns belong to; None is all
+
+
+def score_rows(X: Any, t: int, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
-    space, scores = _space(beliefs), np.empty((len(X), len(beliefs.mean)))
-    for rows in slices(len(X)):
-        kernels.score_rows(
-            X[rows], first_choice(t, rows), alpha, beliefs, rule, space, scores[rows]
-        )
+    arms = np.arange(len(beliefs.rng_key))
+    scores = np.empty((X.shape[0], len(arms)))
+    for rows, x, weights in _parts(X, beliefs, rule):
+        own = gathered(beliefs, weights)
+        first = first_choice(t, rows)
+        model = Model(own, rule, own.workspace())
+        kernels.score_rows(x, arms, first, alpha, model, scores[rows])
     return scores
 
 
 def choose_rows(
-    X: np.ndarray, sets: ArmSets, t: int, alpha: float, beliefs: Beliefs, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
-    space, chosen = _space(beliefs), np.empty(len(X), dtype=np.int64)
+    chosen = np.empty(X.shape[0], dtype=np.int64)
     proposing, _ = parts_of(rule)
-    own: tuple[Any, Any, Any, Any] = tuple(beliefs), tuple(rule), proposing, space
-    if len(X) == 1:  # in service, slices take longer than the choice
-        kernels.choose_rows(X, tuple(sets), t, alpha, *own, chosen)
+    if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
+        _choose(X, sets, t, alpha, beliefs, rule, proposing, chosen)
         return chosen
-    for rows in slices(len(X)):
-        of_rows = tuple(sets_of(sets, rows))
-        kernels.choose_rows(X[rows], of_rows, first_choice(t, rows), alpha, *own, chosen[rows])
+    for rows, x, weights in _parts(X, beliefs, rule):
+        own, first = gathered(beliefs, weights), first_choice(t, rows)
+        _choose(x, sets_of(sets, rows), first, alpha, own, rule, proposing, chosen[rows])
     return chosen
 
 
-def probability_rows(
-    X: np.ndarray, sets: ArmSets, alpha: float, beliefs: Beliefs, rule: Rule
-) -> np.ndarray:
+def _choose(
+    X: Any, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, proposing: Any, chosen: Any
+) -> None:
+    """Call the kernel with plain tuples."""
+    model = tuple(beliefs), tuple(rule), tuple(beliefs.workspace())
+    kernels.choose_rows(X, tuple(sets), t, alpha, beliefs.mean, model, proposing, chosen)
+
+
+def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    space, n_arms = _space(beliefs), len(beliefs.mean)
-    workspace, out = np.empty((5, n_arms)), np.zeros((len(X), n_arms))
+    n_arms = len(beliefs.rng_key)
+    buffer, out = np.empty((5, n_arms)), np.zeros((X.shape[0], n_arms))
     proposing, draws = parts_of(rule)
-    for rows in slices(len(X)):
-        sets_of_rows = sets_of(sets, rows)
-        kernels.probability_rows(
-            X[rows],
-            sets_of_rows,
-            alpha,
-            beliefs,
-            rule,
-            proposing,
-            draws,
-            space,
-            workspace,
-            out[rows],
-        )
+    for rows, x, weights in _parts(X, beliefs, rule):
+        own = gathered(beliefs, weights)
+        model, sets_of_rows = Model(own, rule, own.workspace()), ArmSets(*sets_of(sets, rows))
+        kernels.probability_rows(x, sets_of_rows, alpha, model, proposing, draws, buffer, out[rows])
     return out
 
 
 def learn_rows(
-    X: np.ndarray,
+    X: Any,
     action: np.ndarray,
     reward: np.ndarray,
     weight: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
+    beliefs: Any,
+    prior: Any,
     rule: Rule,
     *,
-    at_once: bool,
-    renews: bool = True,
+    at_once: bool = False,
 ) -> None:
-    """Learn events in order, ignoring those of weight 0; `at_once` cannot be interrupted.
-
-    If `renews`, units that are due are renewed.
-    """
-    space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
-    for rows in [slice(None)] if at_once else slices(len(X)):
-        kernels.learn_rows(
-            X[rows],
-            action[rows],
-            reward[rows],
-            weight[rows],
-            beliefs,
-            prior,
-            rule,
-            renews,
-            space,
-            workspace,
-        )
-
-
-def renew_units(beliefs: Beliefs, prior: Prior) -> None:
-    """Renew the units of features now."""
-    change_units(beliefs, prior, prior.adaptive_mean, workspace_for(beliefs.mean.shape[2]))
+    """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
+    for rows, x, weights in _parts(X, beliefs, rule, prior, at_once):
+        events = x, action[rows], reward[rows], weight[rows]
+        if weights is None:
+            model = Model(beliefs, rule, beliefs.workspace())
+            kernels.learn_rows(*events, model, prior, True)
+            continue
+        arms, features = np.unique(action[rows]), of_features(weights, beliefs)
+        at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
+        own, n_before = _empty(beliefs, weights), beliefs.counters[N_EVENTS]
+        own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
+        kernels.learn_rows(*events, Model(own, rule, own.workspace()), prior, False)
+        beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+        beliefs.seen_squares[features] = own.seen_squares
+        if beliefs.counters[N_EVENTS] > n_before and is_due(beliefs):
+            buffer = workspace_for(beliefs.mean.shape[2])
+            change_units(beliefs, prior, prior.adaptive_mean, buffer)
 
 
 def replay_rows(
+    request: ReplayRequest,
     log: EncodedLog,
-    schedule: Schedule,
-    delayed: np.ndarray,
-    learning: bool,
-    max_accepted: int,
     alphas: np.ndarray,
-    beliefs: Beliefs,
-    prior: Prior,
+    beliefs: Any,
+    prior: Any,
     rule: Rule,
 ) -> tuple[np.ndarray, int]:
-    """Replay a log; see `kernels.replay_rows`. `delayed` are rows that await learning.
+    """Replay a log, changing the beliefs in place; see `kernels.replay_rows`.
 
     Returns
     -------
     tuple
-        Positions in the schedule of accepted events, and the number of events it took to accept
-        `max_accepted` for learning.
+        Positions in the rows of the request of accepted events, and the number of rows consumed.
     """
-    n_events = len(schedule.rows)
-    waiting = np.empty(len(delayed) + (n_events if len(log.window) else 0), dtype=np.int64)
-    waiting[: len(delayed)] = delayed
+    n_events, n_delayed = len(request.rows), log.X.shape[0] - len(request.log)
+    events = ReplayedLog(log.X, np.empty(0, dtype=np.int64), *log[1:])
+    greedy = request.deployment | (request.rule == "predict")
+    schedule = Schedule(request.rows, request.keep, greedy, request.deployment)
+    most = n_events if request.max_accepted is None else request.max_accepted
+    waiting = np.empty(n_delayed + (n_events if len(log.window) else 0), dtype=np.int64)
+    waiting[:n_delayed] = np.arange(len(request.log), log.X.shape[0])
     counts = np.zeros(5, dtype=np.int64)
-    counts[kernels.N_BEFORE] = beliefs.counters[N_EVENTS]
-    counts[kernels.N_WAITING] = len(delayed)
+    counts[kernels.N_BEFORE], counts[kernels.N_WAITING] = beliefs.counters[N_EVENTS], n_delayed
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
-    space, workspace = _space(beliefs), workspace_for(beliefs.mean.shape[2])
+    model = Model(beliefs, rule, beliefs.workspace())
     proposing, _ = parts_of(rule)
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
-        dense = _with_rows(log, schedule.rows[first:stop], course) if issparse(log.X) else log
+        rows = request.rows[first:stop]
+        dense = _with_rows(events, rows, course) if issparse(log.X) else events
         n_seen = kernels.replay_rows(
-            dense, schedule, first, stop, course, learning, max_accepted, alphas, beliefs, prior,
-            rule, proposing, space, workspace,
+            dense, schedule, first, stop, course, request.learn, most, alphas, model, prior,
+            proposing,
         )  # fmt: skip
         if n_seen < stop:
             break
@@ -155,7 +175,7 @@ def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
             yield first, min(first + most, part.stop)
 
 
-def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
+def _with_rows(log: ReplayedLog, rows: np.ndarray, course: Course) -> ReplayedLog:
     """Log of which these rows, and those that await learning, are dense."""
     counts = course.counts
     late = course.waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]
@@ -165,11 +185,136 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
     return log._replace(X=log.X[rows].toarray(), place=place)
 
 
-def _space(beliefs: Beliefs) -> np.ndarray:
-    """Buffers for a row of features, followed by the constant if any, and for `moments`."""
-    space = np.empty((2, beliefs.mean.shape[2]))
-    space[0, -1] = 1.0
-    return space
+def replay_present_features(
+    request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
+    beliefs: Beliefs, prior: Prior, rule: Rule,
+) -> tuple[np.ndarray, int, Codes, Beliefs]:  # fmt: skip
+    """Replay a log of the arms in `codes`, with `beliefs` about the first `n_known`.
+
+    Returns
+    -------
+    tuple
+        Accepted positions in the rows of the request, the number of rows consumed, and the known
+        arms and beliefs about them after the replay.
+    """
+    X, weights = compact(log.X, beliefs, prior, rule)
+    known, whole_prior = beliefs, prior
+    if weights is not None:
+        beliefs = gathered(beliefs, weights)
+        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[:, weights])
+    beliefs = with_arms(beliefs, list(codes)[n_known:], prior)
+    # new arms rank last until they are learned: arms learned in the meantime precede them
+    beliefs.tie_order[n_known:] += len(codes)
+    accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, beliefs, prior, rule)
+    codes, beliefs = _in_learned_order(codes, beliefs, n_known)
+    if weights is not None:
+        whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        whole.mean[:, :, weights] = beliefs.mean
+        whole.cov_factor[:, :, weights] = beliefs.cov_factor
+        features = of_features(weights, known)
+        whole.rate[features], whole.seen_squares[features] = beliefs.rate, beliefs.seen_squares
+        names = ("mean", "cov_factor", "rate", "seen_squares")
+        beliefs = beliefs._replace(**{name: getattr(whole, name) for name in names})
+    return accepted, n_seen, codes, beliefs
+
+
+def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Codes, Beliefs]:
+    """Drop new arms never learned, and number the others as if learned one by one."""
+    labels = list(codes)
+    learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
+    arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, beliefs.keep_arms(arms)
+
+
+class Compact(NamedTuple):
+    """Sparse contexts without the features that neither count nor change."""
+
+    X: Any
+    weights: np.ndarray | None  # numbers of the weights of its columns; None is all
+
+
+def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact:
+    """Leave out features whose weights cannot change.
+
+    They occur neither in these contexts nor, where units are renewed, in those learned before.
+    """
+    if not issparse(X) or every_weight_counts(beliefs) or every_weight_changes(prior):
+        return Compact(X, None)
+    n_features = X.shape[1]
+    features = np.union1d(X.indices, np.flatnonzero(beliefs.seen_squares))
+    constant = [n_features] if rule.intercept else []
+    weights = np.concatenate([features, constant]).astype(np.int64)
+    return Compact(X[:, features], weights)
+
+
+def _parts(
+    X: Any, beliefs: Any, rule: Rule, prior: Any = None, at_once: bool = False
+) -> Iterator[Part]:
+    """Split rows into dense parts; with a prior, for learning."""
+    n_rows, n_features = X.shape
+    if not issparse(X):
+        for rows in [slice(0, n_rows)] if at_once or n_rows == 1 else slices(n_rows):
+            yield Part(rows, X[rows], None)
+        return
+    if every_weight_counts(beliefs) or (prior is not None and every_weight_changes(prior)):
+        for first, last in _spans(n_rows, X):
+            yield Part(slice(first, last), X[first:last].toarray(), None)
+        return
+    constant = [n_features] if rule.intercept else []
+    first = 0
+    while first < n_rows:
+        full = np.searchsorted(X.indptr, X.indptr[first] + _NONZEROS, side="right") - 1
+        last = min(max(int(full), first + 1), n_rows)
+        if prior is not None and len(beliefs.rate):
+            last = min(last, first + until_renewal(beliefs))
+        rows = slice(first, last)
+        start, stop = X.indptr[rows.start], X.indptr[rows.stop]
+        features, place = np.unique(X.indices[start:stop], return_inverse=True)
+        x = np.zeros((rows.stop - rows.start, len(features)))
+        lengths = np.diff(X.indptr[rows.start : rows.stop + 1])
+        x[np.repeat(np.arange(len(x)), lengths), place] = X.data[start:stop]
+        yield Part(rows, x, np.concatenate([features, constant]).astype(np.int64))
+        first = rows.stop
+
+
+def every_weight_counts(beliefs: Beliefs) -> bool:
+    """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
+    return beliefs.cov_factor.ndim == 4 or len(beliefs.centre) > 0
+
+
+def every_weight_changes(prior: Prior) -> bool:
+    """Whether learning changes weights of features that are 0, too."""
+    return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
+
+
+def gathered(beliefs: Any, weights: np.ndarray | None) -> Any:
+    """Beliefs about some of the weights, none of which are centred."""
+    if weights is None:
+        return beliefs
+    mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]
+    return _in_their_units(beliefs, weights)._replace(
+        mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
+    )
+
+
+def of_features(weights: np.ndarray, beliefs: Beliefs) -> np.ndarray:
+    """Those of ascending numbers of weights that belong to features with running units."""
+    return weights[: np.searchsorted(weights, len(beliefs.rate))]
+
+
+def _in_their_units(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
+    """Beliefs with the units of these weights only."""
+    features = of_features(weights, beliefs)
+    return beliefs._replace(
+        rate=beliefs.rate[features], seen_squares=beliefs.seen_squares[features]
+    )
+
+
+def _empty(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
+    """Beliefs with room for these weights of each arm, not filled in, and with their units."""
+    shape = *beliefs.mean.shape[:2], len(weights)
+    own = _in_their_units(beliefs, weights)
+    return own._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
 
 
 def first_choice(t: int, rows: slice) -> int:
@@ -177,6 +322,6 @@ def first_choice(t: int, rows: slice) -> int:
     return t + rows.start if t >= 0 else t
 
 
-def sets_of(sets: ArmSets, rows: slice) -> ArmSets:
-    """Sets of available arms of some rows."""
-    return ArmSets(sets.of_event[rows], sets.start, sets.arms)
+def sets_of(sets: ArmSets, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fields of the sets of available arms of some rows."""
+    return sets.of_event[rows], sets.start, sets.arms

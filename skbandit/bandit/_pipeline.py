@@ -120,9 +120,6 @@ class PolicyPipeline(Pipeline):
     `reward`, `available` and `sample_weight` are passed to the policy, with metadata routing and
     without.
 
-    Threads may share a fitted pipeline as they may share its policy, if its transformers allow it,
-    as scikit-learn's do.
-
     Examples
     --------
     >>> from sklearn.preprocessing import StandardScaler
@@ -382,10 +379,7 @@ class PolicyPipeline(Pipeline):
 
 
 def make_policy_pipeline(
-    *steps: Any,
-    memory: Any = None,
-    transform_input: list[str] | None = None,
-    verbose: bool = False,
+    *steps: Any, memory: Any = None, transform_input: list[str] | None = None, verbose: bool = False
 ) -> PolicyPipeline:
     """Build a `PolicyPipeline` whose steps are named by their types.
 
@@ -415,10 +409,7 @@ def make_policy_pipeline(
     ['standardscaler', 'glmucbpolicy']
     """
     return PolicyPipeline(
-        make_pipeline(*steps).steps,
-        memory=memory,
-        transform_input=transform_input,
-        verbose=verbose,
+        make_pipeline(*steps).steps, memory=memory, transform_input=transform_input, verbose=verbose
     )
 
 

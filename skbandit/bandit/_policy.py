@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._learner import ArmLearner
-from skbandit.bandit._sequential import join
+from skbandit.bandit._events import EncodedLog, Events
+from skbandit.bandit._sequential import PosteriorPolicy
 from skbandit.bandit._state import (
-    EXPLORATIONS,
     LINKS,
     MEANS,
     N_CHOICES,
     UCBS,
-    ArmSets,
     Beliefs,
-    all_arms,
-    read_interval,
+    Prior,
+    Rule,
+    explorations_by,
+    mean_weights,
+    no_beliefs,
+    read_prior,
     read_rule,
+    weight_covariance,
 )
-from skbandit.logs import (
-    Codes,
-    ReplayRequest,
-    align_rows,
-    code_labels,
-    in_label_order,
-    label_array,
-    read_pools,
-)
-from skbandit.utils._fitting import atomic_fit
+from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._sklearn_compat import Interval, StrOptions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class GLMUCBPolicy(ArmLearner):
+class GLMUCBPolicy(PosteriorPolicy):
     """Contextual bandit with one Bayesian GLM per arm and a choice of exploration strategies.
 
     Each arm has weights w ~ N(μ, Σ), and in a context x the linear predictor of its reward is
@@ -92,9 +87,8 @@ class GLMUCBPolicy(ArmLearner):
         it is not: raise the `prior_mean` of the constant feature instead.
     prior_scale : float or array-like of floats, default=(1, 3, 10)
         Scales s of "scaled" prior variances, learned side by side and weighed by how well they
-        predicted all rewards so far (see Notes). One scale takes less time. The scale 0 leaves the
-        features out: with (0, 1, 3, 10) a policy finds out whether they tell anything of the
-        rewards. It needs a constant and, with linear rewards, the right `noise_variance`.
+        predicted all rewards so far (see Notes). One scale takes less time. With linear rewards
+        their weights depend on `noise_variance`.
     standardize : bool or "scale", default=True
         Whether to centre and scale features by the mean and the standard deviation of the learned
         contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
@@ -169,9 +163,7 @@ class GLMUCBPolicy(ArmLearner):
     covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
     by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
     rewards so far, each predicted before it was learned, and m and v are the moments of the
-    mixture. Scales of a weight below .001 are left out of choices. The scale 0 starts with a
-    thousandth of the others' odds, and counts an event as half an event, so that it goes on
-    exploring (Grünwald & van Ommen, 2017).
+    mixture. Scales of a weight below .001 are left out of choices.
 
     The published algorithm, on features as they are, is
     ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
@@ -192,9 +184,6 @@ class GLMUCBPolicy(ArmLearner):
     label. A batch of choices therefore equals choices one by one, and two policies with the same
     seed see the same random numbers. Those of `replay` are its own: see there.
 
-    Threads may share a policy: they learn one after the other, and each choice has its own random
-    numbers. Choices never wait for a fit, as they are made by the state before it.
-
     `arms_` and choices are NumPy arrays; ``select(X).tolist()`` returns the labels as they were
     given, ready for JSON.
 
@@ -213,9 +202,6 @@ class GLMUCBPolicy(ArmLearner):
 
     References
     ----------
-    P. Grünwald, T. van Ommen (2017). Inconsistency of Bayesian inference for misspecified linear
-    models, and a proposal for repairing it. Bayesian Analysis 12, 1069-1103.
-
     L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
     contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
 
@@ -240,12 +226,12 @@ class GLMUCBPolicy(ArmLearner):
     array(['weather'], dtype=object)
     """
 
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
+    _beliefs: Beliefs
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
+        "exploration": [StrOptions(explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "ucb": [StrOptions(set(UCBS))],
         "mean": [StrOptions(set(MEANS))],
@@ -255,7 +241,7 @@ class GLMUCBPolicy(ArmLearner):
             "array-like",
             StrOptions({"adaptive", "scaled"}),
         ],
-        "prior_scale": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
@@ -313,9 +299,106 @@ class GLMUCBPolicy(ArmLearner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy: its arrays are its own, too."""
+        state = super().__getstate__()
+        if "_beliefs" in state:
+            arrays = state["_beliefs"]
+            state["_beliefs"] = self._guard.read(arrays.copy)
+        return state
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Posterior means of the features' weights, of shape (n_arms, n_features)."""
+        check_is_fitted(self)
+        return mean_weights(self._beliefs)[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Posterior means of the constant feature's weight, of shape (n_arms,)."""
+        check_is_fitted(self)
+        weights = mean_weights(self._beliefs)
+        if weights.shape[1] == self.n_features_in_:
+            return np.zeros(len(weights))
+        return weights[:, -1].copy()
+
+    @property
+    def covariance_(self) -> np.ndarray:
+        """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
+        check_is_fitted(self)
+        return weight_covariance(self._beliefs)
+
+    @property
+    def scale_weights_(self) -> np.ndarray:
+        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
+        check_is_fitted(self)
+        return self._beliefs.share.copy()
+
+    def _start(self) -> None:
+        prior = read_prior(self, self.n_features_in_)
+        self._beliefs = no_beliefs(
+            self.n_features_in_ + bool(self.fit_intercept),
+            self.covariance == "full",
+            len(prior.variance),
+            self.n_features_in_ if self.standardize else 0,
+            centred=bool(self.fit_intercept) and self.standardize != "scale",
+        )
+
+    def _beliefs_about(self, codes: Codes) -> Beliefs:
+        if len(codes) == len(self._codes):
+            return self._beliefs
+        from skbandit.bandit._posterior import with_arms
+
+        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
+
+    def _prior(self) -> Prior:
+        prior = read_prior(self, self.n_features_in_)
+        n_scales = len(self._beliefs.share)
+        if len(prior.variance) != n_scales:
+            raise ValueError(
+                f"prior_scale={self.prior_scale!r} and prior_variance={self.prior_variance!r} are "
+                f"{len(prior.variance)} priors, but the policy has learned with {n_scales}: call "
+                "fit to start afresh."
+            )
+        return prior
+
+    def _absorb(self, events: Events) -> None:
+        """Learn events now."""
+        from skbandit.bandit._passes import learn_rows
+
+        if len(events):
+            action = self._number(events.arms)
+            prior, rule = self._prior(), read_rule(self)
+            self._alphas(len(events))  # raise errors now, not in the next choice
+            # Learning works in place, and an interrupt may follow it. Copy where that costs less
+            # than learning; delayed events always, as they would be learned twice, and sparse
+            # ones, which are learned in several calls.
+            apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
+            if apart:
+                self._beliefs = self._beliefs.copy()
+            with nullcontext() if apart else self._guard.writing():
+                learn_rows(
+                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    at_once=not apart,
+                )  # fmt: skip
+
+    def _replay(
+        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+    ) -> tuple[np.ndarray, int]:
+        from skbandit.bandit._passes import replay_present_features
+
+        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
+        beliefs.counters[N_CHOICES] = n_choices
+        alphas = self._alphas(len(request.rows))
+        accepted, n_seen, codes, beliefs = replay_present_features(
+            request, log, len(self._codes), codes, alphas, beliefs, self._prior(), rule
+        )
+        self._beliefs = beliefs
+        self._know(codes)
+        return accepted, n_seen
 
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arm of the largest posterior mean reward, without exploring.
@@ -356,56 +439,6 @@ class GLMUCBPolicy(ArmLearner):
         """
         return self._choose(X, available, exploring=True)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores that `predict` compares: linear predictors of mean rewards.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
-        """
-        return self._scores(X, 0, -1)
-
-    def select_scores(self, X: Any) -> np.ndarray:
-        """Return the scores that the next `select` compares.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
-            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
-        """
-        check_is_fitted(self)
-        return self._scores(X, *self._stream.take(0, self.random_state))
-
-    def predict_reward(self, X: Any) -> np.ndarray:
-        """Predict the posterior mean reward of every arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            On the reward's scale; columns as `arms_`. `mean="M3"` may exceed 1.
-        """
-        from skbandit.bandit.links import mean_rewards
-
-        index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self))
-
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
 
@@ -423,128 +456,4 @@ class GLMUCBPolicy(ArmLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically, with an error of at most .002.
         """
-        from skbandit.bandit._contexts import probability_rows
-
-        available = align_rows(available, X)
-        X = self._ready(X, available)
-        now = self._now()
-        sets, codes = now._available(X.shape[0], available)
-
-        def compute() -> np.ndarray:
-            beliefs = now._beliefs_about(codes)
-            return probability_rows(X, sets, now._alphas()[0], beliefs, read_rule(now))
-
-        return self._guard.read(compute)[:, : len(now._codes)]
-
-    def _ready(self, X: Any, available: Any) -> Any:
-        """Check contexts, and start an unfitted policy that knows arms from its prior."""
-        if not self.__sklearn_is_fitted__():
-            if self.arms is None and available is None:
-                raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass arms= or "
-                    "available= to act by the prior."
-                )
-            with self._guard.learning:
-                if not self.__sklearn_is_fitted__():  # another thread may have begun
-                    with atomic_fit(self) as draft:
-                        draft._validate_params()
-                        draft._begin(X)
-        return self._rows(X)
-
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
-        if available is None:
-            return all_arms(n_rows, len(self._codes)), self._codes
-        codes = dict(self._codes)
-        pools = read_pools(available, n_rows, codes)
-        if len(codes) > len(self._codes):
-            self._check_new_arms(codes)
-            codes, pools = in_label_order(codes, pools, len(self._codes))
-        return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
-
-    def _beliefs_about(self, codes: Codes) -> Beliefs:
-        """Beliefs about the known arms and new ones."""
-        if len(codes) == len(self._codes):
-            return self._beliefs
-        from skbandit.bandit._posterior import with_arms
-
-        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
-
-    def _choose(self, X: Any, available: Any, exploring: bool) -> np.ndarray:
-        """Labels of the chosen arms."""
-        from skbandit.bandit._contexts import choose_rows
-
-        available = align_rows(available, X)
-        X = self._ready(X, available)
-        now = self._now()
-        sets, codes = now._available(X.shape[0], available)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
-        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
-        rule = read_rule(now, seed)
-
-        def compute() -> np.ndarray:
-            alpha = float(now._alphas()[0])
-            return choose_rows(X, sets, t, alpha, now._beliefs_about(codes), rule)
-
-        return labels[self._guard.read(compute)]
-
-    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
-        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._contexts import score_rows
-
-        check_is_fitted(self)
-        X, now = self._rows(X), self._now()
-        rule = read_rule(now, seed)
-        return self._guard.read(lambda: score_rows(X, t, now._alphas()[0], now._beliefs, rule))
-
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
-
-        Subclasses that choose or learn differently are replayed event by event.
-        """
-        own = ("select", "predict", "partial_fit", "advance")
-        if any(getattr(type(self), name) is not getattr(GLMUCBPolicy, name) for name in own):
-            return None
-        from skbandit.bandit._compiled_replay import replay_compiled
-        from skbandit.bandit.links import check_rewards
-
-        log, rows = request.log, request.rows
-        X = self._ready(request.X, log.arms)
-        check_rewards(self.link, log.reward)
-        codes = dict(self._codes)
-        code_labels(log.arms, codes)
-        self._check_new_arms(codes)
-        every = read_interval(self.update_every)
-        ordered = every is not None or self.forgetting < 1
-        if ordered and log.timestamp is not None and self._latest is not None:
-            if len(rows) and log.timestamp[rows[0]] < self._latest:
-                return None  # `partial_fit` raises the error
-        delayed = None
-        if self._waiting and every is None:
-            self._learn_waiting()
-        elif self._waiting and every is not None:
-            delayed = join(self._waiting)
-            if log.timestamp is None or (delayed.weight != 1).any():
-                return None
-        seed, n_choices = self._stream.take(0, self.random_state)
-        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
-        beliefs.counters[N_CHOICES] = n_choices
-        replayed = replay_compiled(
-            request,
-            X,
-            every=every,
-            delayed=delayed,
-            alphas=self._alphas(len(rows)),
-            codes=self._codes,
-            beliefs=beliefs,
-            prior=self._prior(),
-            rule=read_rule(self, seed),
-        )
-        self._codes, self._beliefs = replayed.codes, replayed.beliefs
-        self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
-        self._labels = label_array(self._codes)
-        self._waiting = [] if replayed.delayed is None else [replayed.delayed]
-        if log.timestamp is not None and request.learn:
-            learned = replayed.accepted[~request.deployment[replayed.accepted]]
-            self._note_times(log.timestamp[rows[learned]])
-        return replayed.accepted, replayed.n_seen
+        return self._choice_probabilities(X, available)

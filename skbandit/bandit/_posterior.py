@@ -17,8 +17,16 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._state import BY_ARM, LEAST_SHARE, N_EVENTS, N_LEARNED_ARMS, Beliefs, Prior
-from skbandit.bandit._units import carry_over, count, is_due, renew, show
+from skbandit.bandit._state import (
+    BY_ARM,
+    LEAST_SHARE,
+    N_EVENTS,
+    N_LEARNED_ARMS,
+    Beliefs,
+    Prior,
+    workspace_for,
+)
+from skbandit.bandit._units import carry_over, count, is_due, renew
 from skbandit.bandit.links import linear, log_predictive, step
 from skbandit.utils._compiled import (
     allocating_exactly,
@@ -38,14 +46,6 @@ from skbandit.utils._compiled import (
 #
 # where m and v are the moments of the mixture of the N(m_e, v_e): Bayesian model averaging
 # (Hoeting, Madigan, Raftery & Volinsky, 1999).
-#
-# A scale of 0 leaves the features out: its arms are constants. Where features tell nothing of the
-# rewards, its evidence grows fast, by some (d/2) log n per arm, and arms are then compared as
-# such. Two settings (`skbandit.bandit._parameters`) keep it from winning where features tell
-# little at first, as of rare rewards, and from staying with one arm. It starts with odds of
-# `CONSTANTS_ODDS`; and its weights count an event as `CONSTANTS_COUNT` events, as in the
-# generalised Bayes of Grünwald & van Ommen (2017) for models that may be wrong: narrow posteriors
-# of constants would end the exploration from which the other scales learn.
 
 
 @called_exactly
@@ -163,42 +163,26 @@ def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tup
 
 @called_exactly
 def learn_row(
-    X: np.ndarray,
-    row: int,
-    k: int,
-    r: float,
-    weight: float,
-    link: int,
-    beliefs: Beliefs,
-    prior: Prior,
-    x: np.ndarray,
-    workspace: np.ndarray,
-    renews: bool,
-) -> None:
+    X: np.ndarray, row: int, k: int, r: float, weight: float, link: int, beliefs: Beliefs,
+    prior: Prior, x: np.ndarray, workspace: np.ndarray, renews: bool,
+) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
 
-    The likelihood is raised to the power `weight`. `workspace` comes from `workspace_for`, and is
-    overwritten, as are the features in the buffer `x`.
+    The likelihood is raised to the power `weight`. `x` are the features of the row in present
+    units. `workspace` comes from `workspace_for`, and is overwritten.
     """
-    show(x, X, row, beliefs.centre, beliefs.rate)
     learn(x, k, r, weight, link, beliefs, prior, workspace)
     if len(beliefs.rate):
-        count(X, row, weight, beliefs)
+        count(X, row, weight, beliefs.seen_mean, beliefs.seen_squares, beliefs.seen_weight)
         if renews and is_due(beliefs):
             change_units(beliefs, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
 def learn(
-    x: np.ndarray,
-    k: int,
-    r: float,
-    weight: float,
-    link: int,
-    beliefs: Beliefs,
-    prior: Prior,
+    x: np.ndarray, k: int, r: float, weight: float, link: int, beliefs: Beliefs, prior: Prior,
     workspace: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
     mean, cov_factor, evidence = beliefs.mean, beliefs.cov_factor, beliefs.evidence
     if beliefs.n_updates[k] == 0:
@@ -218,9 +202,8 @@ def learn(
         if n_scales > 1:
             evidence[e] += weight * log_predictive(m, v, r, link, prior.noise_variance)
         if v > 0.0:
-            n = weight * prior.counted[e]
-            g, h = step(m, n * v, r, link, prior.noise_variance)
-            _absorb(x, k, e, n * g, n * h, v, mean, cov_factor, workspace)
+            g, h = step(m, weight * v, r, link, prior.noise_variance)
+            _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
         renew_shares(evidence, beliefs.share)
     _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
@@ -228,16 +211,9 @@ def learn(
 
 @called_exactly
 def _absorb(
-    x: np.ndarray,
-    k: int,
-    e: int,
-    g: float,
-    h: float,
-    v: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    workspace: np.ndarray,
-) -> None:
+    x: np.ndarray, k: int, e: int, g: float, h: float, v: float, mean: np.ndarray,
+    cov_factor: np.ndarray, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Update weights by a step (g, h) on θ, right after `moments` with the buffer workspace[0]."""
     d = len(x)
     if cov_factor.ndim == 3:
@@ -260,14 +236,9 @@ def _absorb(
 
 @called_exactly
 def _forget(
-    k: int,
-    e: int,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    prior: Prior,
-    gamma: float | None,
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, gamma: float | None,
     workspace: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
@@ -324,7 +295,10 @@ def change_units(
     mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
     n_features, centred = len(beliefs.rate), len(beliefs.centre) > 0
     factor, shift = workspace[0], workspace[1]
-    renew(beliefs, factor, shift)
+    renew(
+        beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+        beliefs.seen_weight[0], 1.0, factor, shift,
+    )  # fmt: skip
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
             if n_updates[k] > 0:
@@ -349,14 +323,9 @@ def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prio
 
 @allocating_exactly
 def renew_prior(
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    e: int,
-    n_updates: np.ndarray,
-    learned: np.ndarray,
-    prior: Prior,
-    workspace: np.ndarray,
-) -> None:
+    mean: np.ndarray, cov_factor: np.ndarray, e: int, n_updates: np.ndarray, learned: np.ndarray,
+    prior: Prior, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Reset arms without events to the adaptive prior (section 5.2), under prior scale e.
 
     It has the mean μ̄ of the posterior means μ_k of the n arms with events, named
@@ -381,8 +350,7 @@ def renew_prior(
     if cov_factor.ndim == 4:
         factor = np.zeros((d, d))
         for i in range(d):
-            # of a scale that leaves features out, any positive number: see below
-            factor[i, i] = variance[i] if variance[i] > 0.0 else 1.0
+            factor[i, i] = variance[i]
             for l in range(d):  # noqa: E741
                 if adaptive_variance and l != i:
                     for j in range(n):
@@ -398,12 +366,7 @@ def renew_prior(
                     cov_factor[k, e, i] = variance[i]
                 else:
                     for j in range(d):
-                        cov_factor[k, e, i, j] = root[i, j] if variance[i] > 0.0 else 0.0
-
-
-def workspace_for(n_weights: int) -> np.ndarray:
-    """Buffer of `learn` and `renew_prior`."""
-    return np.empty((4, n_weights))
+                        cov_factor[k, e, i, j] = root[i, j]
 
 
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:

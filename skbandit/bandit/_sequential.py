@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+import pandas as pd
+from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.bandit._arm_keys import twin
+from skbandit.bandit._arm_keys import arms_to_drop, lookalike_label
+from skbandit.bandit._events import (
+    EncodedLog,
+    Events,
+    check_time,
+    count_actions,
+    encode,
+    join,
+    still_waiting,
+    windows_of,
+)
 from skbandit.bandit._guard import GuardedPolicy
-from skbandit.bandit._state import ArmSets, all_arms, read_interval
+from skbandit.bandit._state import (
+    N_CHOICES,
+    N_EVENTS,
+    ArmSets,
+    Rule,
+    all_arms,
+    read_alphas,
+    read_interval,
+    read_rule,
+)
 from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
     ReplayRequest,
     align_rows,
-    as_actions,
-    check_in_order,
+    code_labels,
     column_names,
     in_label_order,
     label_array,
@@ -30,146 +49,423 @@ from skbandit.logs import (
     read_times,
 )
 from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
     explained_strings,
+    first_few,
     warn_if_reordered,
 )
 
 if TYPE_CHECKING:
     from typing import Self
 
-
-@dataclass(frozen=True)
-class Events:
-    """Events for a policy to learn, in order."""
-
-    X: Any  # (n_events, n_features), array or CSR
-    arms: np.ndarray  # (n_events,), labels
-    reward: np.ndarray  # (n_events,)
-    weight: np.ndarray  # (n_events,)
-    window: np.ndarray  # (n_events,), number of the update window
-
-    def __len__(self) -> int:
-        return len(self.reward)
-
-    def take(self, rows: np.ndarray) -> Events:
-        """Select events by a mask or by position."""
-        return Events(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+    from numpy.typing import ArrayLike
 
 
-def join(parts: Sequence[Events]) -> Events:
-    """Concatenate events."""
-    return Events(
-        *(
-            (joined if name == "X" else np.concatenate)([getattr(part, name) for part in parts])
-            for name in Events.__dataclass_fields__
-        )
-    )
+# Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's
+# validation is as fast.
+_FEW_ENTRIES = 1000
 
 
-def joined(parts: list[Any]) -> Any:
-    """Concatenate contexts; one sparse part makes all sparse."""
-    if any(issparse(part) for part in parts):
-        return vstack(parts, format="csr")
-    return np.concatenate(parts)
+class SequentialPolicy(GuardedPolicy):
+    """Reads contexts and logs for a policy, and holds its arms and its clock."""
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
+
+    # parameters of some policies
+    arms: Any = None
+    new_arms: str = "add"
+    forgetting: float = 1.0
+    update_every: Any = None
+
+    random_state: Any
+    n_features_in_: int
+    _codes: Codes
+    _columns: pd.Index | None
+    _labels: np.ndarray
+    _latest: float | None = None  # time of the latest event, in seconds
+    _waiting: Sequence[Events] = ()  # of one update window
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, without pandas types: skops refuses them."""
+        state = super().__getstate__()
+        state.pop("_columns", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled state."""
+        super().__setstate__(state)
+        self._note_columns()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stream")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the arms, in the order in which they were named or first learned."""
+        check_is_fitted(self)
+        return self._labels.copy()
+
+    @property
+    def last_timestamp_(self) -> float:
+        """Time of the latest event, in seconds; nan if no event had a timestamp."""
+        check_is_fitted(self)
+        return np.nan if self._latest is None else self._latest
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the events of a log in order, discarding earlier learning.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            Arms played and rewards observed. `update_every` requires a column `timestamp`
+            (datetimes, or numbers of seconds); a column `available` is checked; other columns
+            are ignored.
+        reward : array-like of shape (n_events,), default=None
+            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
+            with a warning.
+        available : array-like, default=None
+            Arms available to each event, as in `select`, if not a column of `y`. Each action
+            must be among them.
+        sample_weight : array-like of shape (n_events,), default=None
+            Number of events that each one counts for. Events of weight 0 are ignored.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            draft._begin(X)
+            draft._learn(X, y, reward, available, sample_weight)
+            draft._finish()
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further events in order.
+
+        Except for `OraclePolicy`, which fits its models now and then, the result is that of one
+        `fit` on all events. An error leaves the policy unchanged, and so does an interrupt, except
+        that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            As in `fit`. New arms are appended to `arms_`.
+        reward : array-like of shape (n_events,), default=None
+            As in `fit`.
+        available : array-like, default=None
+            As in `fit`.
+        sample_weight : array-like of shape (n_events,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if not draft.__sklearn_is_fitted__():
+                draft._begin(X)
+            draft._learn(X, y, reward, available, sample_weight)
+        return self
+
+    def drop_arms(self, labels: Iterable[Any]) -> Self:
+        """Forget arms, and their events that wait for their update window to end.
+
+        What was learned from them about features stays. An arm that appears again later is new. An
+        arm that is only away for a while is left out of `available` instead.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            Arms of `arms_`.
+
+        Returns
+        -------
+        self
+            Policy without these arms.
+        """
+        check_is_fitted(self)
+        with self._guard.learning, atomic_fit(self) as draft:
+            waiting = [label for part in draft._waiting for label in part.arms.tolist()]
+            dropped = arms_to_drop(labels, dict.fromkeys([*draft._codes, *waiting]))
+            kept = [label for label in draft._codes if label not in dropped]
+            draft._keep_arms(np.array([draft._codes[label] for label in kept], dtype=np.int64))
+            draft._know({label: k for k, label in enumerate(kept)})
+            remaining = [
+                part.take(np.array([arm not in dropped for arm in part.arms.tolist()], dtype=bool))
+                for part in draft._waiting
+            ]
+            draft._waiting = [part for part in remaining if len(part)]
+        return self
+
+    def _start(self) -> None:
+        """Make models without arms and without events."""
+        raise NotImplementedError
+
+    def _grow(self, codes: Codes) -> None:
+        """Make new arms known, the last in `codes`."""
+        raise NotImplementedError
+
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        """Forget the models of all arms but those of these numbers."""
+        raise NotImplementedError
+
+    def _absorb(self, events: Events) -> None:
+        """Learn events now."""
+        raise NotImplementedError
+
+    def _check_rewards(self, reward: np.ndarray) -> None:
+        """Require rewards that the models can learn."""
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        """Do what `fit` does last."""
+
+    def _begin(self, X: Any) -> None:
+        """Start without experience."""
+        self._checked(X, reset=True)
+        self._note_columns()
+        self._stream = ChoiceStream(self.random_state)
+        self._codes = {}
+        self._labels = label_array([])
+        self._waiting = []
+        self._latest = self._first_log = None
+        self._start()
+        if self.arms is not None:
+            codes: Codes = {}
+            named = code_labels(self.arms, codes, "arms")
+            if len(codes) < len(named):
+                twice = np.flatnonzero(np.bincount(named) > 1)[0]
+                raise ValueError(f"arms names {list(codes)[twice]!r} twice: name each arm once.")
+            self._grow(codes)
+        elif self.new_arms == "error":
+            raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
+
+    def _know(self, codes: Codes) -> None:
+        """Replace the known arms."""
+        self._codes, self._labels = codes, label_array(codes)
+
+    def _number(self, labels: Any) -> np.ndarray:
+        """Numbers of arms; new arms become known."""
+        codes = dict(self._codes)  # a copy, as a draft shares it with the policy
+        numbers = code_labels(labels, codes, "arms").astype(np.int64)
+        if len(codes) > len(self._codes):
+            self._check_new_arms(codes)
+            self._grow(codes)
+        return numbers
+
+    def _check_new_arms(self, codes: Codes) -> None:
+        """Refuse arms outside of a closed set, and warn of one that looks like another arm.
+
+        `codes` are those of this policy, followed by the new arms.
+        """
+        new = list(codes)[len(self._codes) :]
+        if new and self.new_arms == "error":
+            raise ValueError(
+                f"{first_few(new)} is not among the arms, {first_few(self._codes)}: with "
+                "new_arms='error' they are those named in arms=."
+            )
+        for label in new:
+            known = lookalike_label(label, codes)
+            if known is not None:
+                warnings.warn(
+                    f"arm {label!r}, of type {type(label).__name__}, is new, beside the arm "
+                    f"{known!r} of type {type(known).__name__}: labels of different types are "
+                    "different arms. Convert the labels to one type.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return
+
+    def _rows(self, X: Any) -> Any:
+        """Check contexts, an array or CSR.
+
+        Those that only need finite values skip the full validation.
+        """
+        plain = self._plain_rows(X)
+        if plain is not None and len(plain) and math.isfinite(np.vdot(plain, plain)):
+            return plain
+        return self._checked(X, reset=False)
+
+    def _note_columns(self) -> None:
+        """Keep the names of features in the form in which a DataFrame's can be compared fast."""
+        names = getattr(self, "feature_names_in_", None)
+        self._columns = None if names is None else pd.Index(names)
+
+    def _plain_rows(self, X: Any) -> np.ndarray | None:
+        """Contexts as an array, if they are numbers in the columns seen at fit, else None."""
+        columns = self._columns
+        if type(X) is np.ndarray:
+            fits = columns is None and X.ndim == 2 and X.shape[1] == self.n_features_in_
+            if not (fits and X.dtype.kind in "fiub"):
+                return None
+            return np.ascontiguousarray(X, dtype=np.float64)
+        if columns is None or type(X) is not pd.DataFrame or not X.columns.equals(columns):
+            return None
+        rows = X.to_numpy()
+        if rows.dtype.kind not in "fiub":  # object, if columns of numbers and booleans meet
+            few = rows.dtype == object and rows.size <= _FEW_ENTRIES
+            if not (few and {type(entry) for entry in rows.flat} <= {bool, int, float}):
+                return None
+        return np.ascontiguousarray(rows, dtype=np.float64)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Contexts as an array or CSR, fully validated."""
+        tags = self.__sklearn_tags__().input_tags
+        check_not_masked(X, "X")
+        with explained_strings(X, "the policy"):
+            X = validate_data(
+                self,
+                X,
+                dtype=np.float64,
+                order="C",
+                accept_sparse="csr" if tags.sparse else False,
+                ensure_all_finite="allow-nan" if tags.allow_nan else True,
+                reset=reset,
+            )
+        check_squares(np.nan_to_num(X) if tags.allow_nan else X)  # else variances would overflow
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+        """Check events, and learn those whose window has ended."""
+        events = self._read_events(X, y, reward, available, sample_weight)
+        if self.update_every is None:
+            self._absorb(events)
+        elif len(events):
+            passed = events.window < events.window[-1]
+            if self._waiting and self._waiting[0].window[0] < events.window[-1]:
+                self._learn_waiting()
+            self._absorb(events.take(passed))
+            self._waiting = [*self._waiting, events.take(~passed)]
+
+    def _learn_waiting(self) -> None:
+        """Learn all delayed events."""
+        self._absorb(join(self._waiting))
+        self._waiting = []
+
+    def _read_events(
+        self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any
+    ) -> Events:
+        """Check events, and note their times."""
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
+        X = self._rows(X)
+        n_rows = X.shape[0]
+        if reward is None and column_names(y) is None:
+            y, reward = count_actions(y, stacklevel=6)
+        # only sets of available arms may refer to arms that are not played
+        names = self._names_in(y)
+        found = {*(column_names(y) or ()), *(names or ())}
+        arms = self._codes if available is not None or "available" in found else ()
+        log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
+        self._check_rewards(log.reward)
+        self._note_log(X, log)
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        window = np.zeros(n_rows, dtype=np.int64)
+        every = read_interval(self.update_every)
+        if every is not None:
+            window = windows_of(log.timestamp, every)
+        if log.timestamp is not None:
+            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
+            self._note_times(log.timestamp[weight > 0])
+        events = Events(X, log.arms[log.action], log.reward, weight, window)
+        return events.take(weight > 0)
+
+    def _note_times(self, timestamp: np.ndarray) -> None:
+        """Remember the latest time of events."""
+        if len(timestamp):
+            latest = -np.inf if self._latest is None else self._latest
+            self._latest = max(latest, float(timestamp.max()))
+
+    def _knows_arms(self) -> bool:
+        """Whether the parameters of an unfitted policy name arms."""
+        return self.arms is not None
+
+    def _ready(self, X: Any, available: Any) -> tuple[Self, Any]:
+        """The policy in its current state, and checked contexts.
+
+        An unfitted policy that knows arms starts without experience.
+        """
+        if not self.__sklearn_is_fitted__():
+            if not self._knows_arms() and available is None:
+                raise NotFittedError(
+                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
+                    "without experience."
+                )
+            with self._guard.learning:
+                if not self.__sklearn_is_fitted__():  # another thread may have begun
+                    with atomic_fit(self) as draft:
+                        draft._validate_params()
+                        draft._begin(X)
+        now = self._now()
+        return now, now._rows(X)
+
+    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
+        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
+        if available is None:
+            return all_arms(n_rows, len(self._codes)), self._codes
+        codes = dict(self._codes)
+        pools = read_pools(available, n_rows, codes)
+        if len(codes) > len(self._codes):
+            self._check_new_arms(codes)
+            codes, pools = in_label_order(codes, pools, len(self._codes))
+        return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
+
+    def _masked(self, n_rows: int, available: Any) -> tuple[np.ndarray, Codes]:
+        """The same as a mask of shape (n_rows, n_arms)."""
+        sets, codes = self._available(n_rows, available)
+        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
+        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
+        return of_set[sets.of_event], codes
 
 
-def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
-    """Number of the window of `every` seconds that holds each of the ordered times."""
-    if timestamp is None:
-        raise ValueError(
-            "update_every requires event times, but the log has no column 'timestamp'."
-        )
-    check_in_order(timestamp, "update_every")
-    return np.floor(timestamp / every).astype(np.int64)
+class PosteriorPolicy(SequentialPolicy):
+    """Chooses by posteriors of linear predictors, in compiled passes."""
 
+    link: str
+    alpha: Any
+    _beliefs: Any
 
-def still_waiting(
-    request: ReplayRequest, window: np.ndarray, n_before: int, accepted: np.ndarray, n_seen: int
-) -> np.ndarray:
-    """Rows accepted by a replay, or waiting before it, whose window had not ended at its end.
-
-    Parameters
-    ----------
-    request : ReplayRequest
-        The replay.
-    window : ndarray of shape (n_events + n_before,)
-        Number of each event's window, followed by those of the events that waited before.
-    n_before : int
-        Number of these.
-    accepted : ndarray
-        Positions of accepted events in the rows of the request.
-    n_seen : int
-        Number of rows that were consumed.
-    """
-    before = np.arange(len(window) - n_before, len(window))
-    learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
-    waiting = np.concatenate([before, request.rows[learned]])
-    # showing an event first learns those of earlier windows
-    shown = np.flatnonzero(request.keep[:n_seen])
-    if len(shown):
-        waiting = waiting[window[waiting] == window[request.rows[shown[-1]]]]
-    return waiting
-
-
-def check_time(
-    timestamp: np.ndarray, latest: float | None, *, every: float | None, forgetting: float
-) -> None:
-    """Check that time runs forward, within events and from those learned before.
-
-    Update windows and forgetting need it, so events out of order are an error. Otherwise they are
-    learned in the order given, with a warning.
-
-    Parameters
-    ----------
-    timestamp : ndarray of shape (n_events,)
-        Seconds.
-    latest : float or None
-        Time of the latest event of earlier calls.
-    every : float or None
-        Length of update windows in seconds; an event may be late within its window.
-    forgetting : float
-        Discount of earlier evidence; below 1, the order of events matters.
-    """
-    first = float(timestamp[0])
-    if every is None:
-        late = latest is not None and first < latest
-    else:
-        windows_of(timestamp, every)
-        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
-    needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
-    strict = every is not None or forgetting < 1
-    if late:
-        problem = (
-            f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
-            f"{latest:.15g} s"
-        )
-        if strict:
-            raise ValueError(f"{problem}: {needs} needs events in order of time.")
-    elif strict:
-        check_in_order(timestamp, needs)
-        return
-    else:
-        back = np.flatnonzero(np.diff(timestamp) < 0)
-        if not len(back):
-            return
-        problem = f"timestamp goes back on row {back[0] + 1}"
-    warnings.warn(
-        f"{problem}: events are learned in the given order, and another order leads to another "
-        "state. Sort the log by time.",
-        UserWarning,
-        stacklevel=7,
-    )
-
-
-class WindowedPolicy(GuardedPolicy):
-    """Holds the events that wait for their window to end, and learns them then."""
-
-    update_every: Any
-    _waiting: Sequence[Events] = ()  # all of one window
+    @property
+    def n_updates_(self) -> np.ndarray:
+        """Number of events learned per arm, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._beliefs.n_updates.copy()
 
     def advance(self, timestamp: Any = None) -> Self:
         """Advance the clock: learn the events of `update_every` windows that have ended.
@@ -197,196 +493,162 @@ class WindowedPolicy(GuardedPolicy):
                         draft._learn_waiting()
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        raise NotImplementedError
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores that `predict` compares: linear predictors of mean rewards.
 
-    def _absorb(self, events: Events) -> None:
-        """Learn events now."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
 
-    def _take(self, events: Events) -> None:
-        """Learn events at once, or those whose window has ended."""
-        if self.update_every is None:
-            self._absorb(events)
-        elif len(events):
-            passed = events.window < events.window[-1]
-            if self._waiting and self._waiting[0].window[0] < events.window[-1]:
-                self._learn_waiting()
-            self._absorb(events.take(passed))
-            self._waiting = [*self._waiting, events.take(~passed)]
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
+        """
+        return self._scores(X, 0, -1)
 
-    def _learn_waiting(self) -> None:
-        """Learn all delayed events."""
-        self._absorb(join(self._waiting))
-        self._waiting = []
+    def select_scores(self, X: Any) -> np.ndarray:
+        """Return the scores that the next `select` compares.
 
-    def _waiting_arms(self) -> list[Any]:
-        """Labels of the arms of delayed events, in order, possibly repeated."""
-        return [label for part in self._waiting for label in part.arms.tolist()]
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
 
-    def _drop_waiting(self, dropped: set[Any]) -> None:
-        """Forget the delayed events of arms."""
-        remaining = [
-            part.take(np.array([arm not in dropped for arm in part.arms.tolist()], dtype=bool))
-            for part in self._waiting
-        ]
-        self._waiting = [part for part in remaining if len(part)]
-
-
-class SequentialPolicy(GuardedPolicy):
-    """Reads contexts and logs for a policy, and holds its arms and its clock."""
-
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
-
-    random_state: Any
-    n_features_in_: int
-    _codes: Codes
-    _labels: np.ndarray
-    _latest: float | None = None  # time of the latest event, in seconds
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_stream")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-    @property
-    def arms_(self) -> np.ndarray:
-        """Labels of the arms, in the order in which they were named or first learned."""
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
+            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
+        """
         check_is_fitted(self)
-        return self._labels.copy()
+        return self._scores(X, *self._stream.take(0, self.random_state))
 
-    @property
-    def last_timestamp_(self) -> float:
-        """Time of the latest event, in seconds; nan if no event had a timestamp."""
-        check_is_fitted(self)
-        return np.nan if self._latest is None else self._latest
+    def predict_reward(self, X: Any) -> np.ndarray:
+        """Predict the posterior mean reward of every arm.
 
-    def _begin(self, X: Any) -> None:
-        """Start without arms and without events."""
-        self._checked(X, reset=True)
-        self._stream = ChoiceStream(self.random_state)
-        self._codes = {}
-        self._labels = label_array([])
-        self._latest = self._first_log = None
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
 
-    def _know(self, codes: Codes) -> None:
-        """Extend the known arms."""
-        self._codes, self._labels = codes, label_array(codes)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            On the reward's scale; columns as `arms_`.
+        """
+        from skbandit.bandit.links import mean_rewards
 
-    def _knows_arms(self) -> bool:
-        """Whether the parameters of an unfitted policy name arms."""
+        index = self.decision_function(X)
+        return mean_rewards(index, read_rule(self))
+
+    def _beliefs_about(self, codes: Codes) -> Any:
+        """Beliefs about the known arms and new ones."""
         raise NotImplementedError
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Check contexts; plain arrays skip the full validation."""
-        plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiub"
-        if plain and X.shape[1] == self.n_features_in_ and len(X):
-            if not hasattr(self, "feature_names_in_"):
-                rows = np.ascontiguousarray(X, dtype=np.float64)
-                if np.isfinite(np.vdot(rows, rows)):
-                    return rows
-        return self._checked(X, reset=False)
+    def _prior(self) -> Any:
+        """Prior of new arms, and settings of learning."""
+        raise NotImplementedError
 
-    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Contexts as an array, fully validated."""
-        tags = self.__sklearn_tags__().input_tags
-        check_not_masked(X, "X")
-        with explained_strings(X, "the policy"):
-            X = validate_data(
-                self,
-                X,
-                dtype=np.float64,
-                order="C",
-                accept_sparse="csr" if tags.sparse else False,
-                ensure_all_finite="allow-nan" if tags.allow_nan else True,
-                reset=reset,
-            )
-        X = X.toarray() if issparse(X) else X
-        check_squares(np.nan_to_num(X) if tags.allow_nan else X)
-        return X
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        self._beliefs = self._beliefs.keep_arms(kept)
 
-    def _read_events(
-        self,
-        X: Any,
-        y: Any,
-        reward: Any,
-        available: Any,
-        sample_weight: Any,
-        *,
-        every: float | None = None,
-        forgetting: float = 1.0,
-    ) -> Events:
-        """Check events, and note their times; `every` and `forgetting` as in `check_time`."""
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+    def _grow(self, codes: Codes) -> None:
+        self._beliefs = self._beliefs_about(codes)
+        self._know(codes)
+
+    def _check_rewards(self, reward: np.ndarray) -> None:
+        from skbandit.bandit.links import check_rewards
+
+        check_rewards(self.link, reward)
+
+    def _alphas(self, n_events: int = 0) -> np.ndarray:
+        """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
+        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
+
+    def _alpha(self) -> float:
+        """Multiple of standard deviations in the next choice."""
+        return float(self._alphas()[0])
+
+    def _choose(self, X: Any, available: Any, *, exploring: bool, **described: Any) -> np.ndarray:
+        """Labels of the chosen arms."""
+        from skbandit.bandit._passes import choose_rows
+
         available = align_rows(available, X)
-        X = self._rows(X)
-        n_rows = len(X)
-        if reward is None and column_names(y) is None:
-            y = as_actions(y)
-            warnings.warn(
-                "y has actions but no rewards, so each action counts as reward 1: pass a "
-                "DataFrame with columns 'action' and 'reward', or reward=.",
-                UserWarning,
-                stacklevel=4,
-            )
-            reward = np.ones(len(y))
-        # only sets of available arms may refer to arms that are not played
-        names = self._names_in(y)
-        found = {*(column_names(y) or ()), *(names or ())}
-        arms = self._codes if available is not None or "available" in found else ()
-        log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
-        self._note_log(X, log)
-        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        window = np.zeros(n_rows, dtype=np.int64)
-        if every is not None:
-            window = windows_of(log.timestamp, every)
-        if log.timestamp is not None:
-            check_time(log.timestamp, self._latest, every=every, forgetting=forgetting)
-            self._note_times(log.timestamp[weight > 0])
-        events = Events(X, log.arms[log.action], log.reward, weight, window)
-        return events.take(weight > 0)
+        now, X = self._ready(X, available, **described)
+        n_rows = X.shape[0]
+        sets, codes = now._available(n_rows, available)
+        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
+        seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
+        rule = read_rule(now, seed)
 
-    def _note_times(self, timestamp: np.ndarray) -> None:
-        """Remember the latest time of events."""
-        if len(timestamp):
-            latest = -np.inf if self._latest is None else self._latest
-            self._latest = max(latest, float(timestamp.max()))
+        def choose() -> np.ndarray:
+            return choose_rows(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
 
-    def _check_ready(self, available: Any) -> None:
-        """Require a policy that knows arms, fitted or not."""
-        if not self.__sklearn_is_fitted__() and not self._knows_arms() and available is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
-                "without experience."
-            )
+        return labels[self._guard.read(choose)]
 
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
-        """Sets of available arms per row, and numbers of the known arms and then the new ones."""
-        if available is None:
-            return all_arms(n_rows, len(self._codes)), self._codes
+    def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:
+        """Probability that `select` chooses each known arm."""
+        from skbandit.bandit._passes import probability_rows
+
+        available = align_rows(available, X)
+        now, X = self._ready(X, available, **described)
+        sets, codes = now._available(X.shape[0], available)
+        rule = read_rule(now)
+
+        def compute() -> np.ndarray:
+            beliefs = now._beliefs_about(codes)
+            return probability_rows(X, sets, now._alpha(), beliefs, rule)
+
+        return self._guard.read(compute)[:, : len(now._codes)]
+
+    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
+        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
+        from skbandit.bandit._passes import score_rows
+
+        check_is_fitted(self)
+        now = self._now()
+        X, rule = now._rows(X), read_rule(now, seed)
+        return self._guard.read(lambda: score_rows(X, t, now._alpha(), now._beliefs, rule))
+
+    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
+        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
+
+        Subclasses of users that choose or learn differently are replayed event by event.
+        """
+        for name in ("select", "predict", "partial_fit", "advance"):
+            if not getattr(type(self), name).__module__.startswith("skbandit."):
+                return None
+        log, rows = request.log, request.rows
+        _, X = self._ready(request.X, log.arms)
+        self._check_rewards(log.reward)
         codes = dict(self._codes)
-        pools = read_pools(available, n_rows, codes)
-        codes, pools = in_label_order(codes, pools, len(self._codes))
-        sets = ArmSets(
-            pools.of_event.astype(np.int32),
-            pools.start.astype(np.int64),
-            pools.arms.astype(np.int64),
-        )
-        return sets, codes
+        code_labels(log.arms, codes)
+        self._check_new_arms(codes)
+        every = read_interval(self.update_every)
+        ordered = every is not None or self.forgetting < 1
+        if ordered and log.timestamp is not None and self._latest is not None:
+            if len(rows) and log.timestamp[rows[0]] < self._latest:
+                return None  # `partial_fit` raises the error
+        if self._waiting and every is None:
+            self._learn_waiting()
+        delayed = join(self._waiting) if self._waiting else None
+        if delayed is not None and (log.timestamp is None or (delayed.weight != 1).any()):
+            return None
+        seed, n_choices = self._stream.take(0, self.random_state)
+        encoded, codes = encode(request, X, every=every, delayed=delayed, codes=self._codes)
+        accepted, n_seen = self._replay(request, encoded, codes, read_rule(self, seed), n_choices)
+        self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
+        n_delayed = 0 if delayed is None else len(delayed)
+        self._waiting = still_waiting(request, encoded, list(codes), n_delayed, accepted, n_seen)
+        if log.timestamp is not None and request.learn:
+            learned = accepted[~request.deployment[accepted]]
+            self._note_times(log.timestamp[rows[learned]])
+        return accepted, n_seen
 
-    def _warn_of_twins(self, new: list[Any]) -> None:
-        """Warn of a new arm that is written like a known one, but of another type."""
-        for label in new:
-            known = twin(label, {**self._codes, **dict.fromkeys(new)})
-            if known is not None:
-                warnings.warn(
-                    f"arm {label!r}, of type {type(label).__name__}, is new, beside the arm "
-                    f"{known!r} of type {type(known).__name__}: labels of different types are "
-                    "different arms. Convert the labels to one type.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-                return
+    def _replay(
+        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+    ) -> tuple[np.ndarray, int]:
+        """Replay a log of the arms in `codes`; return accepted positions and rows consumed."""
+        raise NotImplementedError

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-
 # Names of options. Compiled code sees their positions, which are told apart in one place each:
 # `skbandit.bandit.links` and `skbandit.bandit.exploration`.
 LINKS = ("linear", "logistic", "probit")
-EXPLORATIONS = ("ucb", "epsilon_greedy", "thompson", "squarecb")
+EXPLORATIONS = {
+    "ucb": "moments",
+    "epsilon_greedy": "means",
+    "thompson": "moments",
+    "squarecb": "means",
+    "greedy": "means",
+    "bootstrap": "replicates",
+}
+"""Exploration rules, and what they need of a model."""
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
@@ -24,17 +28,13 @@ MEANS = ("M0", "M1", "M2", "M3")
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
-_ABSENT = np.empty(0)
-
-
 class Beliefs(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
 
     Each arm has one posterior per prior scale, of which choices see the mixture
     (`_posterior`). `cov_factor` is the diagonal of Σ, or a matrix L with Σ = L Lᵀ, so
     that Σ stays positive definite. The weights are those of features in running units
-    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are. Pickles of
-    earlier versions lack the fields with defaults: see `renewed`.
+    (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are.
     """
 
     mean: np.ndarray  # (n_arms, n_scales, n_weights)
@@ -44,13 +44,50 @@ class Beliefs(NamedTuple):
     learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
-    evidence: np.ndarray = _ABSENT  # (n_scales,), prequential log likelihoods
-    share: np.ndarray = _ABSENT  # (n_scales,), weights in the mixture, which sum to 1
-    centre: np.ndarray = _ABSENT  # (n_features,), origin of the running units; (0,) if it is 0
-    rate: np.ndarray = _ABSENT  # (n_features,) or (0,), running units per unit; 0 if unknown
-    seen_mean: np.ndarray = _ABSENT  # as `centre`, mean of the learned contexts
-    seen_squares: np.ndarray = _ABSENT  # as `rate`, sum of squared deviations from it, or from 0
-    seen_weight: np.ndarray = _ABSENT  # (1,), sum of the weights of learned events
+    evidence: np.ndarray  # (n_scales,), prequential log likelihoods
+    share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
+    centre: np.ndarray  # (n_features,), origin of the running units; (0,) if it is 0
+    rate: np.ndarray  # (n_features,) or (0,), running units per unit; 0 if unknown
+    seen_mean: np.ndarray  # as `centre`, mean of the learned contexts
+    seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
+    seen_weight: np.ndarray  # (1,), sum of the weights of learned events
+
+    def copy(self) -> Beliefs:
+        """Copy that shares no array."""
+        return Beliefs(*(array.copy() for array in self))
+
+    def keep_arms(self, arms: np.ndarray) -> Beliefs:
+        """Beliefs about the arms of these numbers, in this order."""
+        number = np.full(len(self.mean), -1)
+        number[arms] = np.arange(len(arms))
+        learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
+        learned = learned[learned >= 0]
+        order = np.zeros(len(arms), dtype=np.int64)
+        order[: len(learned)] = learned
+        ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
+        kept = {name: getattr(self, name)[arms] for name in BY_ARM}
+        fewer = self._replace(**kept | {"tie_order": ranks, "learned": order}).copy()
+        fewer.counters[N_LEARNED_ARMS] = len(learned)
+        return fewer
+
+    def workspace(self) -> ArmWorkspace:
+        """Buffers of compiled passes."""
+        n_weights = self.mean.shape[2]
+        x = np.empty(n_weights)
+        x[-1] = 1.0
+        return ArmWorkspace(x, workspace_for(n_weights))
+
+
+class ArmWorkspace(NamedTuple):
+    """Buffers of compiled passes over models of single arms."""
+
+    x: np.ndarray  # (n_weights,), ends with the constant feature, if there is one
+    buffer: np.ndarray  # (4, n_weights), of moments and of learning
+
+
+def workspace_for(n_weights: int) -> np.ndarray:
+    """Buffer of learning."""
+    return np.empty((4, n_weights))
 
 
 BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
@@ -65,7 +102,6 @@ class Prior(NamedTuple):
 
     mean: np.ndarray  # (n_weights,)
     variance: np.ndarray  # (n_scales, n_weights)
-    counted: np.ndarray  # (n_scales,), number of events that each learned event counts for
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
@@ -111,17 +147,10 @@ LEAST_SHARE = 1e-3
 
 
 def no_beliefs(
-    n_weights: int, full: bool, evidence: ArrayLike = (0.0,), n_units: int = 0, *,
-    centred: bool = True,
-) -> Beliefs:  # fmt: skip
-    """Beliefs of a policy without arms, `n_units` of whose features have running units.
-
-    `evidence` are the logarithms of the prior odds of its prior scales.
-    """
-    evidence = np.array(evidence, dtype=np.float64)
-    share = np.exp(evidence - evidence.max())
-    share[share < LEAST_SHARE * share.sum()] = 0.0
-    shape = 0, len(evidence), n_weights
+    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centred: bool = True
+) -> Beliefs:
+    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
+    shape = 0, n_scales, n_weights
     n_centres = n_units if centred else 0
     return Beliefs(
         mean=np.empty(shape),
@@ -131,8 +160,8 @@ def no_beliefs(
         learned=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
-        evidence=evidence,
-        share=share / share.sum(),
+        evidence=np.zeros(n_scales),
+        share=np.full(n_scales, 1 / n_scales),
         centre=np.zeros(n_centres),
         rate=np.zeros(n_units),
         seen_mean=np.zeros(n_centres),
@@ -141,46 +170,59 @@ def no_beliefs(
     )
 
 
-def renewed(beliefs: Beliefs) -> Beliefs:
-    """Beliefs pickled by a version with one prior, and features as they are, in today's form."""
-    if beliefs.mean.ndim == 3:
-        if len(beliefs.centre) < beliefs.mean.shape[2]:
-            return beliefs
-        # without a constant, and with a mean beside the squares about it
-        squares = beliefs.seen_squares + beliefs.seen_weight * beliefs.seen_mean**2
-        return beliefs._replace(centre=np.empty(0), seen_mean=np.empty(0), seen_squares=squares)
-    n_weights, full = beliefs.mean.shape[1], beliefs.cov_factor.ndim == 3
-    empty = no_beliefs(n_weights, full)
-    fields = empty._asdict() | {name: getattr(beliefs, name) for name in beliefs._fields[:7]}
-    mean, cov_factor = beliefs.mean[:, None], beliefs.cov_factor[:, None]
-    return Beliefs(**fields | {"mean": mean.copy(), "cov_factor": cov_factor.copy()})
+# Weights of arms in the units of the contexts, averaged over prior scales.
+#
+# With x = (X - c) r (`skbandit.bandit._units`), θ = Σ_i w_i (X_i - c_i) r_i + w_0: the weight of
+# X_i is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i. Means and covariances over prior
+# scales are those of the mixture (`_posterior`).
 
 
-def copied(beliefs: Beliefs) -> Beliefs:
-    """Copy of beliefs that shares no array with them."""
-    return Beliefs(*(array.copy() for array in beliefs))
+def mean_weights(beliefs: Beliefs) -> np.ndarray:
+    """Posterior means, (n_arms, n_weights), the constant's last."""
+    return _in_units(beliefs, np.einsum("e,kei->ki", beliefs.share, beliefs.mean))
 
 
-def only_arms(beliefs: Beliefs, arms: np.ndarray) -> Beliefs:
-    """Beliefs about the arms of these numbers, in this order."""
-    number = np.full(len(beliefs.mean), -1)
-    number[arms] = np.arange(len(arms))
-    learned = number[beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]]
-    learned = learned[learned >= 0]
-    order = np.zeros(len(arms), dtype=np.int64)
-    order[: len(learned)] = learned
-    ranks = np.argsort(np.argsort(beliefs.tie_order[arms], kind="stable"), kind="stable")
-    kept = {name: getattr(beliefs, name)[arms] for name in BY_ARM}
-    fewer = copied(beliefs._replace(**kept | {"tie_order": ranks, "learned": order}))
-    fewer.counters[N_LEARNED_ARMS] = len(learned)
-    return fewer
+def weight_covariance(beliefs: Beliefs) -> np.ndarray:
+    """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
+    share, factor = beliefs.share, beliefs.cov_factor
+    away = beliefs.mean - np.einsum("e,kei->ki", share, beliefs.mean)[:, None]
+    if factor.ndim == 3:
+        of_weights = np.einsum("e,kei->ki", share, factor + away**2)
+        return _diagonal_in_units(beliefs, of_weights)
+    covariance = factor @ factor.transpose(0, 1, 3, 2) + away[..., None] * away[..., None, :]
+    mixed = np.einsum("e,keij->kij", share, covariance)
+    once = _in_units(beliefs, mixed)
+    both = _in_units(beliefs, once.transpose(0, 2, 1))
+    return both if not len(beliefs.rate) else (both + both.transpose(0, 2, 1)) / 2
 
 
-CONSTANTS_ODDS = 1e-3
-"""Prior odds of the scale 0 to each of the others: at first it has no part in choices."""
+def _in_units(beliefs: Beliefs, weights: np.ndarray) -> np.ndarray:
+    """Map the last axis of weights of features in running units to those of the contexts."""
+    n_features = len(beliefs.rate)
+    if not n_features:
+        return weights
+    mapped = weights.copy()
+    mapped[..., :n_features] *= beliefs.rate
+    if len(beliefs.centre):
+        mapped[..., -1] -= mapped[..., :n_features] @ beliefs.centre
+    return mapped
 
-CONSTANTS_COUNT = 0.5
-"""Number of events that the weights under the scale 0 count an event for."""
+
+def _diagonal_in_units(beliefs: Beliefs, variance: np.ndarray) -> np.ndarray:
+    """Map variances of uncorrelated weights likewise."""
+    n_features = len(beliefs.rate)
+    if not n_features:
+        return variance
+    mapped = variance.copy()
+    mapped[:, :n_features] *= beliefs.rate**2
+    if len(beliefs.centre):
+        mapped[:, -1] += mapped[:, :n_features] @ beliefs.centre**2
+    return mapped
+
+
+def explorations_by(*given: str) -> set[str]:
+    """Names of the rules that need no more than this of a model."""
+    return {name for name, need in EXPLORATIONS.items() if need in given}
 
 
 def read_rule(policy: Any, seed: int = 0) -> Rule:
@@ -195,13 +237,12 @@ def read_rule(policy: Any, seed: int = 0) -> Rule:
 def _rule(
     link: str, exploration: str, ucb: str, mean: str, epsilon: float, intercept: bool, seed: int
 ) -> Rule:
-    greedy = exploration == "greedy"
     return Rule(
         link=LINKS.index(link),
-        exploration=EXPLORATIONS.index("epsilon_greedy" if greedy else exploration),
+        exploration=list(EXPLORATIONS).index(exploration),
         ucb=UCBS.index(ucb),
         mean=MEANS.index(mean),
-        epsilon=0.0 if greedy else float(epsilon),
+        epsilon=float(epsilon),
         seed=seed,
         intercept=bool(intercept),
     )
@@ -243,7 +284,6 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     return Prior(
         mean,
         variance,
-        np.where(_beside_models_of_features(variance, n_features), CONSTANTS_COUNT, 1.0),
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
         float(policy.noise_variance),
@@ -251,41 +291,24 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     )
 
 
-def prior_evidence(prior: Prior, n_features: int) -> np.ndarray:
-    """Logarithms of the prior odds of the prior scales."""
-    constants = _beside_models_of_features(prior.variance, n_features)
-    return np.where(constants, np.log(CONSTANTS_ODDS), 0.0)
-
-
-def _beside_models_of_features(variance: np.ndarray, n_features: int) -> np.ndarray:
-    """Whether each prior scale has constants only, among others that have features, too."""
-    without = (variance[:, :n_features] == 0).all(axis=1)
-    return without & ~without.all()
-
-
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     """Prior variances of the weights under each prior scale.
 
     Scaled: s/n_features for features and √s for the constant. A constant of variance 1 is too
     narrow for rare rewards, whose θ is near -4, and with a variance of s = 10 an arm's first
-    failure would rule it out. A scale of 0 has constants only, of variance 1.
+    failure would rule it out.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
         scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
-        wrong = scales[~(np.isfinite(scales) & (scales >= 0))]
+        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
         if scales.ndim > 1 or not scales.size or wrong.size:
             raise ValueError(
-                "prior_scale must be a number, at least 0, or a list of them, got "
+                "prior_scale must be a positive number or a list of them, got "
                 f"{wrong[0] if wrong.size else policy.prior_scale!r}."
-            )
-        if n_weights == n_features and not scales.all():
-            raise ValueError(
-                f"prior_scale={policy.prior_scale!r} leaves out the features, and "
-                "fit_intercept=False the constant: leave out the scale 0."
             )
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
-        variance[:, n_features:] = np.where(scales > 0, np.sqrt(scales), 1.0)[:, None]
+        variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)
     if not (one > 0).all():

@@ -51,18 +51,22 @@ def show(x: np.ndarray, X: np.ndarray, row: int, centre: np.ndarray, rate: np.nd
 
 
 @called_exactly
-def count(X: np.ndarray, row: int, weight: float, beliefs: Beliefs) -> None:
-    """Include a learned context in the means and the sums of squared deviations (West, 1979)."""
-    seen_mean, seen_squares = beliefs.seen_mean, beliefs.seen_squares
-    beliefs.seen_weight[0] += weight
-    if len(seen_mean) == 0:
-        for i in range(len(seen_squares)):
-            seen_squares[i] += weight * X[row, i] * X[row, i]
-    part = weight / beliefs.seen_weight[0]
-    for i in range(len(seen_mean)):
-        away = X[row, i] - seen_mean[i]
-        seen_mean[i] += part * away
-        seen_squares[i] += weight * away * (X[row, i] - seen_mean[i])
+def count(
+    X: np.ndarray, row: int, weight: float, mean: np.ndarray, squares: np.ndarray, seen: np.ndarray
+) -> None:
+    """Include a row in means and sums of squared deviations (West, 1979), and seen[0], its weight.
+
+    Without means, sums are of squares.
+    """
+    seen[0] += weight
+    if len(mean) == 0:
+        for i in range(len(squares)):
+            squares[i] += weight * X[row, i] * X[row, i]
+    part = weight / seen[0]
+    for i in range(len(mean)):
+        away = X[row, i] - mean[i]
+        mean[i] += part * away
+        squares[i] += weight * away * (X[row, i] - mean[i])
 
 
 @called_exactly
@@ -81,38 +85,34 @@ def until_renewal(beliefs: Beliefs) -> int:
 
 
 @called_exactly
-def renew(beliefs: Beliefs, factor: np.ndarray, shift: np.ndarray) -> None:
-    """Set the units by the learned contexts, and write f and s of the change.
+def renew(
+    centre: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray, weight: float,
+    norm: float, factor: np.ndarray, shift: np.ndarray,
+) -> None:  # fmt: skip
+    """Set the units to `norm` standard deviations by what was counted; write f and s of the change.
 
     Features newly known and those without spread have f = 1 and s = 0.
     """
-    centre, rate = beliefs.centre, beliefs.rate
     for i in range(len(rate)):
         factor[i], shift[i] = 1.0, 0.0
-        spread = math.sqrt(beliefs.seen_squares[i] / beliefs.seen_weight[0])
-        mean = beliefs.seen_mean[i] if len(centre) else 0.0
-        if LEAST_SPREAD * abs(mean) < spread < math.inf:
+        spread = math.sqrt(squares[i] / weight)
+        origin = mean[i] if len(centre) else 0.0
+        if LEAST_SPREAD * abs(origin) < spread < math.inf:
+            spread *= norm
             if rate[i] > 0.0:
                 factor[i] = rate[i] * spread
                 if len(centre):
-                    shift[i] = (mean - centre[i]) * rate[i]
+                    shift[i] = (origin - centre[i]) * rate[i]
             rate[i] = 1.0 / spread
             if len(centre):
-                centre[i] = mean
+                centre[i] = origin
 
 
 @called_exactly
 def carry_over(
-    k: int,
-    e: int,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    prior: Prior,
-    factor: np.ndarray,
-    shift: np.ndarray,
-    n_features: int,
-    centred: bool,
-) -> None:
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, factor: np.ndarray,
+    shift: np.ndarray, n_features: int, centred: bool,
+) -> None:  # fmt: skip
     """Express the weights of arm k under prior scale e in new units."""
     for i in range(n_features):
         if not centred and factor[i] == 1.0:  # the same bits as if the feature were not there
@@ -121,8 +121,6 @@ def carry_over(
             mean[k, e, n_features] += shift[i] * mean[k, e, i]
         mean[k, e, i] *= factor[i]
         if cov_factor.ndim == 3:
-            if prior.variance[e, i] == 0.0:  # the scale leaves the feature out
-                continue
             # an adaptive prior is not known any more: all of the precision is the data's
             own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
             of_data = max(1.0 / cov_factor[k, e, i] - own, 0.0)

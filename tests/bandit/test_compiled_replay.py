@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import skbandit.bandit
 from skbandit import GLMUCBPolicy
+from skbandit.bandit import SharedGLMPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from tests.policies import PAPER
@@ -22,6 +24,13 @@ class OneByOne(GLMUCBPolicy):
 
     def select(self, X, *, available=None):
         return super().select(X, available=available)
+
+
+class SharedOneByOne(SharedGLMPolicy):
+    """The same of a shared model."""
+
+    def select(self, X, *, available=None, arm_features=None):
+        return super().select(X, available=available, arm_features=arm_features)
 
 
 SETTINGS = {
@@ -47,7 +56,6 @@ SETTINGS = {
     "waiting": {"update_every": 500.0},
     "raw features": {"standardize": False},
     "raw waiting": {"standardize": False, "update_every": 500.0, "exploration": "thompson"},
-    "scale 0": {"prior_scale": (0, 1, 3, 10)},
     "scaled": {"standardize": "scale"},
     "scaled waiting": {"standardize": "scale", "update_every": 500.0, "fit_intercept": False},
     "scaled forgetting": {"standardize": "scale", "forgetting": 0.98, "covariance": "full"},
@@ -55,6 +63,28 @@ SETTINGS = {
     "paper": PAPER,
     "no constant": {"fit_intercept": False, "forgetting": 0.98, "covariance": "full"},
 }  # fmt: skip
+
+
+FEATURES = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 2)))
+SHARED = {
+    "default": {},
+    "linear": {"link": "linear"},
+    "diagonal linear": {"covariance": "diagonal", "link": "linear", "noise_variance": 0.5},
+    "thompson probit": {"exploration": "thompson", "link": "probit"},
+    "squarecb": {"exploration": "squarecb"},
+    "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
+    "growing": {"alpha": np.log1p, "standardize": False},
+    "no features": {"arm_features": None},
+    "no features, greedy": {"arm_features": None, "exploration": "greedy"},
+    "forgetting": {"forgetting": 0.97},
+    "forgetting diagonal linear": {"forgetting": 0.9, "covariance": "diagonal", "link": "linear"},
+    "waiting": {"update_every": 500.0},
+    "waiting, no features": {"update_every": "8min", "arm_features": None, "forgetting": 0.99},
+}
+POLICIES = {name: (GLMUCBPolicy, OneByOne, settings) for name, settings in SETTINGS.items()} | {
+    f"shared {name}": (SharedGLMPolicy, SharedOneByOne, {"arm_features": FEATURES} | settings)
+    for name, settings in SHARED.items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,34 +96,31 @@ def log():
 
 @pytest.mark.parametrize(
     "options",
-    first(
-        1,
-        [
-            {},
-            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
-            {"rule": "predict"},
-            {"learn": False},
-        ],
-    ),
-    ids=str,
-)
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_identical(settings, options, log):
-    parameters = {"random_state": 3} | SETTINGS[settings]
-    fast = replay(GLMUCBPolicy(**parameters), *log, random_state=1, **options)
-    slow = replay(OneByOne(**parameters), *log, random_state=1, **options)
+    first(1, [
+        {}, {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 60},
+        {"rule": "predict"}, {"learn": False},
+    ]), ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("name", POLICIES)
+def test_identical(name, options, log):
+    fast, slow = (
+        replay(kind(**{"random_state": 3} | POLICIES[name][2]), *log, random_state=1, **options)
+        for kind in POLICIES[name][:2]
+    )
     assert fast.n_accepted > 20
     assert fast.history.equals(slow.history)
     assert fast.runs.equals(slow.runs)
 
 
-@pytest.mark.parametrize("settings", ["default", "adaptive", "waiting"])
-def test_identical_from_a_fitted_policy(settings, log):
+@pytest.mark.parametrize(
+    "name", ["default", "adaptive", "waiting", "shared default", "shared waiting"]
+)
+def test_identical_from_a_fitted_policy(name, log):
     X, y = log
-    parameters = {"random_state": 3} | SETTINGS[settings]
+    *kinds, settings = POLICIES[name]
     histories = []
-    for kind in (GLMUCBPolicy, OneByOne):
-        policy = kind(**parameters).fit(X[:200], y[:200])
+    for kind in kinds:
+        policy = kind(**{"random_state": 3} | settings).fit(X[:200], y[:200])
         policy.select(X[:10])
         before = policy.coef_.copy()
         histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
@@ -105,10 +132,6 @@ def test_identical_from_a_fitted_policy(settings, log):
 @pytest.mark.thorough
 def test_without_a_directory_for_compiled_code(tmp_path):
     """A process that may not write anywhere compiles in memory."""
-    import os
-    import subprocess
-    import sys
-
     code = "from skbandit import GLMUCBPolicy\nprint(GLMUCBPolicy(arms=['a']).select([[1.0]])[0])\n"
     environment = os.environ | {"NUMBA_CACHE_DIR": "/dev/null/nowhere"}
     run = subprocess.run(
@@ -134,16 +157,16 @@ def test_machine_code_counts_no_references(tmp_path):
     code = """if True:
         import numpy as np
         from skbandit.bandit import GLMUCBPolicy, SharedGLMPolicy, _kernels
-        from skbandit.bandit.shared import _kernels as shared_kernels
         from skbandit.evaluation import replay
         X, y = np.eye(2)[np.arange(60) % 2], {"action": np.arange(60) % 3, "reward": np.ones(60)}
         for policy in (GLMUCBPolicy(random_state=0), SharedGLMPolicy(random_state=0)):
             replay(policy, X, y)
             policy.fit(X, y).select(X)
-        for kernels in (_kernels, shared_kernels):
-            for kernel in (kernels.replay_rows, kernels.choose_rows, kernels.learn_rows):
-                code, *others = kernel._dispatcher.inspect_llvm().values()
-                assert "define" in code and "NRT_incref" not in code and not others
+        for kernel in (_kernels.replay_rows, _kernels.choose_rows, _kernels.learn_rows):
+            compiled = list(kernel._dispatcher.inspect_llvm().values())
+            assert len(compiled) == 2  # once for each model
+            for code in compiled:
+                assert "define" in code and "NRT_incref" not in code
     """
     result = subprocess.run(
         [sys.executable, "-c", code],

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import _learner
+from skbandit.bandit import _sequential
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -30,7 +30,7 @@ def refuse(*args, **kwargs):
 def test_known_columns(rows, monkeypatch):
     policy = GLMUCBPolicy(random_state=0).fit(FRAME, Y)
     expected = policy.decision_function(rows.astype(object))
-    monkeypatch.setattr(_learner, "validate_data", refuse)
+    monkeypatch.setattr(_sequential, "validate_data", refuse)
     np.testing.assert_array_equal(policy.decision_function(rows), expected)
     with pytest.raises(AssertionError, match="in full"):
         policy.select(rows.rename(columns={"age": "Age"}))
@@ -72,7 +72,7 @@ def test_any_order_of_memory(monkeypatch):
     x = np.asfortranarray(RNG.normal(size=(60, 3)))
     policy = GLMUCBPolicy(random_state=0).fit(x, Y)
     expected = policy.decision_function(np.ascontiguousarray(x))
-    monkeypatch.setattr(_learner, "validate_data", refuse)
+    monkeypatch.setattr(_sequential, "validate_data", refuse)
     np.testing.assert_array_equal(policy.decision_function(x[:, ::-1][:, ::-1]), expected)
     one = policy.decision_function(x[3:4])
     np.testing.assert_array_equal(one, expected[3:4])

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
@@ -33,9 +34,14 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(params=SETTINGS)
+POLICIES = {name: GLMUCBPolicy(random_state=0, **settings) for name, settings in SETTINGS.items()}
+POLICIES["shared"] = SharedGLMPolicy(random_state=0)
+POLICIES["shared diagonal"] = SharedGLMPolicy(covariance="diagonal", random_state=0)
+
+
+@pytest.fixture(params=POLICIES)
 def policy(request):
-    return GLMUCBPolicy(random_state=0, **SETTINGS[request.param])
+    return clone(POLICIES[request.param])
 
 
 def make_log(n=300, n_arms=5, seed=0):
@@ -54,8 +60,9 @@ def test_learning_in_parts_is_learning_at_once(policy):
     for start, end in [(100, 101), (101, 250), (250, 300)]:
         parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[start:end], y[start:end])
     np.testing.assert_array_equal(whole.arms_, parts.arms_)
-    for name in ("coef_", "intercept_", "covariance_", "n_updates_"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name), err_msg=name)
+    np.testing.assert_array_equal(whole.n_updates_, parts.n_updates_)
+    for mine, other in zip(whole._beliefs, parts._beliefs, strict=True):
+        np.testing.assert_equal(mine, other)
     np.testing.assert_array_equal(whole.select(X), parts.select(X))
     # and once more, from the start
     np.testing.assert_array_equal(whole.fit(X, y).coef_, parts.coef_)
@@ -188,6 +195,33 @@ def test_parameters_can_change_between_choices():
     policy.set_params(exploration="greedy")
     np.testing.assert_array_equal(policy.select_scores(X), policy.decision_function(X))
     assert (explored > policy.decision_function(X)).all()
+
+
+FREQUENCIES = [
+    *(GLMUCBPolicy("probit", 1.0, exploration=rule, epsilon=0.3, random_state=0)
+      for rule in ("ucb", "thompson", "epsilon_greedy", "squarecb")),
+    *(GLMUCBPolicy(link, 0.7, exploration="squarecb", random_state=0)
+      for link in ("linear", "logistic")),
+    *(SharedGLMPolicy(alpha=2.0, exploration=rule, epsilon=0.3, random_state=0)
+      for rule in ("ucb", "thompson", "epsilon_greedy", "squarecb")),
+    *(OraclePolicy(DecisionTreeRegressor(max_depth=3), 2.0, exploration=rule, random_state=0)
+      for rule in ("squarecb", "epsilon_greedy", "bootstrap", "greedy")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", FREQUENCIES, ids=str)
+def test_probabilities_are_frequencies(policy):
+    """4,000 choices in one context: within 5 standard errors (false alarms below 1e-5)."""
+    X, y = make_log()
+    policy = clone(policy).fit(X[:150], y[:150])
+    pool = ["a", "c", "e", "new"]
+    p = policy.select_proba(X[:1], available=pool)[0]
+    assert set(policy.arms_[p > 0]) <= set(pool)
+    chosen = policy.select(X.iloc[np.zeros(4000, dtype=int)], available=pool)
+    share = np.array([(chosen == arm).mean() for arm in [*policy.arms_, "new"]])
+    p = np.append(p, max(1 - p.sum(), 0))
+    inexact = 0.002 * (policy.exploration == "thompson")
+    assert (abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 4000) + inexact + 1e-9).all()
 
 
 def linucb(X, actions, rewards, alpha):

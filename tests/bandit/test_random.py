@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from skbandit.bandit._random import COIN, EXPLORE, standard_normal, uniform
+from skbandit.bandit.exploration._random import COIN, EXPLORE, standard_normal, uniform
 
 # Each test below fails falsely, with another seed, at most once in 100,000.
 LEVEL = 1e-5

@@ -78,21 +78,9 @@ def test_the_same_bits(name):
 
 @pytest.mark.parametrize(
     "name",
-    first(
-        2,
-        [
-            "default",
-            "scaled waiting",
-            "scaled",
-            "full",
-            "waiting",
-            "thompson",
-            "adaptive",
-            "forgetting",
-            "arms known",
-        ],
-    ),
-)
+    first(2, ["default", "scaled waiting", "scaled", "full", "waiting", "thompson", "adaptive",
+              "forgetting", "arms known"]),
+)  # fmt: skip
 @pytest.mark.parametrize("entries", [_passes.ENTRIES, 1000])
 def test_replay(name, entries, monkeypatch):
     """Of rows that become dense together, or a few at a time."""

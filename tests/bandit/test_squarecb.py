@@ -95,18 +95,6 @@ def test_rewards_that_overflow_are_greedy(alpha):
     assert (p[np.arange(3), policy.select(far)] > 0).all()
 
 
-@pytest.mark.parametrize("link", ["linear", "logistic", "probit"])
-def test_choices_occur_as_often_as_their_probabilities(link):
-    """Chi-squared of 20,000 choices: with another seed it fails falsely once in 100,000."""
-    policy, X = fitted(link, alpha=0.7)
-    rows = np.repeat(X[:1], 20_000, axis=0)
-    probability = policy.select_proba(X[:1])[0]
-    choices = policy.select(rows)
-    counts = [(choices == arm).sum() for arm in policy.arms_]
-    assert probability.min() > 0.005
-    assert stats.chisquare(counts, 20_000 * probability).pvalue > 1e-5
-
-
 def regret_of_halves(alpha, n, seed=0):
     """Expected regret of the first and of the second half of n rounds, in a linear world."""
     rng = np.random.default_rng(seed)

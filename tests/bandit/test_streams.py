@@ -257,13 +257,3 @@ def test_streams_of_different_purposes_are_unrelated():
         for train, test in ReplaySplit(1, subsample=1.0, random_state=0).split(np.zeros((100, 1)))
     ]
     assert draws[0] != draws[1]
-
-
-def test_pickles_without_a_later_parameter():
-    policy = random_policy(3)
-    state = policy.__getstate__()
-    del state["new_arms"], state["columns"]
-    old = GLMUCBPolicy.__new__(GLMUCBPolicy)
-    old.__setstate__(state)
-    assert old.new_arms == "add" and old.columns is None
-    assert choices(old) == choices(policy)

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit._guard import Guard
 from tests.bandit.test_policy import make_log
 
 
@@ -153,26 +152,6 @@ def test_readers_do_not_wait_for_a_long_fit():
         (answer,) = in_threads(lambda: policy.predict(X[:5]).tolist())
         in_threads(lambda: policy.select(X[:5]), lambda: pickle.dumps(policy))
     assert answer == before
-
-
-def test_a_reader_that_meets_a_write_computes_again():
-    guard, state, results = Guard(), [0, 0], []
-
-    def write():
-        with guard.writing():
-            state[0] += 1
-            time.sleep(0.05)
-            state[1] += 1
-
-    def read():
-        first = state[0]
-        time.sleep(0.02)
-        return first, state[1]
-
-    in_threads(write, lambda: [results.append(guard.read(read)) for _ in range(5)])
-    assert all(one == other for one, other in results)
-    with pytest.raises(ZeroDivisionError):
-        guard.read(lambda: 1 // 0)
 
 
 def test_locks_are_not_copied():

@@ -68,7 +68,7 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     """Two renewals in a row: with random beliefs, between two sets of contexts."""
     rng = np.random.default_rng(0)
     d = N_FEATURES + 1
-    prior = Prior(np.zeros(d), np.ones((1, d)), np.ones(1), None, None, 1.0, None)
+    prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, None)
     beliefs = with_arms(no_beliefs(d, full, n_units=N_FEATURES), ["a"], prior)
     beliefs.n_updates[:] = 1
     beliefs.seen_weight[0] = 10.0
@@ -84,7 +84,10 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     def change():
         beliefs.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
         beliefs.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
-        renew(beliefs, factor, shift)
+        renew(
+            beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+            beliefs.seen_weight[0], 1.0, factor, shift,
+        )  # fmt: skip
         carry_over(0, 0, beliefs.mean, beliefs.cov_factor, prior, factor, shift, N_FEATURES, True)
 
     change()

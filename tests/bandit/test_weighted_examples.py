@@ -8,17 +8,18 @@ from skbandit.bandit._off_policy_classifier import weighted_examples
 
 def shares(examples, n_arms):
     """What a calibrated classifier would learn where all contexts are equal."""
-    return np.bincount(examples.arm, examples.weight, minlength=n_arms)
+    _, arm, weight = examples
+    return np.bincount(arm, weight, minlength=n_arms)
 
 
 def test_by_hand():
     rewards = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -4.0, 9.0]])
     allowed = np.array([[True, True, True], [True, True, True], [True, True, False]])
-    found = weighted_examples(rewards, allowed, np.array([1.0, 1.0, 2.0]))
+    row, arm, weight = weighted_examples(rewards, allowed, np.array([1.0, 1.0, 2.0]))
     # arm 2 is available in half of the weight
-    assert found.row.tolist() == [0, 0, 2]
-    assert found.arm.tolist() == [0, 2, 0]
-    assert found.weight == pytest.approx(np.array([2.0, 2.0, 6.0]) * 4 / 10)
+    assert row.tolist() == [0, 0, 2]
+    assert arm.tolist() == [0, 2, 0]
+    assert weight == pytest.approx(np.array([2.0, 2.0, 6.0]) * 4 / 10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -47,5 +48,5 @@ def test_arms_that_are_rarely_available_lose_nothing():
 
 
 def test_nothing_to_learn():
-    found = weighted_examples(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
-    assert len(found.row) == len(found.weight) == 0
+    row, _, weight = weighted_examples(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
+    assert len(row) == len(weight) == 0

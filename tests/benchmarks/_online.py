@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._kernels import choose_rows
-from skbandit.bandit._posterior import learn_row, workspace_for
-from skbandit.bandit._state import N_EVENTS, ArmSets, Beliefs, Prior, Rule, read_rule
+from skbandit.bandit._kernels import Model, choose_rows
+from skbandit.bandit._posterior import learn_row
+from skbandit.bandit._state import N_EVENTS, ArmSets, Prior, read_rule
 from skbandit.bandit.exploration import parts_of
 from skbandit.utils._compiled import compiled_exactly
 
@@ -20,11 +20,11 @@ def play(policy: GLMUCBPolicy, X: np.ndarray, reward: np.ndarray) -> np.ndarray:
     seed, _ = policy._stream.take(len(X), policy.random_state)
     rule = read_rule(policy, seed)
     proposing, _ = parts_of(rule)
-    got, n_weights = np.empty(len(X)), beliefs.mean.shape[2]
+    got = np.empty(len(X))
     sets = ArmSets(np.zeros(1, np.int32), np.array([0, n_arms]), np.arange(n_arms))
     _play(
-        X, reward, policy._alphas(len(X)), sets, beliefs, prior, rule, proposing,
-        np.ones((2, n_weights)), workspace_for(n_weights), np.empty(1, dtype=np.int64), got,
+        X, reward, policy._alphas(len(X)), sets, Model(beliefs, rule, beliefs.workspace()), prior,
+        proposing, np.empty(1, dtype=np.int64), got,
     )  # fmt: skip
     return got
 
@@ -35,18 +35,17 @@ def _play(
     reward: np.ndarray,
     alphas: np.ndarray,
     sets: ArmSets,
-    beliefs: Beliefs,
+    model: Model,
     prior: Prior,
-    rule: Rule,
     proposing: bool | None,
-    space: np.ndarray,
-    workspace: np.ndarray,
     chosen: np.ndarray,
     got: np.ndarray,
 ) -> None:
+    beliefs, rule, work = model
     for t in range(len(X)):
         alpha = alphas[min(beliefs.counters[N_EVENTS], len(alphas) - 1)]
-        choose_rows(X[t : t + 1], sets, t, alpha, beliefs, rule, proposing, space, chosen)
+        row = X[t : t + 1]
+        choose_rows(row, sets, t, alpha, beliefs.mean, model, proposing, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
-        learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, space[0], workspace, True)
+        learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, work.x, work.buffer, True)

@@ -8,30 +8,33 @@ A choice plays the arm of the largest score. A rule defines
 - `probabilities`: the probability that `select` chooses each arm, unless it plays the best one; all
   but Thompson's are made of the shares of the best arms, which `probabilities` here computes.
 
-Choices are numbered by t, the address of their random numbers (`skbandit.bandit._random`). Greedy
-choices draw none and pass t = -1.
+Choices are numbered by t, the address of their random numbers (`_random`). Greedy choices draw
+none and pass t = -1.
 
 The functions below are the only ones that compare codes of rules. They import numba, so this
-module is imported inside functions.
+module is imported inside functions. `_sets` holds the same rules for arrays, by name: for models
+without compiled code, and for slates.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from skbandit.bandit._random import NO_ARM
-from skbandit.bandit._state import EXPLORATIONS, Rule
+from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.exploration import _ucb as ucb
 from skbandit.bandit.exploration._greedy import share_best
+from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 __all__: list[str] = []
 
-UCB, EPSILON_GREEDY, THOMPSON, SQUARECB = range(len(EXPLORATIONS))
+UCB, EPSILON_GREEDY, THOMPSON, SQUARECB, *_ = range(len(EXPLORATIONS))
 
 
 def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
@@ -41,6 +44,21 @@ def parts_of(rule: Rule) -> tuple[bool | None, bool | None]:
     """
     proposing = rule.exploration in (EPSILON_GREEDY, SQUARECB)
     return proposing or None, rule.exploration == THOMPSON or None
+
+
+def linear_bounds(rule: Rule) -> Rule:
+    """The rule whose exploring scores are m + α√v, and whose greedy ones are m."""
+    return rule._replace(link=LINKS.index("linear"), exploration=UCB)
+
+
+@called_exactly
+def alpha_scale(sigma: float, rule: Rule) -> float:
+    """Factor of `alpha` by which the unit of linear rewards, of noise sigma, does not matter.
+
+    Standard deviations are multiples of sigma; in SquareCB the square of `alpha` is in the unit of
+    the reward.
+    """
+    return math.sqrt(sigma) if rule.exploration == SQUARECB else sigma
 
 
 @inlined_exactly
@@ -87,17 +105,9 @@ def accepts_proposal(
 
 @called_exactly
 def probabilities(
-    pool: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
-    alpha: float,
-    n_events: int,
-    rule: Rule,
-    buffer: np.ndarray,
-    out: np.ndarray,
-    proposing: bool | None,
-    draws: bool | None,
-) -> None:
+    pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int, rule: Rule,
+    buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed

@@ -1,6 +1,5 @@
 """Any scikit-learn estimator as the reward model of a policy.
 
-- `_probabilities`: choice probabilities that need nothing but predicted rewards;
 - `_reward_models`: one model per arm, when it is fitted, and what it predicts;
 - `_learner`, `_policy`: the estimator.
 """

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit.oracle import _probabilities as rules
-from skbandit.bandit.oracle._learner import (
-    OracleLearner,
+from skbandit.bandit._events import Events
+from skbandit.bandit._sequential import SequentialPolicy
+from skbandit.bandit._state import EXPLORATIONS, explorations_by, read_alphas
+from skbandit.bandit.oracle._reward_models import (
+    GROWTH,
+    EventStore,
+    RewardModel,
+    fit_model,
     predicted_rewards,
     shrunk,
+    update_model,
 )
 from skbandit.logs import Codes, align_rows, label_array
-from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._fitting import seed_for
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -25,10 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-RULES = ("squarecb", "epsilon_greedy", "bootstrap", "greedy")
 
-
-class OraclePolicy(OracleLearner):
+class OraclePolicy(SequentialPolicy):
     """Contextual bandit with any scikit-learn regressor or classifier as the reward model.
 
     Each arm has a clone of the estimator, fitted to the arm's events; exploring needs nothing but
@@ -104,8 +111,6 @@ class OraclePolicy(OracleLearner):
     Contexts may have missing values if the estimator takes them, as
     `HistGradientBoostingClassifier` does.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     References
     ----------
     D. Foster, A. Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with
@@ -134,10 +139,18 @@ class OraclePolicy(OracleLearner):
     1.0
     """
 
+    _store: EventStore
+    _models: dict[int, RewardModel]  # by number of the arm
+    _n_events: int
+    _n_updates: np.ndarray  # (n_arms,)
+    _totals: np.ndarray  # (n_arms, n_replicates, 2): total weight, and weighted reward
+    _range: tuple[float, float]  # of rewards
+    _model_seed: int
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions(set(RULES))],
+        "exploration": [StrOptions(explorations_by("means", "replicates"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "n_replicates": [Interval(Integral, 1, None, closed="left")],
         "refit": [
@@ -178,6 +191,171 @@ class OraclePolicy(OracleLearner):
         self.columns = columns
         self.random_state = random_state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, whose events are its own."""
+        state = super().__getstate__()
+        if "_store" in state:
+            state["_store"] = state["_store"].copy()
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        return tags
+
+    @property
+    def estimators_(self) -> dict[Any, tuple[Any, ...]]:
+        """Fitted estimators by arm, one per replicate."""
+        check_is_fitted(self)
+        labels = self._labels.tolist()
+        return {labels[k]: model.replicates for k, model in sorted(self._models.items())}
+
+    @property
+    def n_updates_(self) -> np.ndarray:
+        """Number of events learned per arm, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._n_updates.copy()
+
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        self._store = self._store.of_arms(kept)
+        models = self._models
+        self._models = {i: models[k] for i, k in enumerate(kept.tolist()) if k in models}
+        self._n_updates, self._totals = self._n_updates[kept], self._totals[kept]
+
+    def _replicates(self) -> int:
+        """Number of models per arm."""
+        return int(self.n_replicates) if self._resamples() else 1
+
+    def _resamples(self) -> bool:
+        """Whether models are fitted to resampled events."""
+        return EXPLORATIONS[self.exploration] == "replicates"
+
+    def _start(self) -> None:
+        if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator={self.estimator!r} is a classifier without predict_proba: set its "
+                "probability=True if it has that, wrap it in CalibratedClassifierCV, or take a "
+                "regressor."
+            )
+        if self.refit == "partial_fit" and not hasattr(self.estimator, "partial_fit"):
+            raise TypeError(
+                f"refit='partial_fit', but estimator={self.estimator!r} has no partial_fit: use "
+                "refit='geometric'."
+            )
+        self._model_seed = seed_for("reward models", self.random_state)
+        self._store = EventStore.empty(self.n_features_in_, self._replicates())
+        self._models, self._n_events = {}, 0
+        self._n_updates = np.zeros(0, dtype=np.int64)
+        self._totals = np.zeros((0, self._replicates(), 2))
+        self._range = (np.inf, -np.inf)
+
+    def _grow(self, codes: Codes) -> None:
+        n_new = len(codes) - len(self._codes)
+        self._n_updates = np.concatenate([self._n_updates, np.zeros(n_new, dtype=np.int64)])
+        self._totals = np.concatenate([self._totals, np.zeros((n_new, self._replicates(), 2))])
+        self._know(codes)
+
+    def _absorb(self, events: Events) -> None:
+        if not len(events):
+            return
+        self._check_replicates()
+        self._alphas(len(events))  # raise errors now, not in the next choice
+        arm = self._number(events.arms)
+        copies = self._copies(len(events))
+        self._n_events += len(events)
+        low, high = self._range
+        self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
+        self._n_updates = self._n_updates + np.bincount(arm, minlength=len(self._codes))
+        self._totals = self._totals.copy()
+        weight = copies * events.weight[:, None]
+        np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
+        if self.refit == "partial_fit":
+            self._update(events, arm, copies)
+            return
+        self._store = self._store.extended(
+            X=events.X, arm=arm, reward=events.reward, weight=events.weight, copies=copies
+        )
+        self._refit([k for k in np.unique(arm).tolist() if self._is_due(k)])
+
+    def _check_rewards(self, reward: np.ndarray) -> None:
+        if is_classifier(self.estimator):
+            wrong = np.flatnonzero((reward != 0) & (reward != 1))
+            if len(wrong):
+                raise ValueError(
+                    f"reward is {reward[wrong[0]]:g} on row {wrong[0]}, but a classifier predicts "
+                    "rewards 0 and 1: take a regressor as estimator."
+                )
+
+    def _check_replicates(self) -> None:
+        """Require as many replicates as the policy began with."""
+        began = self._store.copies.shape[1]
+        if self._replicates() != began:
+            raise ValueError(
+                f"the policy has learned with {began} replicates, and exploration="
+                f"{self.exploration!r} with n_replicates={self.n_replicates} has "
+                f"{self._replicates()}: fit it anew."
+            )
+
+    def _copies(self, n: int) -> np.ndarray:
+        """Times that each of n events is in each replicate: Poisson, as in the online bootstrap."""
+        if not self._resamples():
+            return np.ones((n, 1), dtype=np.int8)
+        numbers = range(self._n_events, self._n_events + n)
+        draws = [
+            np.random.default_rng([self._model_seed, number]).poisson(1.0, self._replicates())
+            for number in numbers
+        ]
+        return np.array(draws).reshape(n, self._replicates()).astype(np.int8)
+
+    def _is_due(self, k: int) -> bool:
+        """Whether the model of an arm is to be fitted."""
+        n = int(self._n_updates[k])
+        if n < self.min_events:
+            return False
+        fitted = self._models[k].n_fitted if k in self._models else 0
+        if isinstance(self.refit, str):
+            return n >= GROWTH * fitted
+        return n >= fitted + int(self.refit) or not fitted
+
+    def _finish(self) -> None:
+        """Fit the models of all arms that have new events."""
+        if self.refit != "partial_fit":
+            enough = np.flatnonzero(self._n_updates >= self.min_events).tolist()
+            models, n = self._models, self._n_updates
+            self._refit([k for k in enough if k not in models or models[k].n_fitted < n[k]])
+
+    def _refit(self, arms: list[int]) -> None:
+        """Fit the models of some arms to all their events."""
+        models, store = dict(self._models), self._store
+        of_arm = store.arm[: store.n]
+        for k in arms:
+            rows = np.flatnonzero(of_arm == k)
+            models[k] = fit_model(
+                self.estimator, store.X[rows], store.reward[rows], store.weight[rows],
+                store.copies[rows], self._seeds(k, len(rows)), self._labels[k],
+            )  # fmt: skip
+        self._models = models
+
+    def _update(self, events: Events, arm: np.ndarray, copies: np.ndarray) -> None:
+        """Let models learn events by `partial_fit`."""
+        models = dict(self._models)
+        for k in np.unique(arm).tolist():
+            rows = np.flatnonzero(arm == k)
+            models[k] = update_model(
+                models.get(k), self.estimator, events.X[rows], events.reward[rows],
+                events.weight[rows], copies[rows], self._seeds(k, 0), self._labels[k],
+            )  # fmt: skip
+        self._models = models
+
+    def _seeds(self, k: int, n: int) -> np.ndarray:
+        """Seeds of the models of an arm after n events."""
+        key = arm_key(self._labels[k]) % 2**64
+        words = np.random.SeedSequence([self._model_seed, key, n])
+        return words.generate_state(self._replicates()) % 2**31
+
+    def _alphas(self, n_events: int = 0) -> np.ndarray:
+        return read_alphas(self.alpha, self._n_events, n_events)
+
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arm of the largest predicted reward, without exploring.
 
@@ -217,10 +395,12 @@ class OraclePolicy(OracleLearner):
         ndarray of shape (n_samples,)
             Arm labels, drawn with the probabilities of `select_proba`.
         """
+        from skbandit.bandit.exploration._sets import draw_arms
+
         now, X, mask, codes = self._prepared(X, available)
         seed, t = now._stream.take(len(X), now.random_state)
         u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
-        return label_array(codes)[rules.draw(now._probabilities(X, mask, codes), u)]
+        return label_array(codes)[draw_arms(now._probabilities(X, mask, codes), u)]
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.
@@ -261,18 +441,10 @@ class OraclePolicy(OracleLearner):
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
         """The policy in its current state, checked contexts, available arms and their numbers."""
         available = align_rows(available, X)
-        self._check_ready(available)
-        if not self.__sklearn_is_fitted__():
-            with self._guard.learning, atomic_fit(self) as draft:
-                if not draft.__sklearn_is_fitted__():  # else another thread has begun
-                    draft._validate_params()
-                    draft._begin(X)
-        now, X = self._now(), self._rows(X)
+        now, X = self._ready(X, available)
         now._check_replicates()
-        sets, codes = now._available(len(X), available)
-        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
-        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
-        return now, X, of_set[sets.of_event], codes
+        mask, codes = now._masked(len(X), available)
+        return now, X, mask, codes
 
     def _rewards(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Predicted rewards where arms are available, else 0, (n_replicates, n_rows, n_arms)."""
@@ -299,7 +471,7 @@ class OraclePolicy(OracleLearner):
         """What an arm is expected to yield before its first event, in each replicate."""
         if not self._n_events:
             return np.zeros(self._replicates())
-        if self.exploration == "bootstrap":
+        if self._resamples():
             words = [self._model_seed, arm_key(label) % 2**64]
             low, high = self._range
             return low + (high - low) * np.random.default_rng(words).random(self._replicates())
@@ -308,14 +480,16 @@ class OraclePolicy(OracleLearner):
 
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Probability of each arm, known and new."""
-        rewards = self._rewards(X, mask, codes)
-        if self.exploration == "bootstrap":
-            return rules.bootstrap(rewards, mask)
-        if self.exploration == "squarecb":
-            width = float(self._alphas()[0]) ** 2
-            scale = np.sqrt(self._n_events * mask.sum(axis=1))
-            gamma = scale / width if width else np.full(len(X), np.inf)
-            return rules.inverse_gap(rewards[0], mask, gamma)
-        if self.exploration == "epsilon_greedy":
-            return rules.epsilon_greedy(rewards[0], mask, float(self.epsilon))
-        return rules.greedy(rewards[0], mask)
+        from skbandit.bandit.exploration._sets import arm_probabilities
+
+        rewards = np.where(mask, self._rewards(X, mask, codes), -np.inf)
+        models = SimpleNamespace(
+            available=mask,
+            n_events=self._n_events,
+            alpha=float(self._alphas()[0]),
+            epsilon=float(self.epsilon),
+            scores=lambda seed, t: rewards[0],
+            rewards=lambda: rewards[0],
+            replicates=lambda: rewards,
+        )
+        return arm_probabilities(self.exploration, models)

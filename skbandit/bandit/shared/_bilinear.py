@@ -78,26 +78,18 @@ def contract(
 
 @called_exactly
 def arm_moments(
-    arms: np.ndarray,
-    u: np.ndarray,
-    C: np.ndarray,
-    full: bool,
-    Z: np.ndarray,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    block: np.ndarray,
-    m: np.ndarray,
+    arms: np.ndarray, u: np.ndarray, C: np.ndarray, full: bool, Z: np.ndarray,
+    offset_mean: np.ndarray, offset_variance: np.ndarray, block: np.ndarray, m: np.ndarray,
     v: np.ndarray,
-) -> None:
-    """Fill in mean and variance of θ for some arms, in their order, after `contract`.
+) -> None:  # fmt: skip
+    """Fill in m[k] and v[k], mean and variance of θ, for some arms k, after `contract`.
 
-    `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 1, BLOCK).
+    `Z` are the arms' z̃, of shape (n_arms, dz); `block` is a buffer of shape (dz + 3, BLOCK).
     """
     dz = Z.shape[1]
     for first in range(0, len(arms), BLOCK):
         n = min(BLOCK, len(arms) - first)
-        of_block, v_of_block = m[first : first + n], v[first : first + n]
-        part = block[dz]
+        part, of_block, v_of_block = block[dz], block[dz + 1], block[dz + 2]
         for a in range(n):
             k = arms[first + a]
             of_block[a], v_of_block[a] = offset_mean[k], 0.0
@@ -115,23 +107,16 @@ def arm_moments(
             for a in range(n):
                 v_of_block[a] += part[a] * block[j, a]
         for a in range(n):  # rounding may leave a small negative number
-            v_of_block[a] = max(v_of_block[a], 0.0) + offset_variance[arms[first + a]]
+            k = arms[first + a]
+            m[k], v[k] = of_block[a], max(v_of_block[a], 0.0) + offset_variance[k]
 
 
 @called_exactly
 def absorb(
-    x: np.ndarray,
-    z: np.ndarray,
-    k: int,
-    g: float,
-    h: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    half: np.ndarray,
-    workspace: np.ndarray,
-) -> None:
+    x: np.ndarray, z: np.ndarray, k: int, g: float, h: float, mean: np.ndarray,
+    cov_factor: np.ndarray, offset_mean: np.ndarray, offset_variance: np.ndarray,
+    half: np.ndarray, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Update B, and the offset of arm k, by a step (g, h) on θ; `contract` was called with x̃.
 
     `workspace` has shape (p,).
@@ -167,17 +152,10 @@ def absorb(
 
 @called_exactly
 def forget(
-    k: int,
-    gamma: float,
-    mean: np.ndarray,
-    cov_factor: np.ndarray,
-    variance: float,
-    constant_variance: float,
-    offset_mean: np.ndarray,
-    offset_variance: np.ndarray,
-    prior_offset_variance: float,
-    workspace: np.ndarray,
-) -> None:
+    k: int, gamma: float, mean: np.ndarray, cov_factor: np.ndarray, variance: float,
+    constant_variance: float, offset_mean: np.ndarray, offset_variance: np.ndarray,
+    prior_offset_variance: float, workspace: np.ndarray,
+) -> None:  # fmt: skip
     """Discount the evidence about B, and about the offset of arm k, by the factor gamma.
 
     Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.

@@ -9,22 +9,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._sequential import Events, join, still_waiting, windows_of
-from skbandit.bandit._state import EXPLORATIONS, LINKS, read_interval, read_rule
-from skbandit.bandit.shared._learner import SharedLearner
-from skbandit.logs import ReplayRequest, align_rows, code_labels, label_array
+from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._events import EncodedLog, Events
+from skbandit.bandit._sequential import PosteriorPolicy
+from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule
+from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
+from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._sklearn_compat import Interval, StrOptions
+from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
+from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
 
+    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior, Units
 
-class SharedGLMPolicy(SharedLearner):
+
+class SharedGLMPolicy(PosteriorPolicy):
     """Contextual bandit with one Bayesian GLM for all arms, described by features of their own.
 
     In a context x, the linear predictor of the reward of an arm with features z is
@@ -117,8 +123,6 @@ class SharedGLMPolicy(SharedLearner):
     `GLMUCBPolicy`: a batch equals the same events or choices one by one. Replays are compiled, with
     the decisions of `select` and `partial_fit`. Sparse contexts become dense.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     Examples
     --------
     Articles are described by their topic, and readers by a taste. One that was never shown is
@@ -140,11 +144,20 @@ class SharedGLMPolicy(SharedLearner):
     array(['final', 'debate'], dtype=object)
     """
 
+    # what the links of `GLMUCBPolicy` leave to the user
+    ucb: ClassVar[str] = "U0"
+    mean: ClassVar[str] = "M0"
+    fit_intercept: ClassVar[bool] = True
+
+    _beliefs: SharedBeliefs
+    _known: ArmFeatures | None  # None before any arm is known
+    _arm_units: Units | None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "arm_features": [pd.DataFrame, None],
         "link": [StrOptions(set(LINKS))],
         "alpha": [Interval(Real, 0, None, closed="left"), callable],
-        "exploration": [StrOptions({*EXPLORATIONS, "greedy"})],
+        "exploration": [StrOptions(explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "covariance": [StrOptions({"diagonal", "full"})],
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
@@ -190,6 +203,347 @@ class SharedGLMPolicy(SharedLearner):
         self.columns = columns
         self.random_state = random_state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy, with its table of features as arrays: skops refuses pandas types."""
+        state = super().__getstate__()
+        table = state.get("arm_features")
+        if isinstance(table, pd.DataFrame):
+            state["arm_features"] = {
+                "index": table.index.tolist(),
+                "columns": table.columns.tolist(),
+                "data": [table.iloc[:, k].to_numpy() for k in range(table.shape[1])],
+            }
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled state."""
+        table = state.get("arm_features")
+        if isinstance(table, dict):
+            index, columns = (
+                pd.Index(table[axis], tupleize_cols=False) for axis in ("index", "columns")
+            )
+            frame = pd.DataFrame(dict(enumerate(table["data"])), index=index)
+            state = {**state, "arm_features": frame.set_axis(columns, axis=1)}
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def arm_features_(self) -> pd.DataFrame:
+        """Features of `arms_`, as they were given."""
+        check_is_fitted(self)
+        known = ArmFeatures((), np.empty((len(self._codes), 0)))
+        known = known if self._known is None else self._known
+        labels = pd.Index(self._labels, dtype=self._labels.dtype)
+        return pd.DataFrame(known.values.copy(), index=labels, columns=list(known.columns))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Posterior mean of B for features as given, of shape (dx, dz), constants last."""
+        from skbandit.bandit.shared._state import as_given
+
+        check_is_fitted(self)
+        beliefs = self._beliefs
+        of_arms = None if self._arm_units is None else as_given(self._arm_units)
+        left = as_given(beliefs.units).T @ beliefs.mean
+        return left if of_arms is None else left @ of_arms
+
+    @property
+    def offset_(self) -> np.ndarray:
+        """Posterior means of the arms' offsets, of shape (n_arms,)."""
+        check_is_fitted(self)
+        return self._beliefs.offset_mean.copy()
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        arm_features: pd.DataFrame | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the events of a log in order, discarding earlier learning.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or array of actions
+            Arms played and rewards observed; columns `available` and `timestamp` are checked.
+        reward : array-like of shape (n_events,), default=None
+            Rewards, if `y` is an array of actions. Without them each action counts as reward 1,
+            with a warning.
+        available : array-like, default=None
+            Arms available to each event, as in `select`, if not a column of `y`. Each action
+            must be among them.
+        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
+            Features of further arms, beside those of the parameter `arm_features`.
+        sample_weight : array-like of shape (n_events,), default=None
+            Number of events that each one counts for: its likelihood is raised to this power.
+            Events of weight 0 are ignored.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            draft._begin(X)
+            draft._describe(arm_features)
+            draft._learn(X, y, reward, available, sample_weight)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reward: ArrayLike | None = None,
+        available: Any = None,
+        arm_features: pd.DataFrame | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further events in order, with the same result as one `fit` on all of them.
+
+        An error or an interrupt leaves the policy unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame or structured array with columns action and reward, or array of actions
+            As in `fit`.
+        reward : array-like of shape (n_events,), default=None
+            As in `fit`.
+        available : array-like, default=None
+            As in `fit`.
+        arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
+            Features of new arms; it may hold known ones, too.
+        sample_weight : array-like of shape (n_events,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if not draft.__sklearn_is_fitted__():
+                draft._begin(X)
+            draft._describe(arm_features)
+            draft._learn(X, y, reward, available, sample_weight)
+        return self
+
+    def describe_arms(self, arm_features: pd.DataFrame) -> Self:
+        """Make arms known by their features.
+
+        Parameters
+        ----------
+        arm_features : DataFrame of shape (n_arms, n_arm_features)
+            One row per arm, with the arms' labels as index; it may hold known arms, too.
+
+        Returns
+        -------
+        self
+            Policy that knows these arms. One that has seen no context yet keeps them as its
+            parameter `arm_features`.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if draft.__sklearn_is_fitted__():
+                draft._describe(arm_features)
+            else:
+                labels, described = read_arm_features(arm_features)
+                if draft.arm_features is not None:
+                    named, known = read_arm_features(draft.arm_features)
+                    labels, described = read_arm_features(arm_features, known.columns)
+                    codes: Codes = {label: k for k, label in enumerate(named)}
+                    fresh, values = new_arms(labels, described, known, codes)
+                    labels, described = [*named, *fresh], known.plus(values)
+                draft.arm_features = pd.DataFrame(
+                    described.values, index=pd.Index(labels), columns=list(described.columns)
+                )
+        return self
+
+    def _knows_arms(self) -> bool:
+        return self.arm_features is not None
+
+    def _start(self) -> None:
+        self._known = self._arm_units = None
+        self._start_beliefs(0)
+        self._describe(self.arm_features)
+
+    def _keep_arms(self, kept: np.ndarray) -> None:
+        super()._keep_arms(kept)
+        self._known = None if self._known is None else self._known.take(kept)
+
+    def _start_beliefs(self, dz: int) -> None:
+        """Start from the prior, with this number of arm features."""
+        from skbandit.bandit.shared._state import fixed_units, prior_beliefs, running_units
+
+        units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
+        self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
+
+    def _describe(self, table: Any) -> None:
+        """Add the arms of a table, if any, that are not known yet."""
+        from skbandit.bandit.shared._state import fixed_units, running_units
+
+        if table is None:
+            return
+        if self._known is None and self._codes:
+            raise ValueError(
+                f"the arms {first_few(self._codes)} were learned without features: a policy whose "
+                "arms have features must know them from the start; fit it anew."
+            )
+        columns = None if self._known is None else self._known.columns
+        labels, described = read_arm_features(table, columns)
+        known = ArmFeatures(described.columns, described.values[:0])
+        known = known if self._known is None else self._known
+        fresh, values = new_arms(labels, described, known, self._codes)
+        if self._known is None:
+            dz = values.shape[1]
+            self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
+            self._start_beliefs(dz)
+        if fresh:
+            codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
+            self._check_new_arms(codes)
+            self._known = known.plus(values)
+            self._renew_arm_units(values)
+            self._beliefs = self._append_arms(fresh, values)
+            self._know(codes)
+
+    def _renew_arm_units(self, values: np.ndarray) -> None:
+        """Standardise the features of arms anew, if there are twice as many arms."""
+        from skbandit.bandit._units import count
+        from skbandit.bandit.shared._state import (
+            Units,
+            in_new_units,
+            prior_variances,
+            renew_if_due,
+            standardized,
+        )
+
+        assert self._arm_units is not None and self._known is not None
+        units = Units(*(array.copy() for array in self._arm_units))
+        for row in range(len(values)):
+            count(values, row, 1.0, units.mean, units.squares, units.seen)
+        self._arm_units = units
+        factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
+        if not renew_if_due(units, factor, shift):
+            return
+        beliefs = self._beliefs
+        dx, dz = beliefs.mean.shape
+        prior_variance = prior_variances(dx, dz, self._prior())
+        mean, cov_factor = in_new_units(
+            factor, shift, beliefs.mean, beliefs.cov_factor, prior_variance
+        )
+        Z = standardized(self._known.values[: len(beliefs.Z)], units)
+        self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
+
+    def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
+        """Beliefs about new arms, too."""
+        from skbandit.bandit.shared._state import append_arms, standardized
+
+        Z = np.ones((len(labels), 1))
+        if self._arm_units is not None:
+            Z = standardized(values, self._arm_units)
+        keys = new_keys(labels, self._beliefs.rng_key.tolist())
+        return append_arms(self._beliefs, Z, keys, self._prior())
+
+    def _beliefs_about(self, codes: Codes) -> SharedBeliefs:
+        """Beliefs about the known arms and new ones, which need no features."""
+        if len(codes) == len(self._codes):
+            return self._beliefs
+        new = list(codes)[len(self._codes) :]
+        self._check_described(new)
+        return self._append_arms(new, np.empty((len(new), 0)))
+
+    def _check_described(self, labels: list[Any]) -> None:
+        """Require features of arms, if any arm has them."""
+        if self._known is not None:
+            new = [label for label in labels if label not in self._codes]
+            if new:
+                raise ValueError(
+                    f"arm {new[0]!r} has no features: describe it by a row of arm_features, as "
+                    f"the {len(self._codes)} arms known are."
+                )
+
+    def _read_events(self, *log: Any) -> Events:
+        events = super()._read_events(*log)
+        self._check_described(events.arms.tolist())
+        return events
+
+    def _absorb(self, events: Events) -> None:
+        from skbandit.bandit._passes import learn_rows
+
+        action = self._number(events.arms)
+        self._beliefs = self._beliefs.copy()
+        self._alphas(len(events))  # raise errors now, not in the next choice
+        learn_rows(
+            events.X, action, events.reward, events.weight, self._beliefs, self._prior(),
+            read_rule(self),
+        )  # fmt: skip
+
+    def _prior(self) -> SharedPrior:
+        from skbandit.bandit.shared._state import WIDE, SharedPrior
+
+        estimated = self.link == "linear" and self.noise_variance == "auto"
+        return SharedPrior(
+            variance=float(self.prior_variance),
+            constant_variance=WIDE if estimated else 1.0,
+            offset_variance=float(self.offset_variance),
+            noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
+            estimates_noise=estimated,
+            forgetting=float(self.forgetting) if self.forgetting < 1 else None,
+        )
+
+    def _alpha(self) -> float:
+        from skbandit.bandit.exploration import alpha_scale
+        from skbandit.bandit.shared._bilinear import noise_scale
+
+        scale = alpha_scale(noise_scale(self._beliefs.noise), read_rule(self))
+        return super()._alpha() * float(scale)
+
+    def _ready(self, X: Any, available: Any, arm_features: Any = None) -> tuple[Self, Any]:
+        """As of other policies, with arms that become known."""
+        if arm_features is not None:
+            with self._guard.learning, atomic_fit(self) as draft:
+                if not draft.__sklearn_is_fitted__():
+                    draft._validate_params()
+                    draft._begin(X)
+                draft._describe(arm_features)
+        return super()._ready(X, available)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        X = super()._rows(X)
+        return X.toarray() if issparse(X) else X
+
+    def _replay(
+        self, request: ReplayRequest, log: EncodedLog, codes: Codes, rule: Rule, n_choices: int
+    ) -> tuple[np.ndarray, int]:
+        from skbandit.bandit._passes import replay_rows
+        from skbandit.bandit.shared._state import N_RANKED
+
+        n_known, labels = len(self._codes), list(codes)
+        beliefs = self._beliefs_about(codes).copy()
+        # new arms rank last until they are learned: arms learned in the meantime precede them
+        beliefs.tie_order[n_known:] += len(codes)
+        beliefs.counters[N_RANKED], beliefs.counters[N_CHOICES] = n_known, n_choices
+        alphas = self._alphas(len(request.rows))
+        accepted, n_seen = replay_rows(request, log, alphas, beliefs, self._prior(), rule)
+        # new arms in the order in which they were learned
+        rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
+        kept = np.concatenate([np.arange(n_known), rank[beliefs.n_updates[rank] > 0]])
+        self._beliefs = beliefs.keep_arms(kept)
+        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
+        return accepted, n_seen
+
     def predict(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
     ) -> np.ndarray:
@@ -209,7 +563,7 @@ class SharedGLMPolicy(SharedLearner):
         ndarray of shape (n_samples,)
             Arm labels; ties go to the arm that comes first in `arms_`.
         """
-        return self._choose(X, available, arm_features, exploring=False)
+        return self._choose(X, available, exploring=False, arm_features=arm_features)
 
     def select(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
@@ -235,57 +589,7 @@ class SharedGLMPolicy(SharedLearner):
         ndarray of shape (n_samples,)
             Arm labels. Ties are broken at random.
         """
-        return self._choose(X, available, arm_features, exploring=True)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores that `predict` compares: linear predictors of mean rewards.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`; larger is better. See `predict_reward` for the reward's scale.
-        """
-        return self._scores(X, 0, -1)
-
-    def select_scores(self, X: Any) -> np.ndarray:
-        """Return the scores that the next `select` compares.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`: an increasing function of upper bounds; for Thompson sampling, one
-            draw per arm; for ε-greedy and SquareCB, the scores of greedy choices.
-        """
-        check_is_fitted(self)
-        return self._scores(X, *self._stream.take(0, self.random_state))
-
-    def predict_reward(self, X: Any) -> np.ndarray:
-        """Predict the posterior mean reward of every arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            On the reward's scale; columns as `arms_`.
-        """
-        from skbandit.bandit.links import mean_rewards
-
-        index = self.decision_function(X)
-        return mean_rewards(index, read_rule(self))
+        return self._choose(X, available, exploring=True, arm_features=arm_features)
 
     def select_proba(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
@@ -308,117 +612,4 @@ class SharedGLMPolicy(SharedLearner):
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
             numerically.
         """
-        from skbandit.bandit.shared._passes import probability_rows
-
-        available = align_rows(available, X)
-        now, X = self._prepared(X, available, arm_features)
-        sets, codes = now._available(len(X), available)
-        beliefs = now._beliefs_about(codes)
-        out = probability_rows(X, sets, now._alpha(), beliefs, read_rule(now))
-        return out[:, : len(now._codes)]
-
-    def _prepared(self, X: Any, available: Any, arm_features: Any) -> tuple[Self, np.ndarray]:
-        """The policy in its current state, which knows these arms, and checked contexts."""
-        fitted = self.__sklearn_is_fitted__()
-        if arm_features is None:
-            self._check_ready(available)
-        if not fitted or arm_features is not None:
-            with self._guard.learning, atomic_fit(self) as draft:
-                if not draft.__sklearn_is_fitted__():  # else another thread has begun
-                    draft._validate_params()
-                    draft._begin(X)
-                if arm_features is not None:
-                    draft._describe(arm_features)
-        return self._now(), self._rows(X)
-
-    def _choose(self, X: Any, available: Any, arm_features: Any, *, exploring: bool) -> np.ndarray:
-        """Labels of the chosen arms."""
-        from skbandit.bandit.shared._passes import choose_rows
-
-        available = align_rows(available, X)
-        now, X = self._prepared(X, available, arm_features)
-        sets, codes = now._available(len(X), available)
-        beliefs = now._beliefs_about(codes)
-        labels = now._labels if len(codes) == len(now._codes) else label_array(codes)
-        seed, t = now._stream.take(len(X), now.random_state) if exploring else (0, -1)
-        rule = read_rule(now, seed)
-        return labels[choose_rows(X, sets, t, now._alpha(), beliefs, rule)]
-
-    def _alpha(self) -> float:
-        """Multiple of standard deviations in the next choice."""
-        from skbandit.bandit.shared._kernels import alpha_scale
-
-        return float(self._alphas()[0] * alpha_scale(self._beliefs.noise, read_rule(self)))
-
-    def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
-        """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit.shared._passes import score_rows
-
-        check_is_fitted(self)
-        X, now = self._rows(X), self._now()
-        return score_rows(X, t, now._alpha(), now._beliefs, read_rule(now, seed))
-
-    def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
-        """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
-
-        Subclasses that choose or learn differently are replayed event by event.
-        """
-        names = ("select", "predict", "partial_fit", "advance")
-        if any(getattr(type(self), name) is not getattr(SharedGLMPolicy, name) for name in names):
-            return None
-        from skbandit.bandit.links import check_rewards
-        from skbandit.bandit.shared._passes import replay_rows
-        from skbandit.bandit.shared._state import N_CHOICES, N_RANKED, only_arms, own_copy
-
-        log = request.log
-        _, X = self._prepared(request.X, log.arms, None)
-        check_rewards(self.link, log.reward)
-        every = read_interval(self.update_every)
-        ordered = every is not None or self.forgetting < 1
-        if ordered and log.timestamp is not None and self._latest is not None:
-            if len(request.rows) and log.timestamp[request.rows[0]] < self._latest:
-                return None  # `partial_fit` raises the error
-        if self._waiting and every is None:
-            self._learn_waiting()
-        before = join(self._waiting) if self._waiting else None
-        if before is not None and (log.timestamp is None or (before.weight != 1).any()):
-            return None
-        window, delayed = np.empty(0, dtype=np.int64), None
-        if every is not None and (request.learn or before is not None):
-            times = None if log.timestamp is None else log.timestamp[request.rows]
-            window = np.empty(len(log), dtype=np.int64)
-            window[request.rows] = windows_of(times, every)
-        codes, n_known = dict(self._codes), len(self._codes)
-        number = code_labels(log.arms, codes).astype(np.int64)
-        if before is not None:
-            delayed = before.X, code_labels(before.arms, codes).astype(np.int64), before.reward
-            window = np.concatenate([window, before.window])
-        beliefs = own_copy(self._beliefs_about(codes))
-        # new arms rank last until they are learned: arms learned in the meantime precede them
-        beliefs.tie_order[n_known:] += len(codes)
-        beliefs.counters[N_RANKED] = n_known
-        seed, n_choices = self._stream.take(0, self.random_state)
-        beliefs.counters[N_CHOICES] = n_choices
-        accepted, n_seen = replay_rows(
-            request, X, number, self._alphas(len(request.rows)), beliefs, self._prior(),
-            read_rule(self, seed), window, delayed,
-        )  # fmt: skip
-        if len(window):
-            own = Events(X, log.arms[log.action], log.reward, np.ones(len(log)), window[: len(log)])
-            n_before = 0 if before is None else len(before)
-            late = still_waiting(request, window, n_before, accepted, n_seen)
-            self._waiting = []
-            if len(late):
-                self._waiting = [(own if before is None else join([own, before])).take(late)]
-        self._stream.take(int(beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
-        # new arms in the order in which they were learned
-        rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
-        learned = rank[beliefs.n_updates[rank] > 0]
-        labels = list(codes)
-        kept = np.concatenate([np.arange(n_known), learned])
-        self._beliefs = only_arms(beliefs, kept)
-        self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
-        if log.timestamp is not None and request.learn:
-            events = accepted[~request.deployment[accepted]]
-            self._note_times(log.timestamp[request.rows[events]])
-        return accepted, n_seen
+        return self._choice_probabilities(X, available, arm_features=arm_features)

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._units import FIRST_RENEWAL, renew
 from skbandit.bandit.shared._bilinear import BLOCK
-from skbandit.bandit.shared._standardize import Units
+from skbandit.utils._compiled import called_exactly
 
-# Positions in `SharedBeliefs.counters`. Exploring choices are counted there within a replay;
-# elsewhere a `ChoiceStream` counts them.
-N_EVENTS, N_CHOICES, N_RANKED = 0, 1, 2
-
+N_RANKED = 2
+"""Position in `SharedBeliefs.counters`, after those that `Beliefs.counters` has, too."""
 
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
 reward of some hundred standard deviations is no surprise."""
+
+
+class Units(NamedTuple):
+    """Units of features (`skbandit.bandit._units`), of √d standard deviations: |x|² is about 1.
+
+    They are renewed when the number of rows has doubled, and updated in place.
+    """
+
+    centre: np.ndarray  # (d,)
+    rate: np.ndarray  # (d,), 0 for features that do not count
+    mean: np.ndarray  # (d,)
+    squares: np.ndarray  # (d,), sums of squared deviations
+    seen: np.ndarray  # (2,): rows seen, and the number at which a renewal is due
+
+
+def fixed_units(d: int) -> Units:
+    """Units in which features are taken as they are."""
+    return Units(np.zeros(d), np.ones(d), np.zeros(d), np.zeros(d), np.array([0.0, np.inf]))
+
+
+def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
+    """Units before the first row."""
+    seen = np.array([0.0, first_renewal])
+    return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
+
+
+@called_exactly
+def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
+    """Renew units that are due, and write the change: x = factor x' + shift for the new x'."""
+    centre, rate, mean, squares, seen = units
+    if seen[0] < seen[1]:
+        return False
+    seen[1] = 2.0 * seen[0]
+    norm = math.sqrt(len(rate))
+    renew(centre, rate, mean, squares, seen[0], norm, factor, shift)
+    return True
 
 
 class SharedBeliefs(NamedTuple):
@@ -33,6 +69,41 @@ class SharedBeliefs(NamedTuple):
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
     noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
+
+    def copy(self) -> SharedBeliefs:
+        """Copy that may be learned in place."""
+        changing = (
+            "mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order",
+            "noise",
+        )  # fmt: skip
+        copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
+        return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
+
+    def keep_arms(self, arms: np.ndarray) -> SharedBeliefs:
+        """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
+        names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
+        kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
+        counters = self.counters.copy()
+        counters[N_RANKED] = len(arms)
+        return self._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
+
+    def workspace(self) -> Workspace:
+        """Buffers of compiled passes."""
+        (dx, dz), n_arms = self.mean.shape, len(self.Z)
+        p = dx * dz if self.cov_factor.ndim == 3 else 1
+        return Workspace(
+            x=np.ones(dx),
+            u=np.empty(dz),
+            half=np.empty((dz, p)),
+            C=np.empty((dz, dz)),
+            block=np.empty((dz + 3, BLOCK)),
+            a=np.empty(p),
+            factor=np.empty(dx - 1),
+            shift=np.empty(dx - 1),
+            arm=np.empty(1, dtype=np.int64),
+            m=np.empty(n_arms),
+            v=np.empty(n_arms),
+        )
 
 
 class SharedPrior(NamedTuple):
@@ -56,7 +127,7 @@ class Workspace(NamedTuple):
     u: np.ndarray  # (dz,)
     half: np.ndarray  # (dz, p)
     C: np.ndarray  # (dz, dz)
-    block: np.ndarray  # (dz + 1, BLOCK)
+    block: np.ndarray  # (dz + 3, BLOCK)
     a: np.ndarray  # (p,)
     factor: np.ndarray  # (dx - 1,)
     shift: np.ndarray  # (dx - 1,)
@@ -92,7 +163,7 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     )
 
 
-def with_arms(
+def append_arms(
     beliefs: SharedBeliefs, Z: np.ndarray, keys: list[int], prior: SharedPrior
 ) -> SharedBeliefs:
     """Beliefs about further arms, too, which have these features and random keys."""
@@ -111,50 +182,6 @@ def with_arms(
     counters = beliefs.counters.copy()
     counters[N_RANKED] = n_old + n_new
     return beliefs._replace(**grown, counters=counters)
-
-
-def only_arms(beliefs: SharedBeliefs, arms: np.ndarray) -> SharedBeliefs:
-    """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
-    names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
-    kept: dict[str, Any] = {name: getattr(beliefs, name)[arms] for name in names}
-    counters = beliefs.counters.copy()
-    counters[N_RANKED] = len(arms)
-    return beliefs._replace(**kept, tie_order=np.arange(len(arms)), counters=counters)
-
-
-def own_copy(beliefs: SharedBeliefs) -> SharedBeliefs:
-    """Beliefs that may be learned in place."""
-    changing = (
-        "mean",
-        "cov_factor",
-        "offset_mean",
-        "offset_variance",
-        "n_updates",
-        "tie_order",
-        "noise",
-    )
-    copies: dict[str, Any] = {name: getattr(beliefs, name).copy() for name in changing}
-    units = Units(*(array.copy() for array in beliefs.units))
-    return beliefs._replace(units=units, **copies)
-
-
-def workspace_for(beliefs: SharedBeliefs) -> Workspace:
-    """Buffers for these beliefs."""
-    (dx, dz), n_arms = beliefs.mean.shape, len(beliefs.Z)
-    p = dx * dz if beliefs.cov_factor.ndim == 3 else 1
-    return Workspace(
-        x=np.ones(dx),
-        u=np.empty(dz),
-        half=np.empty((dz, p)),
-        C=np.empty((dz, dz)),
-        block=np.empty((dz + 1, BLOCK)),
-        a=np.empty(p),
-        factor=np.empty(dx - 1),
-        shift=np.empty(dx - 1),
-        arm=np.empty(1, dtype=np.int64),
-        m=np.empty(n_arms),
-        v=np.empty(n_arms),
-    )
 
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._policy import GLMUCBPolicy
-from skbandit.bandit._state import EXPLORATIONS, LINKS, N_EVENTS, Rule, read_rule
+from skbandit.bandit._state import N_EVENTS, Rule, read_rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
 from skbandit.logs import align_rows, label_array
 
@@ -54,17 +55,11 @@ class ArmModels:
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
         available = align_rows(available, X)
-        if isinstance(policy, SharedGLMPolicy):
-            now, X = policy._prepared(X, available, None)
-        else:
-            X = policy._ready(X, available)
-            now = policy._now()
-        sets, codes = now._available(X.shape[0], available)
-        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
-        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
+        now, X = policy._ready(X, available)
+        mask, codes = now._masked(X.shape[0], available)
         beliefs = now._beliefs_about(codes)
         n_known = len(now._codes)
-        return cls(now, X, beliefs, label_array(codes), of_set[sets.of_event], n_known)
+        return cls(now, X, beliefs, label_array(codes), mask, n_known)
 
     @property
     def n_events(self) -> int:
@@ -76,13 +71,33 @@ class ArmModels:
         """Amount of exploration in the next choice, in the parameter's units."""
         return float(self.policy._alphas()[0])
 
+    @property
+    def epsilon(self) -> float:
+        """Probability of a uniform choice."""
+        return float(self.policy.epsilon)
+
+    def uniforms(self, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
+
+        Those of an arm that is new to the policy belong to its label.
+        """
+        (n_rows, n_arms), n = self.available.shape, self.n_known
+        keys = [arm_key(label) % 2**64 for label in self.labels[n:].tolist()]
+        u = np.empty((n_rows, 2 * n_arms + 1))
+        for row in range(n_rows):
+            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
+            new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
+            ties, others = np.reshape(new, (-1, 2)).T
+            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
+        return u[:, :n_arms], u[:, n_arms:]
+
     def scores(self, seed: int, t: int) -> np.ndarray:
         """Scores of choices t, t + 1, ..., or of greedy ones if t is -1; -inf if not available."""
-        return self._scores(t, self._width, read_rule(self.policy, seed))
+        return self._scores(t, self.policy._alpha(), read_rule(self.policy, seed))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean of each linear predictor, and the standard deviation of its Thompson draw."""
-        return self._moments(self._width)
+        return self._moments(self.policy._alpha())
 
     def moments_of_prediction(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each linear predictor."""
@@ -90,9 +105,9 @@ class ArmModels:
 
     def _moments(self, width: float) -> tuple[np.ndarray, np.ndarray]:
         """Mean of each linear predictor, and a multiple of its standard deviation."""
-        rule = read_rule(self.policy)._replace(
-            link=LINKS.index("linear"), exploration=EXPLORATIONS.index("ucb")
-        )
+        from skbandit.bandit.exploration import linear_bounds
+
+        rule = linear_bounds(read_rule(self.policy))
         mean = self._scores(-1, 0.0, rule)
         upper = self._scores(0, width, rule)
         there = self.available
@@ -108,22 +123,8 @@ class ArmModels:
         rewards = mean_rewards(np.where(self.available, self._scores(-1, 0.0, rule), 0.0), rule)
         return np.where(self.available, rewards, -np.inf)
 
-    @property
-    def _width(self) -> float:
-        """Multiple of standard deviations in scores."""
-        if isinstance(self.policy, SharedGLMPolicy):
-            return self.policy._alpha()
-        return self.alpha
-
     def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
-        if isinstance(self.policy, SharedGLMPolicy):
-            from skbandit.bandit.shared._passes import score_rows
+        from skbandit.bandit._passes import score_rows
 
-            found = score_rows(self.X, t, width, self.beliefs, rule)
-        else:
-            from skbandit.bandit import _contexts
-
-            found = self.policy._guard.read(
-                lambda: _contexts.score_rows(self.X, t, width, self.beliefs, rule)
-            )
-        return np.where(self.available, found, -np.inf)
+        scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.beliefs, rule))
+        return np.where(self.available, scores, -np.inf)

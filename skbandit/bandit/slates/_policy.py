@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.bandit._arm_keys import arm_key
-from skbandit.bandit.slates import _inclusion as inclusion
-from skbandit.bandit.slates import _learner as feedbacks
-from skbandit.bandit.slates._inclusion import inverse_gap_inclusion, systematic_sample
-from skbandit.bandit.slates._learner import SlateLearner
-from skbandit.bandit.slates._models import ArmModels
+from skbandit.bandit._events import NO_REWARDS
+from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._policy import GLMUCBPolicy
+from skbandit.bandit._stream import ChoiceStream
+from skbandit.bandit.slates._feedback import FEEDBACK, read_cascade, shares_of_slate_reward
+from skbandit.bandit.slates._models import ArmModels, check_models
+from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
+from skbandit.utils._sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    count_rows,
+    fit_context,
+    rows_of,
+)
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
 
 
-class SlatePolicy(SlateLearner):
+class SlatePolicy(GuardedPolicy):
     """Contextual bandit that shows a slate of arms, and learns from what becomes of them.
 
     Each arm is judged by the models of a policy for single arms, and that policy's exploration rule
@@ -82,8 +101,6 @@ class SlatePolicy(SlateLearner):
     with their uncertainty added to the noise: the exact posterior of the sum, up to the
     correlations between arms. Slates must vary for the arms to be told apart.
 
-    Threads may share a policy: they learn one after the other, and choices never wait for a fit.
-
     References
     ----------
     W. Chen, Y. Wang, Y. Yuan (2013). Combinatorial multi-armed bandit. ICML, PMLR 28, 151-159.
@@ -113,12 +130,14 @@ class SlatePolicy(SlateLearner):
     2.0
     """
 
+    policy_: Any
+
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "policy": [HasMethods(["select", "partial_fit"]), None],
         "n_select": [Interval(Integral, 1, None, closed="left")],
-        "feedback": [StrOptions(set(feedbacks.FEEDBACK))],
+        "feedback": [StrOptions(set(FEEDBACK))],
         "columns": [dict, None],
         "random_state": ["random_state"],
     }
@@ -138,6 +157,237 @@ class SlatePolicy(SlateLearner):
         self.columns = columns
         self.random_state = random_state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy: its models are its own, too."""
+        state = super().__getstate__()
+        if "policy_" in state:
+            state["policy_"] = copy.copy(state["policy_"])
+        return state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "policy_") and self.policy_.__sklearn_is_fitted__()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def arms_(self) -> np.ndarray:
+        """Labels of the arms, in the order in which they were named or first learned."""
+        check_is_fitted(self)
+        return self.policy_.arms_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._of_models("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if all column names of `X` are strings."""
+        return self._of_models("feature_names_in_")
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        reward: Any = None,
+        *,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the slates of a log in order, discarding earlier learning.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or slates
+            An entry of action is a tuple of labels, best place first. Slates alone are an array of
+            labels of shape (n_events, n_places) or a sequence of tuples; a single label is a
+            slate of one arm. Slates may have any size. Columns available and timestamp are used
+            as by `policy`.
+        reward : array-like, default=None
+            Rewards, if not a column of `y`. By `feedback`: of each shown arm, nan if unknown; by
+            place, 0 or 1, or the position of the first click, counted from 0, with nan for no
+            click; or of the slate.
+        available : array-like, default=None
+            Arms available to each event, as in `select`, if not a column of `y`.
+        sample_weight : array-like of shape (n_events,), default=None
+            Number of events that each one counts for. Events of weight 0 are ignored.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            draft._begin()
+            draft._learn(X, y, reward, available, sample_weight)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        reward: Any = None,
+        *,
+        available: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn further slates in order, with the same result as one `fit` on all of them.
+
+        An error or an interrupt leaves the policy unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_events, n_features)
+            Contexts.
+        y : DataFrame, dict or structured array with columns action and reward, or slates
+            As in `fit`. New arms are appended to `arms_`.
+        reward : array-like, default=None
+            As in `fit`.
+        available : array-like, default=None
+            As in `fit`.
+        sample_weight : array-like of shape (n_events,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        with self._guard.learning, atomic_fit(self) as draft:
+            if hasattr(draft, "policy_"):
+                draft.policy_ = copy.copy(draft.policy_)
+            else:
+                draft._begin()
+            draft._learn(X, y, reward, available, sample_weight)
+        return self
+
+    def advance(self, timestamp: Any = None) -> Self:
+        """Advance the clock: learn what the policy's `update_every` has delayed.
+
+        Parameters
+        ----------
+        timestamp : datetime or float, default=None
+            Current time, in seconds if a number; None learns all delayed events.
+
+        Returns
+        -------
+        self
+            Fitted policy.
+        """
+        if hasattr(self, "policy_") and hasattr(self.policy_, "advance"):
+            self.policy_.advance(timestamp)
+        return self
+
+    def _of_models(self, name: str) -> Any:
+        """An attribute of the fitted models."""
+        if "policy_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} is not fitted and has no {name!r}.")
+        return getattr(self.policy_, name)
+
+    def _begin(self) -> None:
+        """Start from the prior."""
+        by_slate = self.feedback == "slate"
+        if self.policy is None:
+            link = "linear" if by_slate else "logistic"
+            self.policy_ = GLMUCBPolicy(link, exploration="thompson")
+        else:
+            check_models(self.policy)
+            self.policy_ = clone(self.policy)
+            self.policy_.columns = None  # it learns arms, not the log
+        linear = isinstance(self.policy_, GLMUCBPolicy) and self.policy_.link == "linear"
+        if by_slate and not linear:
+            raise ValueError(
+                f"feedback='slate' divides a reward among the arms of a slate, which requires "
+                f"policy=GLMUCBPolicy('linear', ...), got {self.policy!r}."
+            )
+        self._stream = ChoiceStream(self.random_state)
+
+    def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
+        """Check slates, and pass what is known of their arms to the policy."""
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        available = align_rows(available, X)
+        X = X.tocsr() if issparse(X) else X
+        X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
+        n_rows = count_rows(X)
+        if reward is None and are_slates(y):
+            if y is None:
+                raise ValueError("this estimator requires y to be passed, but the target y is None")
+            warnings.warn(NO_REWARDS, UserWarning, stacklevel=4)
+            y = np.asarray(y) if hasattr(y, "__array__") else list(y)
+            reward = [np.ones(np.size(slate)) for slate in y]
+            reward = np.ones(len(y)) if self.feedback == "slate" else reward
+        fitted = self.policy_.__sklearn_is_fitted__()
+        log = read_slates(
+            y,
+            n_rows,
+            reward=reward,
+            available=available,
+            arms=self.policy_.arms_.tolist() if fitted else (),
+            columns=None if are_slates(y) else self._names_in(y),
+        )
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        if self.feedback == "slate":
+            self._learn_sums(X, log, log.of_slates(log.reward, "reward"), weight)
+            return
+        if self.feedback == "cascade":
+            rewards = read_cascade(log)
+        else:
+            rewards = log.of_arms(log.reward, "reward")
+        event, place = np.nonzero(log.shown & ~np.isnan(rewards) & (weight > 0)[:, None])
+        if len(event):
+            self._pass_on(X, log, event, place, rewards[event, place], weight[event])
+        else:  # nothing is known, but arms may be
+            ArmModels.of(self.policy_, X, log.available_sets())
+
+    def _pass_on(
+        self,
+        X: Any,
+        log: SlateLog,
+        event: np.ndarray,
+        place: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:
+        """Let the policy learn rewards of single arms."""
+        arms: dict[str, Any] = {"action": log.arms[log.action[event, place]], "reward": reward}
+        if log.timestamp is not None:
+            arms["timestamp"] = log.timestamp[event]
+        available = None
+        if log.pools is not None:
+            sets = log.available_sets()
+            available = [sets[k] for k in event.tolist()]
+        rows = X[event] if isinstance(X, np.ndarray) else rows_of(X, event)
+        if isinstance(rows, pd.DataFrame):  # as the index of the log's rows is repeated
+            rows = rows.reset_index(drop=True)
+        self.policy_.partial_fit(
+            rows, arms, available=available, sample_weight=None if (weight == 1).all() else weight
+        )
+
+    def _learn_sums(self, X: Any, log: SlateLog, reward: np.ndarray, weight: np.ndarray) -> None:
+        """Learn one reward per slate, slate by slate."""
+        sets = log.available_sets()
+        noise = float(self.policy_.noise_variance)
+        for k in np.flatnonzero(weight > 0).tolist():
+            row, place = rows_of(X, [k]), np.flatnonzero(log.shown[k])
+            models = ArmModels.of(self.policy_, row, [sets[k]])
+            position = {label: i for i, label in enumerate(models.labels.tolist())}
+            numbers = [position[label] for label in log.arms[log.action[k, place]].tolist()]
+            mean, deviation = models.moments_of_prediction()
+            pseudo, share = shares_of_slate_reward(
+                reward[k], mean[0, numbers], deviation[0, numbers] ** 2, noise / weight[k]
+            )
+            self._pass_on(X, log, np.full(len(place), k), place, pseudo, share * weight[k])
+
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arms of the largest mean rewards, without exploring.
 
@@ -153,8 +403,10 @@ class SlatePolicy(SlateLearner):
         ndarray of shape (n_samples, n_select)
             Labels, best first.
         """
+        from skbandit.bandit.exploration._greedy import best
+
         models = self._models(X, available)
-        chosen = inclusion.best(models.scores(0, -1), self.n_select, None)
+        chosen = best(models.scores(0, -1), self.n_select, None)
         return models.labels[chosen]
 
     def select(self, X: Any, *, available: Any = None) -> np.ndarray:
@@ -183,25 +435,12 @@ class SlatePolicy(SlateLearner):
         ValueError
             If a row has fewer than `n_select` available arms.
         """
-        models, m = self._models(X, available), self.n_select
+        from skbandit.bandit.exploration._sets import RULES
+
+        models = self._models(X, available)
         seed, t = self._stream.take(len(models.available), self.random_state)
-        rule = models.policy.exploration
-        if rule == "thompson" and models.alpha > 0:  # draws have no ties
-            return models.labels[inclusion.best(models.scores(seed, t), m, None)]
-        ties, others = self._uniforms(models, seed, t)
-        if rule == "squarecb":
-            rewards = models.rewards()
-            drawn = systematic_sample(self._by_inverse_gaps(models, rewards), m, others)
-            shown = np.full(rewards.shape, -np.inf)
-            np.put_along_axis(shown, drawn, np.take_along_axis(rewards, drawn, axis=1), axis=1)
-            return models.labels[inclusion.best(shown, m, ties)]
-        scores = models.scores(seed, t)
-        chosen = inclusion.best(scores, m, ties)
-        if rule == "epsilon_greedy":
-            coin = others[:, -1] < models.policy.epsilon
-            uniform = np.where(models.available, others[:, :-1], -np.inf)
-            chosen = np.where(coin[:, None], inclusion.best(uniform, m, None), chosen)
-        return models.labels[chosen]
+        rule = RULES[models.policy.exploration]
+        return models.labels[rule.choose(models, self.n_select, seed, t)]
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability of each arm to be in the slate of `select`.
@@ -220,19 +459,11 @@ class SlatePolicy(SlateLearner):
             remainder is that of arms not in `arms_`. Exact, except that Thompson sampling's are
             integrated numerically, with an error of at most .002.
         """
-        models, m = self._models(X, available), self.n_select
-        rule = models.policy.exploration
-        if rule == "thompson":
-            mean, deviation = models.moments()
-            found = inclusion.largest_draws_inclusion(mean, deviation, m)
-        elif rule == "squarecb":
-            found = self._by_inverse_gaps(models, models.rewards())
-        elif rule == "epsilon_greedy":
-            epsilon = float(models.policy.epsilon)
-            found = inclusion.epsilon_inclusion(models.scores(0, 0), m, epsilon)
-        else:
-            found = inclusion.best_inclusion(models.scores(0, 0), m)
-        return found[:, : models.n_known]
+        from skbandit.bandit.exploration._sets import RULES
+
+        models = self._models(X, available)
+        included = RULES[models.policy.exploration].inclusion(models, self.n_select)
+        return included[:, : models.n_known]
 
     def predict_reward(self, X: Any) -> np.ndarray:
         """Predict the mean reward of every arm.
@@ -273,29 +504,7 @@ class SlatePolicy(SlateLearner):
             )
         return models
 
-    def _uniforms(self, models: ArmModels, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
-        """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
-
-        Those of an arm that is new to the policy belong to its label.
-        """
-        (n_rows, n_arms), n = models.available.shape, models.n_known
-        keys = [arm_key(label) % 2**64 for label in models.labels[n:].tolist()]
-        u = np.empty((n_rows, 2 * n_arms + 1))
-        for row in range(n_rows):
-            known = np.random.default_rng([seed, t + row]).random(2 * n + 1)
-            new = [np.random.default_rng([seed, t + row, key]).random(2) for key in keys]
-            ties, others = np.reshape(new, (-1, 2)).T
-            u[row] = np.concatenate([known[:n], ties, known[n:-1], others, known[-1:]])
-        return u[:, :n_arms], u[:, n_arms:]
-
     def _knows_no_arms(self) -> bool:
         """Whether the policy, unfitted, names no arms."""
         named = ("arms", "arm_features")
         return all(getattr(self.policy, name, None) is None for name in named)
-
-    def _by_inverse_gaps(self, models: ArmModels, rewards: np.ndarray) -> np.ndarray:
-        """Inclusion probabilities of "squarecb"."""
-        n_arms, width = models.available.sum(axis=1), models.alpha**2
-        scale = np.sqrt(n_arms * models.n_events / self.n_select)
-        gamma = scale / width if width else np.full(len(rewards), np.inf)
-        return inverse_gap_inclusion(rewards, self.n_select, gamma)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.bandit.shared._standardize import Units
-from skbandit.bandit.shared._state import as_given, in_new_units, standardized
+from skbandit.bandit.shared._state import Units, as_given, in_new_units, standardized
 
 DX, DZ = 3, 4
 
@@ -45,7 +44,7 @@ def test_a_diagonal_posterior_keeps_its_function_and_the_prior_where_nothing_was
 
 def test_units_as_a_matrix():
     rng = np.random.default_rng(2)
-    none, counts = np.zeros(3), np.zeros(2, dtype=np.int64)
+    none, counts = np.zeros(3), np.zeros(2)
     units = Units(rng.normal(size=3), rng.uniform(0.5, 2, size=3), none, none, counts)
     X = rng.normal(size=(5, 3))
     given = np.column_stack([X, np.ones(5)]) @ as_given(units).T

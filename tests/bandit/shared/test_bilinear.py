@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 
+from skbandit.bandit._units import count
 from skbandit.bandit.shared import _bilinear as bilinear
-from skbandit.bandit.shared._standardize import (
-    count_row,
-    fixed_units,
-    renew,
-    running_units,
-)
 from skbandit.bandit.shared._state import (
     SharedPrior,
-    own_copy,
+    append_arms,
+    fixed_units,
     prior_beliefs,
-    with_arms,
-    workspace_for,
+    renew_if_due,
+    running_units,
 )
 
 PRIOR = SharedPrior(2.0, 1.0, 0.3, 1.0, estimates_noise=False)
@@ -26,7 +22,7 @@ def random_beliefs(rng, full):
     """Beliefs far from the prior."""
     beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
-    beliefs = with_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
+    beliefs = append_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
     beliefs.mean[:] = rng.normal(size=(DX, DZ))
     if full:
         beliefs.cov_factor[:] = rng.normal(size=beliefs.cov_factor.shape)
@@ -47,13 +43,13 @@ def covariance(beliefs):
 
 
 def moments(beliefs, x, arms):
-    work = workspace_for(beliefs)
+    work = beliefs.workspace()
     bilinear.contract(x, beliefs.mean, beliefs.cov_factor, work.u, work.half, work.C)
     bilinear.arm_moments(
         np.asarray(arms), work.u, work.C, beliefs.cov_factor.ndim == 3, beliefs.Z,
         beliefs.offset_mean, beliefs.offset_variance, work.block, work.m, work.v,
     )  # fmt: skip
-    return work.m[: len(arms)].copy(), work.v[: len(arms)].copy(), work
+    return work.m[arms], work.v[arms], work
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -92,7 +88,7 @@ def test_a_step_is_conditioning_without_the_covariance_between_model_and_offset(
 
     m, v, work = moments(beliefs, x, [k])
     total = v[0] + noise
-    new = own_copy(beliefs)
+    new = beliefs.copy()
     bilinear.absorb(
         x, beliefs.Z[k], k, (r - m[0]) / total, 1 / total, new.mean, new.cov_factor,
         new.offset_mean, new.offset_variance, work.half, work.a,
@@ -111,7 +107,7 @@ def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     _, v, work = moments(beliefs, x, [k])
     g, h = 0.4, 0.8 / v[0]
     phi, S = np.outer(x, beliefs.Z[k]).ravel(), covariance(beliefs)
-    new = own_copy(beliefs)
+    new = beliefs.copy()
     bilinear.absorb(
         x, beliefs.Z[k], k, g, h, new.mean, new.cov_factor, new.offset_mean,
         new.offset_variance, work.half, work.a,
@@ -147,9 +143,9 @@ def test_running_moments_are_those_of_the_rows(location):
     factor, shift = np.empty(3), np.empty(3)
     renewed = []
     for n, row in enumerate(X, start=1):
-        if count_row(row, units):
-            old = (units.centre.copy(), units.rate.copy())
-            renew(units, factor, shift)
+        old = units.centre.copy(), units.rate.copy()
+        count(X, n - 1, 1.0, units.mean, units.squares, units.seen)
+        if renew_if_due(units, factor, shift):
             renewed.append(n)
             known = old[1] > 0
             np.testing.assert_allclose(
@@ -181,7 +177,7 @@ def test_forgetting_discounts_precisions(full):
     """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' offsets only that of arm k."""
     gamma, k, rng = 0.7, 5, np.random.default_rng(0)
     old = random_beliefs(rng, full)
-    new = own_copy(old)
+    new = old.copy()
     bilinear.forget(
         k, gamma, new.mean, new.cov_factor, PRIOR.variance, PRIOR.constant_variance,
         new.offset_mean, new.offset_variance, PRIOR.offset_variance, np.empty(DX * DZ),

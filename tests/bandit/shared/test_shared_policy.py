@@ -13,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.bandit import SharedGLMPolicy, make_policy_pipeline, select
 from skbandit.evaluation import ReplaySplit, ips, replay, replay_blocks
-from tests.tiers import first
+from tests.bandit.test_compiled_replay import SharedOneByOne
 
 
 @pytest.fixture(scope="module")
@@ -39,31 +39,8 @@ def problem():
     return X, y, Z
 
 
-def test_the_posterior_is_that_of_bayesian_regression():
-    """Linear rewards, no offsets: exact, for features as given."""
-    rng = np.random.default_rng(0)
-    n, nx, nz, n_arms = 60, 3, 2, 5
-    X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
-    action, reward = rng.integers(n_arms, size=n), rng.normal(size=n)
-    policy = SharedGLMPolicy(
-        Z, link="linear", offset_variance=0.0, noise_variance=0.5, prior_variance=2.0,
-        standardize=False,
-    ).fit(X, pd.DataFrame({"action": action, "reward": reward}))  # fmt: skip
-    X1, Z1 = np.column_stack([X, np.ones(n)]), np.column_stack([Z, np.ones(n_arms)])
-    phi = np.einsum("ni,nj->nij", X1, Z1[action]).reshape(n, -1)
-    prior = np.full((nx + 1) * (nz + 1), 2.0)
-    prior[-1] = 1.0
-    S = np.linalg.inv(np.diag(1 / prior) + phi.T @ phi / 0.5)
-    mean = (S @ phi.T @ reward / 0.5).reshape(nx + 1, nz + 1)
-    np.testing.assert_allclose(policy.coef_, mean, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(policy.predict_reward(X), X1 @ mean @ Z1.T, rtol=1e-8, atol=1e-10)
-    v = np.einsum("ni,aj,ijkl,nk,al->na", X1, Z1, S.reshape(nx + 1, nz + 1, nx + 1, nz + 1), X1, Z1)
-    upper = X1 @ mean @ Z1.T + 0.2 * np.sqrt(v)
-    np.testing.assert_allclose(policy.select_scores(X), upper, rtol=1e-7)
-
-
-@pytest.mark.parametrize("gamma", [0.5, 0.97])
-def test_forgetting_is_discounted_bayesian_regression(gamma):
+@pytest.mark.parametrize("gamma", [1.0, 0.97, 0.5])
+def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma):
     """Linear rewards, no offsets: evidence n events old counts gamma^n, beside the whole prior."""
     rng = np.random.default_rng(0)
     n, nx, nz, n_arms = 60, 3, 2, 5
@@ -79,10 +56,12 @@ def test_forgetting_is_discounted_bayesian_regression(gamma):
     prior[-1] = 1.0
     weight = gamma ** np.arange(n)[::-1] / 0.5
     S = np.linalg.inv(np.diag(1 / prior) + (phi.T * weight) @ phi)
-    mean = S @ (phi.T * weight) @ reward
-    np.testing.assert_allclose(policy.coef_.ravel(), mean, rtol=1e-7, atol=1e-10)
-    L = policy._beliefs.cov_factor.reshape(len(S), len(S))
-    np.testing.assert_allclose(L @ L.T, S, rtol=1e-7, atol=1e-10)
+    mean = (S @ (phi.T * weight) @ reward).reshape(nx + 1, nz + 1)
+    np.testing.assert_allclose(policy.coef_, mean, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(policy.predict_reward(X), X1 @ mean @ Z1.T, rtol=1e-6, atol=1e-9)
+    v = np.einsum("ni,aj,ijkl,nk,al->na", X1, Z1, S.reshape(nx + 1, nz + 1, nx + 1, nz + 1), X1, Z1)
+    upper = X1 @ mean @ Z1.T + 0.2 * np.sqrt(v)
+    np.testing.assert_allclose(policy.select_scores(X), upper, rtol=1e-6, atol=1e-9)
 
 
 def test_windows_wait(problem):
@@ -117,7 +96,7 @@ def test_a_replay_hands_on_what_waits(problem):
             ((X[k : k + 90], y[k : k + 90].assign(propensity=0.2)) for k in range(0, len(X), 90)),
             acceptance=0.2, random_state=0,
         ).history
-        for kind in (SharedGLMPolicy, OneByOne)
+        for kind in (SharedGLMPolicy, SharedOneByOne)
     ]  # fmt: skip
     assert len(histories[0]) > 30
     assert histories[0].equals(histories[1])
@@ -176,77 +155,6 @@ def test_an_arm_never_seen_is_judged_by_its_features():
     assert np.corrcoef(found.ravel(), (new @ B @ Z.to_numpy()[20:].T).ravel())[0, 1] > 0.95
 
 
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_one_by_one_is_the_whole_log_to_the_bit(covariance, problem):
-    X, y, Z = problem
-    whole = SharedGLMPolicy(Z, covariance=covariance).fit(X[:100], y[:100])
-    single = SharedGLMPolicy(Z, covariance=covariance)
-    for t in range(100):
-        single = pickle.loads(pickle.dumps(single.partial_fit(X[[t]], y.iloc[[t]])))
-    np.testing.assert_array_equal(single.decision_function(X), whole.decision_function(X))
-    np.testing.assert_array_equal(single.n_updates_, whole.n_updates_)
-
-
-class OneByOne(SharedGLMPolicy):
-    """The same policy, which as a subclass is replayed event by event."""
-
-    def select(self, X, *, available=None, arm_features=None):
-        return super().select(X, available=available, arm_features=arm_features)
-
-
-SETTINGS = {
-    "default": {},
-    "linear": {"link": "linear"},
-    "diagonal linear": {"covariance": "diagonal", "link": "linear", "noise_variance": 0.5},
-    "thompson probit": {"exploration": "thompson", "link": "probit"},
-    "squarecb": {"exploration": "squarecb"},
-    "epsilon": {"exploration": "epsilon_greedy", "epsilon": 0.3},
-    "growing": {"alpha": np.log1p, "standardize": False},
-    "no features": {"arm_features": None},
-    "no features, greedy": {"arm_features": None, "exploration": "greedy"},
-    "forgetting": {"forgetting": 0.97},
-    "forgetting diagonal linear": {"forgetting": 0.9, "covariance": "diagonal", "link": "linear"},
-    "waiting": {"update_every": 500.0},
-    "waiting, no features": {"update_every": "8min", "arm_features": None, "forgetting": 0.99},
-}
-
-
-@pytest.mark.parametrize(
-    "options",
-    first(
-        1,
-        [
-            {},
-            {"deployment_share": 0.3, "acceptance": 0.2, "subsample": 0.9, "max_accepted": 40},
-            {"rule": "predict"},
-            {"learn": False},
-        ],
-    ),
-    ids=str,
-)
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_the_compiled_replay_decides_as_one_by_one(settings, options, problem):
-    X, y, Z = problem
-    parameters = {"arm_features": Z, "random_state": 3} | SETTINGS[settings]
-    fast = replay(SharedGLMPolicy(**parameters), X, y, random_state=1, **options)
-    slow = replay(OneByOne(**parameters), X, y, random_state=1, **options)
-    assert fast.n_accepted > 20
-    assert fast.history.equals(slow.history)
-
-
-@pytest.mark.parametrize("settings", [{}, {"update_every": 500.0}])
-def test_a_replay_goes_on_from_what_was_learned_and_leaves_the_policy(settings, problem):
-    X, y, Z = problem
-    histories = []
-    for kind in (SharedGLMPolicy, OneByOne):
-        policy = kind(Z[:8], random_state=3, **settings).fit(X[:200], y[:200], arm_features=Z)
-        before = policy.coef_.copy()
-        histories.append(replay(policy, X[200:], y[200:], random_state=1).history)
-        np.testing.assert_array_equal(policy.coef_, before)
-    assert len(histories[0]) > 20
-    assert histories[0].equals(histories[1])
-
-
 @pytest.mark.parametrize("every", [None, 35.0, 500.0, 5000.0])
 def test_blocks_are_the_whole(every, problem):
     """Events that wait for the end of their window wait across blocks."""
@@ -277,22 +185,6 @@ def test_a_replay_may_bring_features_of_new_arms(problem):
         replay(policy, X, y, random_state=1)
     with pytest.raises(TypeError, match="takes none"):
         replay(GLMUCBPolicy(), X, y, arm_features=Z)
-
-
-@pytest.mark.parametrize("exploration", ["ucb", "epsilon_greedy", "squarecb", "thompson"])
-def test_probabilities_are_frequencies(exploration, problem):
-    """4,000 choices in one context: within 5 standard errors (false alarms below 1e-5)."""
-    X, y, Z = problem
-    policy = SharedGLMPolicy(
-        Z, alpha=2.0, exploration=exploration, epsilon=0.3, random_state=0
-    ).fit(X[:200], y[:200])
-    pool = ["arm01", "arm05", "arm03"]
-    p = policy.select_proba(X[:1], available=pool)[0]
-    assert p.sum() == pytest.approx(1)
-    assert set(policy.arms_[p > 0]) <= set(pool)
-    chosen = policy.select(np.repeat(X[:1], 4000, axis=0), available=pool)
-    share = np.array([(chosen == arm).mean() for arm in policy.arms_])
-    assert (abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 4000) + 0.003).all()
 
 
 def test_new_arms_at_any_time(problem):

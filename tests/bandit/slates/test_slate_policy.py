@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
-from skbandit.bandit.slates._learner import shares_of_slate_reward
+from skbandit.bandit.slates._feedback import shares_of_slate_reward
 from skbandit.evaluation import replay_slates, slate_ips
 from tests.tiers import first
 
@@ -216,14 +216,6 @@ def test_one_fit_equals_several(feedback):
     for rows in (slice(0, 50), slice(50, 51), slice(51, 150)):
         parts.partial_fit(X[rows], slates[rows], reward[rows])
     np.testing.assert_array_equal(parts.predict_reward(X), whole.predict_reward(X))
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_batch_equals_choices_one_by_one(rule):
-    policy, X = fitted(rule), logged()[0][:20]
-    alone = copy.deepcopy(policy)
-    one_by_one = np.concatenate([alone.select(x[None]) for x in X])
-    np.testing.assert_array_equal(policy.select(X), one_by_one)
 
 
 def test_copies_go_on_alike_and_apart():

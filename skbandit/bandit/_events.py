@@ -1,0 +1,202 @@
+"""Events for a policy to learn, their times, and logs encoded for compiled replays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from skbandit.bandit._state import ArmSets
+from skbandit.logs import Codes, ReplayRequest, as_actions, check_in_order, code_labels, label_array
+
+
+def count_actions(y: Any, stacklevel: int) -> tuple[Any, np.ndarray]:
+    """Actions without rewards, and a reward of 1 for each, with a warning."""
+    y = as_actions(y)
+    warnings.warn(NO_REWARDS, UserWarning, stacklevel=stacklevel)
+    return y, np.ones(len(y))
+
+
+NO_REWARDS = (
+    "y has actions but no rewards, so each action counts as reward 1: pass a DataFrame with "
+    "columns 'action' and 'reward', or reward=."
+)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events for a policy to learn, in order."""
+
+    X: Any  # (n_events, n_features), array or CSR
+    arms: np.ndarray  # (n_events,), labels
+    reward: np.ndarray  # (n_events,)
+    weight: np.ndarray  # (n_events,)
+    window: np.ndarray  # (n_events,), number of the update window
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    def take(self, rows: np.ndarray) -> Events:
+        """Select events by a mask or by position."""
+        return Events(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def join(parts: Sequence[Events]) -> Events:
+    """Concatenate events."""
+    return Events(
+        *(
+            (join_contexts if name == "X" else np.concatenate)(
+                [getattr(part, name) for part in parts]
+            )
+            for name in Events.__dataclass_fields__
+        )
+    )
+
+
+def join_contexts(parts: list[Any]) -> Any:
+    """Concatenate contexts; one sparse part makes all sparse."""
+    if any(issparse(part) for part in parts):
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
+    """Number of the window of `every` seconds that holds each of the ordered times."""
+    if timestamp is None:
+        raise ValueError(
+            "update_every requires event times, but the log has no column 'timestamp'."
+        )
+    check_in_order(timestamp, "update_every")
+    return np.floor(timestamp / every).astype(np.int64)
+
+
+class EncodedLog(NamedTuple):
+    """Events of a log, arms numbered as in beliefs; further rows hold delayed events."""
+
+    X: Any  # (n_rows, n_features)
+    action: np.ndarray  # (n_rows,)
+    reward: np.ndarray  # (n_rows,)
+    sets: ArmSets  # available arms of each event
+    window: np.ndarray  # (n_rows,), number of the event's update window; empty without delay
+
+
+def encode(
+    request: ReplayRequest, X: Any, *, every: float | None, delayed: Events | None, codes: Codes
+) -> tuple[EncodedLog, Codes]:
+    """The log of a replay as compiled code takes it, and `codes` with its new arms.
+
+    `X` are the request's contexts, checked. `every` is the length of update windows in seconds, or
+    None to learn at once; `delayed` are events, of weight 1, that await learning.
+    """
+    log, rows, n_events, codes = request.log, request.rows, len(request.log), dict(codes)
+    number = code_labels(log.arms, codes).astype(np.int64)  # of each arm of the log
+    action, reward = number[log.action], log.reward
+    window = np.empty(0, dtype=np.int64)
+    if every is not None and (request.learn or delayed is not None):
+        times = None if log.timestamp is None else log.timestamp[rows]
+        window = np.empty(n_events, dtype=np.int64)
+        window[rows] = windows_of(times, every)
+    if delayed is not None:
+        X = join_contexts([X, delayed.X])
+        action = np.concatenate([action, code_labels(delayed.arms, codes)])
+        reward = np.concatenate([reward, delayed.reward])
+        window = np.concatenate([window, delayed.window])
+    if log.pools is None:
+        sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
+    else:
+        sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    return EncodedLog(X, action, reward, sets, window), codes
+
+
+def still_waiting(
+    request: ReplayRequest,
+    log: EncodedLog,
+    labels: list[Any],
+    n_before: int,
+    accepted: np.ndarray,
+    n_seen: int,
+) -> list[Events]:
+    """Events accepted by a replay, or waiting before it, whose window had not ended at its end.
+
+    Parameters
+    ----------
+    request : ReplayRequest
+        The replay.
+    log : EncodedLog
+        Its log, whose last `n_before` rows waited before.
+    labels : list
+        Labels of the arms of the log.
+    n_before : int
+        Number of events that waited before.
+    accepted : ndarray
+        Positions of accepted events in the rows of the request.
+    n_seen : int
+        Number of rows that were consumed.
+    """
+    window = log.window
+    if not len(window):
+        return []
+    before = np.arange(len(window) - n_before, len(window))
+    learned = accepted[~request.deployment[accepted]] if request.learn else accepted[:0]
+    rows = np.concatenate([before, request.rows[learned]])
+    # showing an event first learns those of earlier windows
+    shown = np.flatnonzero(request.keep[:n_seen])
+    if len(shown):
+        rows = rows[window[rows] == window[request.rows[shown[-1]]]]
+    arms = label_array(labels)[log.action[rows]]
+    events = Events(log.X[rows], arms, log.reward[rows], np.ones(len(rows)), window[rows])
+    return [events] if len(events) else []
+
+
+def check_time(
+    timestamp: np.ndarray, latest: float | None, *, every: float | None, forgetting: float
+) -> None:
+    """Check that time runs forward, within events and from those learned before.
+
+    Update windows and forgetting need it, so events out of order are an error. Otherwise they are
+    learned in the order given, with a warning.
+
+    Parameters
+    ----------
+    timestamp : ndarray of shape (n_events,)
+        Seconds.
+    latest : float or None
+        Time of the latest event of earlier calls.
+    every : float or None
+        Length of update windows in seconds; an event may be late within its window.
+    forgetting : float
+        Discount of earlier evidence; below 1, the order of events matters.
+    """
+    first = float(timestamp[0])
+    if every is None:
+        late = latest is not None and first < latest
+    else:
+        windows_of(timestamp, every)
+        late = latest is not None and np.floor(first / every) < np.floor(latest / every)
+    needs = "update_every" if every is not None else f"forgetting={forgetting:g}"
+    strict = every is not None or forgetting < 1
+    if late:
+        problem = (
+            f"timestamp of row 0, {first:.15g} s, is earlier than that of an event learned before, "
+            f"{latest:.15g} s"
+        )
+        if strict:
+            raise ValueError(f"{problem}: {needs} needs events in order of time.")
+    elif strict:
+        check_in_order(timestamp, needs)
+        return
+    else:
+        back = np.flatnonzero(np.diff(timestamp) < 0)
+        if not len(back):
+            return
+        problem = f"timestamp goes back on row {back[0] + 1}"
+    warnings.warn(
+        f"{problem}: events are learned in the given order, and another order leads to another "
+        "state. Sort the log by time.",
+        UserWarning,
+        stacklevel=6,
+    )

@@ -1,0 +1,195 @@
+"""Events of arms, and the estimators that are fitted to them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from skbandit.utils._fitting import seeded
+
+GROWTH = 1.25
+"""Factor by which the events of an arm grow until its model is refitted: n events then cost as much
+as five fits to all of them."""
+
+
+@dataclass(frozen=True)
+class EventStore:
+    """Learned events in order, in arrays with room for more.
+
+    `extended` writes behind the events of this store, and leaves these as they are.
+    """
+
+    X: np.ndarray  # (capacity, n_features)
+    arm: np.ndarray  # (capacity,)
+    reward: np.ndarray  # (capacity,)
+    weight: np.ndarray  # (capacity,)
+    copies: np.ndarray  # (capacity, n_replicates), times that the event is in each replicate
+    n: int
+
+    @classmethod
+    def empty(cls, n_features: int, n_replicates: int) -> EventStore:
+        """A store without events."""
+        return cls(
+            np.empty((0, n_features)),
+            np.empty(0, dtype=np.int64),
+            np.empty(0),
+            np.empty(0),
+            np.empty((0, n_replicates), dtype=np.int8),
+            0,
+        )
+
+    def extended(self, **columns: np.ndarray) -> EventStore:
+        """Store with further events."""
+        stop = self.n + len(columns["arm"])
+        arrays = {}
+        for name, new in columns.items():
+            array = getattr(self, name)
+            if stop > len(array):
+                old = array[: self.n]
+                array = np.empty((max(2 * len(array), stop, 16), *array.shape[1:]), array.dtype)
+                array[: self.n] = old
+            array[self.n : stop] = new
+            arrays[name] = array
+        return EventStore(**arrays, n=stop)
+
+    def copy(self) -> EventStore:
+        """Store that shares no arrays with this one."""
+        names = ("X", "arm", "reward", "weight", "copies")
+        return EventStore(
+            **{name: getattr(self, name)[: self.n].copy() for name in names}, n=self.n
+        )
+
+    def of_arms(self, kept: np.ndarray) -> EventStore:
+        """Events of the arms of these numbers, numbered anew in this order."""
+        number = np.full(max(int(self.arm[: self.n].max(initial=-1)), int(kept.max())) + 1, -1)
+        number[kept] = np.arange(len(kept))
+        rows = np.flatnonzero(number[self.arm[: self.n]] >= 0)
+        own = {name: getattr(self, name)[rows] for name in ("X", "reward", "weight", "copies")}
+        return EventStore(arm=number[self.arm[rows]], n=len(rows), **own)
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """Fitted estimators of an arm, one per replicate.
+
+    In place of one stands a number if all rewards in its replicate are equal, and None if there are
+    no events.
+    """
+
+    replicates: tuple[Any, ...]
+    n_fitted: int  # events of the arm when it was fitted
+
+
+def fit_model(
+    estimator: Any,
+    X: np.ndarray,
+    reward: np.ndarray,
+    weight: np.ndarray,
+    copies: np.ndarray,
+    seeds: np.ndarray,
+    label: Any,
+) -> RewardModel:
+    """Fit an estimator to the events of one arm, in each replicate with its number of copies."""
+    replicates = []
+    for b in range(copies.shape[1]):
+        rows = np.repeat(np.arange(len(X)), copies[:, b])
+        r = reward[rows]
+        if not len(rows) or (r == r[0]).all():
+            replicates.append(float(r[0]) if len(rows) else None)
+            continue
+        own = seeded(estimator, int(seeds[b]))
+        target = r.astype(np.int64) if is_classifier(own) else r
+        with _naming(label, len(X)):
+            own.fit(X[rows], target, **_weights(own, weight[rows]))
+        replicates.append(own)
+    return RewardModel(tuple(replicates), len(X))
+
+
+def update_model(
+    model: RewardModel | None,
+    estimator: Any,
+    X: np.ndarray,
+    reward: np.ndarray,
+    weight: np.ndarray,
+    copies: np.ndarray,
+    seeds: np.ndarray,
+    label: Any,
+) -> RewardModel:
+    """Let the estimators of an arm learn further events by their `partial_fit`; others are kept."""
+    n_replicates = copies.shape[1]
+    old = (None,) * n_replicates if model is None else model.replicates
+    replicates = []
+    for b in range(n_replicates):
+        rows = np.repeat(np.arange(len(X)), copies[:, b])
+        if not len(rows):
+            replicates.append(old[b])
+            continue
+        own = copy.deepcopy(old[b])
+        classes: dict[str, Any] = {}
+        if own is None:
+            own = seeded(estimator, int(seeds[b]))
+            classes = {"classes": np.array([0, 1])} if is_classifier(own) else {}
+        target = reward[rows].astype(np.int64) if is_classifier(own) else reward[rows]
+        with _naming(label, len(X)):
+            own.partial_fit(X[rows], target, **classes, **_weights(own, weight[rows]))
+        replicates.append(own)
+    return RewardModel(tuple(replicates), len(X) + (0 if model is None else model.n_fitted))
+
+
+def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
+    """Rewards that a fitted estimator of an arm predicts, finite."""
+    if isinstance(replicate, float):
+        return np.full(len(X), replicate)
+    if is_classifier(replicate):
+        probabilities = replicate.predict_proba(X)
+        rewards = probabilities[:, list(replicate.classes_).index(1)]
+    else:
+        rewards = np.asarray(replicate.predict(X), dtype=np.float64)
+    if rewards.shape != (len(X),) or not np.isfinite(rewards).all():
+        raise ValueError(
+            f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
+            f"{rewards[~np.isfinite(rewards)][:1] if rewards.ndim == 1 else rewards.shape}: it "
+            "must predict one finite number per row. Regularise it, or scale the contexts."
+        )
+    return rewards
+
+
+def shrunk(
+    predicted: np.ndarray, weight: float, center: float | np.ndarray, prior_events: float
+) -> np.ndarray:
+    """Predictions of a model fitted to `weight` events, averaged with `prior_events` of `center`.
+
+    Without it an arm with a few bad events would be given up, and one with a few good ones trusted.
+    """
+    return (weight * predicted + prior_events * center) / (weight + prior_events)
+
+
+def _weights(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Keyword of weights, if there are any."""
+    if (weight == 1).all():
+        return {}
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given, but {type(estimator).__name__} does not take it: leave it "
+            "out, or repeat events."
+        )
+    return {"sample_weight": weight}
+
+
+class _naming:
+    """Adds to an error of a reward model whose it was."""
+
+    def __init__(self, label: Any, n_events: int) -> None:
+        self.note = f"while fitting the reward model of arm {label!r} to {n_events} events"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            error.add_note(self.note)
