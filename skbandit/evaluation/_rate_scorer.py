@@ -92,8 +92,6 @@ class RateScorer(BaseEstimator):
     A search averages scores over folds: a candidate is penalised for each fold on which it
     violates a bound, but may still rank above one that barely meets it on all folds.
 
-    Threads may share a scorer: scoring changes neither it nor the classifier.
-
     Examples
     --------
     >>> from sklearn.datasets import make_classification

@@ -1,5 +1,6 @@
 """Intervals with a guarantee: coverage, at one time and at all times; their form."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,11 +11,10 @@ from scipy.special import logsumexp
 from skbandit import GLMUCBPolicy
 from skbandit.evaluation import (
     OffPolicyEstimate,
-    ips,
     off_policy_blocks,
+    off_policy_value,
     replay,
     replay_blocks,
-    snips,
 )
 from skbandit.evaluation._guaranteed import (
     BETS,
@@ -26,6 +26,9 @@ from skbandit.evaluation._guaranteed import (
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first
+
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 ALARM = 1e-4
 

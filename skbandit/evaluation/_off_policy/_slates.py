@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, shortcoming
-from skbandit.evaluation._off_policy._sums import IPS, WeightedEvents
-from skbandit.evaluation._policy_protocol import check_rule, log_columns
+from skbandit.evaluation._off_policy._estimate import (
+    OffPolicyEstimate,
+    make_estimate,
+    shortcoming,
+)
+from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
+from skbandit.evaluation._off_policy._target_policy import policy_of
+from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import SlateLog, are_slates, read_slates
 from skbandit.utils._fitting import seed_for
@@ -72,14 +77,6 @@ def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.n
 def weights_of_arms(included: np.ndarray, propensity: np.ndarray) -> np.ndarray:
     """Weights π_a/p_a of shown arms, nan in empty places, as 0 there."""
     return np.nan_to_num(included / propensity)
-
-
-def is_policy(given: Any) -> bool:
-    """Whether a policy is given, rather than slates or probabilities."""
-    if hasattr(given, "__array__"):
-        return False
-    policy, _ = behind_transformers(given, None)
-    return hasattr(policy, "select") or hasattr(policy, "predict")
 
 
 def shown_slates(policy: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
@@ -144,7 +141,7 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
         if len(given) != len(log):
             raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
         return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
-    if not is_policy(given):
+    if policy_of(given) is None:
         slates = checked_slates(given, len(log), "the evaluated policy")
     else:
         if X is None:
@@ -222,7 +219,7 @@ def slate_ips(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -309,7 +306,7 @@ def slate_pseudo_inverse(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -404,7 +401,7 @@ def replay_slates(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -477,7 +474,7 @@ def _read(
         reward=reward,
         propensity=propensity,
         available=available,
-        columns=log_columns(policy, columns, named=not are_slates(y)),
+        columns=name_columns(policy, columns, named=not are_slates(y))[0],
     )
 
 
@@ -522,7 +519,7 @@ def _place_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of shown arms at their own and at any place, as shares of slates drawn."""
     m = log.action.shape[1]
-    if is_policy(given):
+    if policy_of(given) is not None:
         if X is None:
             raise ValueError("X is None: a policy needs contexts.")
         given = copy.deepcopy(given)
@@ -545,17 +542,9 @@ def _estimate(
     name: str, earned: np.ndarray, weight: np.ndarray, logged: np.ndarray
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
-    sums = IPS.sums(WeightedEvents(earned, np.ones(len(earned))))[0]
-    weights = IPS.sums(WeightedEvents(logged, weight))[0]
-    lacking = shortcoming(weights)
+    zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
+    lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    undefined = not weight.any()
-    return OffPolicyEstimate(
-        estimator=name,
-        mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else sums.standard_error,
-        effective_sample_size=weights.effective_sample_size,
-        n_events=len(earned),
-        logged_mean=float(logged.mean()),
-    )
+    return make_estimate(name, (sums,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -21,15 +21,14 @@ from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
     known_arms,
-    log_columns,
+    name_columns,
 )
 from skbandit.evaluation._replay._result import (
     FEW,
-    LoggedReward,
+    LogTotals,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
-    check_clipped,
     check_kept,
     check_past,
     too_few,
@@ -42,9 +41,7 @@ from skbandit.logs import (
     check_uniform,
     column_names,
     label_order,
-    named_rewards,
     read_log,
-    read_rewards,
 )
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
@@ -339,8 +336,7 @@ def replay(
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions are taken as chosen uniformly among the available arms.
-        `reward` may also be the name of a column of `y`, or a list of names: the policy learns
-        from the first, and ``result["minutes"]`` is the result for the reward minutes.
+        `reward` may also be the name of a column of `y`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
@@ -395,7 +391,7 @@ def replay(
     --------
     replay_blocks : The same for a log larger than memory.
     ReplayScorer : Replay as a scorer, for model selection.
-    snips : Uses every event, for policies that do not learn.
+    off_policy_value : Uses every event, for policies that do not learn.
 
     Notes
     -----
@@ -462,8 +458,8 @@ def replay(
         policy = _told_of_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
-    columns = log_columns(policy, columns, reward, named=column_names(y) is not None)
-    reward, columns, names = named_rewards(y, reward, columns)
+    named = column_names(y) is not None
+    columns, reward = name_columns(policy, columns, reward, named=named)
     X, log = read_replayed(
         policy,
         X,
@@ -474,12 +470,10 @@ def replay(
         timestamp=timestamp,
         columns=columns,
     )
-    rewards = read_rewards(y, names, len(log))
     if bounds is not None:
-        for values in rewards.values() or [log.reward]:
-            check_range(values, bounds)
+        check_range(log.reward, bounds)
     check_past(policy, X, log, options.learns(policy))
-    result = replay_runs(policy, X, log, options, random_state, bounds, rewards)
+    result = replay_runs(policy, X, log, options, random_state, bounds)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result
@@ -525,38 +519,47 @@ def replay_runs(
     options: ReplayOptions,
     random_state: Any,
     bounds: Range | None = None,
-    rewards: Mapping[str, np.ndarray] | None = None,
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
-    probability = log.probability
-    c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
-    clipped = float(np.mean(probability < c))
-    check_clipped(c, clipped, float(probability.min()))
+    c = options.acceptance
+    c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)
     trajectories = Parallel()(
-        delayed(_run)(policy, X, log, probability, c, options, number, seed, rewards)
-        for number, seed in enumerate(seeds)
+        delayed(_run)(policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
+    totals, learns = LogTotals.of(log, c), options.learns(policy)
+    result = collect_runs(trajectories, log.arms, totals, c, options, learns, bounds)
+    check_kept(result, totals, options.max_accepted)
+    return result
+
+
+def collect_runs(
+    trajectories: Sequence[Trajectory],
+    arms: np.ndarray,
+    totals: LogTotals,
+    c: float,
+    options: ReplayOptions,
+    learns: bool,
+    bounds: Range | None,
+) -> ReplayResult:
+    """The result of runs of a log with these totals."""
     metadata = ReplayMetadata(
-        arms=log.arms,
-        n_events=len(log),
-        logged_mean=float(log.reward.mean()),
-        logged_variance=float(log.reward.var()),
+        arms=arms,
+        n_events=totals.n_events,
+        logged_mean=totals.mean,
+        logged_variance=totals.variance,
         c=c,
-        clipped=clipped,
-        learns=options.learns(policy),
+        clipped=totals.n_clipped / totals.n_events,
+        learns=learns,
         deployment_share=options.deployment_share,
         shuffle=options.shuffle,
         subsample=options.subsample,
-        reward_range=natural_range(log.reward) if bounds is None else bounds,
+        reward_range=natural_range(np.array(totals.reward_range)) if bounds is None else bounds,
         given_range=bounds is not None,
-        rewards={name: LoggedReward.of(values) for name, values in (rewards or {}).items()},
     )
-    result = ReplayResult(tuple(trajectories), metadata)
-    check_kept(result, options.max_accepted)
-    return result
+    return ReplayResult(tuple(trajectories), metadata)
 
 
 def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSequence]:
@@ -569,18 +572,16 @@ def _run(
     policy: Any,
     X: Any,
     log: Log,
-    probability: np.ndarray,
     c: float,
     options: ReplayOptions,
     number: int,
     seed: np.random.SeedSequence,
-    rewards: Mapping[str, np.ndarray] | None,
 ) -> Trajectory:
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
     streams = Streams.of(seed)
     schedule = draw_schedule(
-        probability,
+        log.probability,
         c,
         streams,
         deployment_share=options.deployment_share,
@@ -602,7 +603,7 @@ def _run(
         report(f"{share:.0%} of the log")
 
     most = options.max_accepted
-    trajectory = replay_block(policy, X, log, schedule, options, most, rewards, report_share)
+    trajectory = replay_block(policy, X, log, schedule, options, most, report_share)
     report(f"kept {len(trajectory.event):,} of {trajectory.n_events:,} events")
     return trajectory
 
@@ -631,13 +632,9 @@ def replay_block(
     schedule: ReplaySchedule,
     options: ReplayOptions,
     max_accepted: int | None,
-    rewards: Mapping[str, np.ndarray] | None = None,
     report: Callable[[float], None] = lambda share: None,
 ) -> Trajectory:
-    """Replay a log, or the next block of one; `policy` is modified as it learns.
-
-    `rewards` are those of the log by name, if they are named.
-    """
+    """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
     request = ReplayRequest(
@@ -660,5 +657,4 @@ def replay_block(
         deployment=schedule.deployment[accepted],
         n_seen=accepted + 1,
         n_events=n_seen,
-        rewards={name: values[event] for name, values in (rewards or {}).items()},
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +18,6 @@ from skbandit.evaluation._guaranteed import (
     check_kind,
     clipped_interval,
     known_range,
-    natural_range,
     path_interval,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
@@ -43,7 +41,6 @@ class Trajectory:
     deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
     n_events: int  # replayed in total
-    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name, (n_accepted,)
 
     def take(self, bucket: str) -> np.ndarray:
         """Positions of a bucket's events among the kept events."""
@@ -60,22 +57,47 @@ class Trajectory:
             self.deployment[kept],
             self.n_seen[kept],
             n_seen,
-            {name: values[kept] for name, values in self.rewards.items()},
         )
 
 
 @dataclass(frozen=True)
-class LoggedReward:
-    """A reward over all events of the log."""
+class LogTotals:
+    """Totals over the events of a log; those of consecutive blocks add up."""
 
-    mean: float
+    n_events: int
+    mean: float  # of the rewards
     variance: float
-    range: Range  # of all possible rewards
+    reward_range: Range  # smallest and largest
+    n_clipped: int  # events with p < c
+    smallest: float  # p
 
     @classmethod
-    def of(cls, values: np.ndarray) -> LoggedReward:
-        """Summary of a log's rewards."""
-        return cls(float(values.mean()), float(values.var()), natural_range(values))
+    def of(cls, log: Log, c: float) -> LogTotals:
+        """Totals of a log, or of a block of one."""
+        reward, p = log.reward, log.probability
+        return cls(
+            len(log),
+            float(reward.mean()),
+            float(reward.var()),
+            (float(reward.min()), float(reward.max())),
+            int((p < c).sum()),
+            float(p.min()),
+        )
+
+    def __add__(self, other: LogTotals) -> LogTotals:
+        n = self.n_events + other.n_events
+        share, gap = other.n_events / n, other.mean - self.mean
+        (a, b), (c, d) = self.reward_range, other.reward_range
+        return LogTotals(
+            n,
+            self.mean + share * gap,
+            self.variance
+            + share * (other.variance - self.variance)
+            + share * (1 - share) * gap**2,  # Chan, Golub and LeVeque (1983)
+            (min(a, c), max(b, d)),
+            self.n_clipped + other.n_clipped,
+            min(self.smallest, other.smallest),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +117,6 @@ class ReplayMetadata:
     # of all possible rewards, if known, else of the log
     reward_range: Range = (-math.inf, math.inf)
     given_range: bool = False
-    rewards: Mapping[str, LoggedReward] = field(default_factory=dict)  # by name
-
-    def of_reward(self, name: str) -> ReplayMetadata:
-        """The log with another one of its rewards."""
-        logged = self.rewards[name]
-        return replace(
-            self,
-            logged_mean=logged.mean,
-            logged_variance=logged.variance,
-            reward_range=self.reward_range if self.given_range else logged.range,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,10 +141,6 @@ class ReplayResult:
 
     Notes
     -----
-    With several rewards, as in ``replay(..., reward=["click", "minutes"])``, all figures are those
-    of the first one, which the policy learns from; ``result["minutes"]`` is the result for the
-    second, on the same events.
-
     With B runs that kept n events on average, the squared standard error is sd²/B + s²q/n. The
     first term is due to the order and choice of events, sd² being the variance of the runs'
     means; the second is due to the log itself. There s² is the variance of the kept rewards (the
@@ -169,21 +176,6 @@ class ReplayResult:
     trajectories: tuple[Trajectory, ...]
     metadata: ReplayMetadata
     bucket: str = "learning"
-
-    def __getitem__(self, reward: str) -> ReplayResult:
-        rewards = self.metadata.rewards
-        if reward not in rewards:
-            known = list(rewards)
-            raise KeyError(
-                f"no reward {reward!r}: the result has {known or 'one reward without a name'}."
-            )
-        return replace(
-            self,
-            trajectories=tuple(
-                replace(run, reward=run.rewards[reward]) for run in self.trajectories
-            ),
-            metadata=self.metadata.of_reward(reward),
-        )
 
     @property
     def mean_reward(self) -> float:
@@ -447,9 +439,9 @@ def too_few(result: ReplayResult) -> str:
     )
     return (
         f"{kept} of {result.n_events:,} events kept, where {rule}: {known}. "
-        "skbandit.evaluation.snips uses every event, for policies that do not learn; replay needs "
-        "a longer or more evenly explored log, or a larger acceptance=, which keeps more and "
-        "biases the estimate"
+        "skbandit.evaluation.off_policy_value uses every event, for policies that do not learn; "
+        "replay needs a longer or more evenly explored log, or a larger acceptance=, which keeps "
+        "more and biases the estimate"
     )
 
 
@@ -463,32 +455,28 @@ def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
     if latest > log.timestamp[0]:
         warnings.warn(
             f"the policy has learned an event at {latest:.15g} s, later than the log's first, at "
-            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is judged on. Use "
+            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is evaluated on. Use "
             "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
             UserWarning,
             stacklevel=3,
         )
 
 
-def check_clipped(c: float, share: float, smallest: float) -> None:
-    """Warn if c exceeds the propensity of some events, so that they are kept too rarely."""
-    if share:
+def check_kept(
+    result: ReplayResult, totals: LogTotals, max_accepted: int | None, stacklevel: int = 4
+) -> None:
+    """Warn of a biased estimate, a short run, or identical runs."""
+    c, clipped = result.acceptance, result.metadata.clipped
+    if clipped:
         warnings.warn(
-            f"acceptance={c:g} is above the propensity of {share:.2%} of the events (smallest: "
-            f"{smallest:.3g}): they are kept too rarely, which biases the estimate.",
+            f"acceptance={c:g} is above the propensity of {clipped:.2%} of the events (smallest: "
+            f"{totals.smallest:.3g}): they are kept too rarely, which biases the estimate.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
-
-
-def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
-    """Warn of an improbable number of kept events, a short run, or identical runs."""
-    c = result.acceptance
     for run, trajectory in enumerate(result.trajectories):
         expected = c * trajectory.n_events
-        if not result.metadata.clipped and is_far(
-            len(trajectory.event), expected, (1 - c) * expected
-        ):
+        if not clipped and is_far(len(trajectory.event), expected, (1 - c) * expected):
             warnings.warn(
                 f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
                 f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
@@ -497,7 +485,7 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
                 "random numbers as the policy that wrote the log: give it a seed of its own. The "
                 "estimate is biased.",
                 ReplayCoverageWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
             break
     shortest = min(len(run.take("learning")) for run in result.trajectories)
@@ -506,7 +494,7 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             f"the log ended when a run had kept {shortest:,} events, before max_accepted="
             f"{max_accepted:,}: the result is for this shorter horizon.",
             ReplayCoverageWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     first, *others = result.trajectories
     if others and all(np.array_equal(first.event, other.event) for other in others):
@@ -514,5 +502,5 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             f"the {len(result.trajectories)} runs are identical, as nothing is drawn at random: "
             "pass shuffle=True or subsample=0.5.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._policy_protocol import log_columns
+from skbandit.evaluation._policy_protocol import name_columns
 from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
@@ -75,9 +75,6 @@ class ReplayScorer(BaseEstimator):
     The score estimates the mean reward over the policy's first T events, where T is about c times
     the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
     that explore little: prefer few long folds.
-
-    Threads may share a scorer: scoring changes neither it nor the policy, of which it replays
-    a copy.
 
     Examples
     --------
@@ -174,6 +171,7 @@ class ReplayScorer(BaseEstimator):
             subsample=self.subsample,
         )
         policy, X = behind_transformers(estimator, X)
+        columns, _ = name_columns(policy, None, named=column_names(y) is not None)
         options.check_policy(policy)
         X, log = read_replayed(
             policy,
@@ -183,7 +181,7 @@ class ReplayScorer(BaseEstimator):
             propensity=propensity,
             available=available,
             timestamp=timestamp,
-            columns=log_columns(policy, None, named=column_names(y) is not None),
+            columns=columns,
         )
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":

@@ -1,6 +1,7 @@
 """Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import OffPolicyEstimate, doubly_robust, ips, replay, snips
+from skbandit.evaluation import OffPolicyEstimate, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, Softmax, logged
 from tests.tiers import first
+
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

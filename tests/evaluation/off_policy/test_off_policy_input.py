@@ -1,14 +1,20 @@
 """Off-policy estimates: what the log cannot tell, what is refused, and real data."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import doubly_robust, ips, snips
+from skbandit.evaluation import off_policy_value
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, Softmax, logged
+
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 ALL = [ips, snips, doubly_robust]
 

@@ -97,12 +97,12 @@ def test_select_behind_transformers():
 
 def test_open_bandit_logged_by_thompson_sampling():
     X, y = load_open_bandit("bts", return_X_y=True)
-    with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 on average.*snips") as caught:
+    with pytest.warns(ReplayCoverageWarning, match=r"keeps 1\.65 .*off_policy_value") as caught:
         result = replay(Always(y["action"][0]), X, y, random_state=0)
     assert len(caught) == 1
     assert result.expected == pytest.approx(1.65, abs=0.01)
     assert result.n_accepted < 10
-    assert "snips" in repr(result)
+    assert "off_policy_value" in repr(result)
     assert "of 10,000 events" in repr(result)
 
 

@@ -213,7 +213,7 @@ def test_repr():
     mixed = run(ONE + ONE, [0, 1] * 12)
     assert "deployment bucket, mean" in repr(result_of(mixed, deployment_share=0.5).deployment)
     few = repr(result_of(run([1, 0])))
-    assert "2 of 6 events kept" in few and "too few" in few and "snips" in few
+    assert "2 of 6 events kept" in few and "too few" in few and "off_policy_value" in few
 
 
 def test_pickle():
