@@ -207,16 +207,8 @@ class RateScorer(BaseEstimator):
             )
         return float(values.min())
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        attributes: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        return self.score(estimator, X, y, attributes=attributes, sample_weight=sample_weight)
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     # TunedThresholdClassifierCV scores labels at many thresholds with these parts of a scorer.
 

@@ -67,7 +67,8 @@ def test_summaries_add_up_and_are_conservative(seed):
         betting_limit(whole, 20.0, 0.05), rel=1e-6
     )
     assert total.n == 300
-    single = WeightedShares(np.arange(300), np.ones(300), w, w * s, w, w, s, s)  # no grouping
+    totals, each = np.array([np.ones(300), w, w * s]), np.array([w, s])
+    single = WeightedShares(np.arange(300), totals, each, each)  # no grouping
     assert betting_limit(whole, 20.0, 0.05) <= betting_limit(single, 20.0, 0.05) + 1e-9
     assert betting_limit(whole, 20.0, 0.05) == pytest.approx(
         betting_limit(single, 20.0, 0.05), abs=5e-3

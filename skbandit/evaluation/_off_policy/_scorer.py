@@ -150,19 +150,8 @@ class OffPolicyScorer(BaseEstimator):
             return estimate.mean_reward
         return estimate.interval(self.confidence_level, kind=self.kind)[0]
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        available: Any = None,
-    ) -> float:
-        return self.score(
-            estimator, X, y, reward=reward, propensity=propensity, available=available
-        )
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     def _accept_sample_weight(self) -> bool:
         # called by scikit-learn on every scorer in a dict when routing is off

@@ -74,21 +74,17 @@ def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.n
     return (at_place / propensity).sum(axis=1) - at_place.shape[1] + 1.0
 
 
-def weights_of_arms(included: np.ndarray, propensity: np.ndarray) -> np.ndarray:
-    """Weights π_a/p_a of shown arms, nan in empty places, as 0 there."""
-    return np.nan_to_num(included / propensity)
-
-
-def shown_slates(policy: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
-    """Labels of the slates that a policy shows, (n_events, m)."""
-    policy, X = behind_transformers(policy, X)
+def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
+    """Labels of the slates that a policy shows, or that are given, (n_events, m)."""
+    if policy_of(given) is None:
+        return checked_slates(given, len(log), "the evaluated policy")
+    if X is None:
+        raise ValueError("X is None: a policy needs contexts.")
+    policy, X = behind_transformers(given, X)
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
-    return checked_slates(
-        getattr(policy, rule)(X, available=log.available_sets()),
-        len(log),
-        f"{type(policy).__name__}.{rule}",
-    )
+    slates = getattr(policy, rule)(X, available=log.available_sets())
+    return checked_slates(slates, len(log), f"{type(policy).__name__}.{rule}")
 
 
 def checked_slates(slates: Any, n_events: int, name: str) -> np.ndarray:
@@ -141,16 +137,13 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
         if len(given) != len(log):
             raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
         return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
-    if policy_of(given) is None:
-        slates = checked_slates(given, len(log), "the evaluated policy")
-    else:
-        if X is None:
-            raise ValueError("X is None: a policy needs contexts.")
-        policy, rows = behind_transformers(copy.deepcopy(given), X)
-        if rule == "select" and hasattr(policy, "select_proba"):
+    given = copy.deepcopy(given)
+    if rule == "select" and X is not None and policy_of(given) is not None:
+        policy, rows = behind_transformers(given, X)
+        if hasattr(policy, "select_proba"):
             found = policy.select_proba(rows, available=log.available_sets())
             return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
-        slates = shown_slates(policy, rows, log, rule)
+    slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
     return np.where(log.shown, included, np.nan), float(slates.shape[1])
 
@@ -248,7 +241,7 @@ def slate_ips(
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = _known(log)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
-    weight = weights_of_arms(included, _inclusion_propensity(log))
+    weight = np.nan_to_num(included / _inclusion_propensity(log))  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
     return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards.sum(axis=1))
 
@@ -519,14 +512,9 @@ def _place_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of shown arms at their own and at any place, as shares of slates drawn."""
     m = log.action.shape[1]
-    if policy_of(given) is not None:
-        if X is None:
-            raise ValueError("X is None: a policy needs contexts.")
-        given = copy.deepcopy(given)
-        times = n_draws if rule == "select" else 1
-        draws = [shown_slates(given, X, log, rule) for _ in range(times)]
-    else:
-        draws = [checked_slates(given, len(log), "the evaluated policy")]
+    times = n_draws if rule == "select" and policy_of(given) is not None else 1
+    given = copy.deepcopy(given)
+    draws = [shown_slates(given, X, log, rule) for _ in range(times)]
     for slates in draws:
         if slates.shape[1] != m:
             raise ValueError(

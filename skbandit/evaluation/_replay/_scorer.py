@@ -201,28 +201,8 @@ class ReplayScorer(BaseEstimator):
         logged = float(np.average(log.reward, weights=weight))
         return mean / logged if logged > 0 else np.nan
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        available: Any = None,
-        timestamp: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        return self.score(
-            estimator,
-            X,
-            y,
-            reward=reward,
-            propensity=propensity,
-            available=available,
-            timestamp=timestamp,
-            sample_weight=sample_weight,
-        )
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     def _accept_sample_weight(self) -> bool:
         # called by scikit-learn on every scorer in a dict when routing is off
