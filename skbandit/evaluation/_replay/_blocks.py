@@ -14,7 +14,6 @@ from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.evaluation._replay._engine import (
     ReplayOptions,
     Streams,
-    collect_runs,
     draw_schedule,
     prepared_copy,
     read_replayed,
@@ -24,6 +23,7 @@ from skbandit.evaluation._replay._engine import (
 from skbandit.evaluation._replay._result import (
     FEW,
     LogTotals,
+    ReplayMetadata,
     ReplayResult,
     Trajectory,
     check_kept,
@@ -187,16 +187,16 @@ def replay_blocks(
             break
     if replayed is None or kept.totals is None:
         raise ValueError("blocks contains no event.")
-    result = collect_runs(
-        [kept.joined()],
+    metadata = ReplayMetadata(
         label_array(kept.codes),
         kept.totals,
         float(acceptance),
-        options,
         options.learns(replayed),
         bounds,
+        **options.of_log,
     )
-    check_kept(result, kept.totals, max_accepted, stacklevel=3)
+    result = ReplayResult((kept.joined(),), metadata)
+    check_kept(result, max_accepted, stacklevel=3)
     if result.n_accepted < FEW:
         warnings.warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result

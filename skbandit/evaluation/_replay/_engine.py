@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._guaranteed import Range, check_range, natural_range, read_range
+from skbandit.evaluation._guaranteed import Range, check_range, read_range
 from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
@@ -91,6 +91,11 @@ class ReplayOptions:
             raise TypeError(f"{type(policy).__name__} has no {self.rule}: choose rule={other!r}.")
         if self.deployment_share and not hasattr(policy, "predict"):
             raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
+
+    @property
+    def of_log(self) -> dict[str, Any]:
+        """How the log is used, for `ReplayMetadata`."""
+        return {name: getattr(self, name) for name in ("deployment_share", "shuffle", "subsample")}
 
     def learns(self, policy: Any) -> bool:
         """Whether the policy learns in the replay."""
@@ -530,36 +535,10 @@ def replay_runs(
         delayed(_run)(policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
     totals, learns = LogTotals.of(log, c), options.learns(policy)
-    result = collect_runs(trajectories, log.arms, totals, c, options, learns, bounds)
-    check_kept(result, totals, options.max_accepted)
+    metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, **options.of_log)
+    result = ReplayResult(tuple(trajectories), metadata)
+    check_kept(result, options.max_accepted)
     return result
-
-
-def collect_runs(
-    trajectories: Sequence[Trajectory],
-    arms: np.ndarray,
-    totals: LogTotals,
-    c: float,
-    options: ReplayOptions,
-    learns: bool,
-    bounds: Range | None,
-) -> ReplayResult:
-    """The result of runs of a log with these totals."""
-    metadata = ReplayMetadata(
-        arms=arms,
-        n_events=totals.n_events,
-        logged_mean=totals.mean,
-        logged_variance=totals.variance,
-        c=c,
-        clipped=totals.n_clipped / totals.n_events,
-        learns=learns,
-        deployment_share=options.deployment_share,
-        shuffle=options.shuffle,
-        subsample=options.subsample,
-        reward_range=natural_range(np.array(totals.reward_range)) if bounds is None else bounds,
-        given_range=bounds is not None,
-    )
-    return ReplayResult(tuple(trajectories), metadata)
 
 
 def seeds_of_runs(random_state: Any, n_repeats: int) -> list[np.random.SeedSequence]:

@@ -18,6 +18,7 @@ from skbandit.evaluation._guaranteed import (
     check_kind,
     clipped_interval,
     known_range,
+    natural_range,
     path_interval,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
@@ -105,18 +106,18 @@ class ReplayMetadata:
     """The log and the options shared by all runs of a replay."""
 
     arms: np.ndarray  # (n_arms,), labels
-    n_events: int
-    logged_mean: float  # reward over all events
-    logged_variance: float
+    totals: LogTotals
     c: float  # a match is kept with probability min(1, c/p)
-    clipped: float  # share of the events with p < c
     learns: bool
-    deployment_share: float
-    shuffle: bool
-    subsample: float | None
-    # of all possible rewards, if known, else of the log
-    reward_range: Range = (-math.inf, math.inf)
-    given_range: bool = False
+    bounds: Range | None = None  # of all possible rewards, if known
+    deployment_share: float = 0.0
+    shuffle: bool = False
+    subsample: float | None = None
+
+    @property
+    def clipped(self) -> float:
+        """Share of the events with p < c."""
+        return self.totals.n_clipped / self.totals.n_events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +191,7 @@ class ReplayResult:
     @property
     def logged_mean(self) -> float:
         """Mean reward of all events of the log."""
-        return self.metadata.logged_mean
+        return self.metadata.totals.mean
 
     @property
     def n_events(self) -> int:
@@ -309,13 +310,12 @@ class ReplayResult:
             return self._guaranteed_interval(confidence_level)
         error, freedom = self._error
         half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
-        return clipped_interval(
-            self.mean_reward - half, self.mean_reward + half, self.metadata.reward_range
-        )
+        bounds = self.metadata.bounds or natural_range(np.array(self.metadata.totals.reward_range))
+        return clipped_interval(self.mean_reward - half, self.mean_reward + half, bounds)
 
     def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
-        bounds = known_range(self.metadata.reward_range if self.metadata.given_range else None)
+        bounds = known_range(self.metadata.bounds)
         if not self._rewards:
             return bounds
         n_runs = len(self._rewards)
@@ -365,7 +365,7 @@ class ReplayResult:
         n_runs, n = len(self._rewards), self.n_accepted
         squares = sum(float(((own - own.mean()) ** 2).sum()) for own in self._rewards)
         freedom = n - n_runs + 1
-        of_log = (squares + self.metadata.logged_variance) / freedom * self._reuse * n_runs / n
+        of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
         if n_runs == 1:
             return math.sqrt(of_log), freedom
         of_runs = float(np.var([own.mean() for own in self._rewards], ddof=1)) / n_runs
@@ -378,7 +378,7 @@ class ReplayResult:
     def _reuse(self) -> float:
         """Share of the available events that a run replayed."""
         if self.metadata.shuffle:
-            return self.n_events / len(self.trajectories) / self.metadata.n_events
+            return self.n_events / len(self.trajectories) / self.metadata.totals.n_events
         return self.metadata.subsample or 1.0
 
     def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
@@ -462,15 +462,14 @@ def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
         )
 
 
-def check_kept(
-    result: ReplayResult, totals: LogTotals, max_accepted: int | None, stacklevel: int = 4
-) -> None:
+def check_kept(result: ReplayResult, max_accepted: int | None, stacklevel: int = 4) -> None:
     """Warn of a biased estimate, a short run, or identical runs."""
     c, clipped = result.acceptance, result.metadata.clipped
     if clipped:
         warnings.warn(
             f"acceptance={c:g} is above the propensity of {clipped:.2%} of the events (smallest: "
-            f"{totals.smallest:.3g}): they are kept too rarely, which biases the estimate.",
+            f"{result.metadata.totals.smallest:.3g}): they are kept too rarely, which biases the "
+            "estimate.",
             UserWarning,
             stacklevel=stacklevel,
         )

@@ -48,7 +48,9 @@ def changing_log(n=900):
 def assert_same(one, other):
     pd.testing.assert_frame_equal(one.history, other.history, check_dtype=False)
     pd.testing.assert_frame_equal(one.runs, other.runs)
-    if one.metadata.n_events < other.metadata.n_events:  # it ended before the last block
+    if (
+        one.metadata.totals.n_events < other.metadata.totals.n_events
+    ):  # it ended before the last block
         return
     for name in ("logged_mean", "standard_error", "lift", "efficiency"):
         assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12), name
