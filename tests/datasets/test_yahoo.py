@@ -188,7 +188,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-def test_a_malformed_line_is_named(write, case):
+def test_a_malformed_line_is_named_or_left_out(write, case):
     wrong, message = MALFORMED[case]
     right = R6B if "id-" in wrong else R6A
     path = write([right, right, wrong, right])
@@ -196,12 +196,6 @@ def test_a_malformed_line_is_named(write, case):
         list(read_yahoo_r6(path))
     assert f"{path}, line 3: " in str(caught.value)
     assert "malformed='skip'" in str(caught.value)
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-def test_a_malformed_line_can_be_left_out(write, case):
-    wrong = MALFORMED[case][0]
-    right = R6B if "id-" in wrong else R6A
     path = write([wrong, right, wrong, right, right, wrong])
     with pytest.warns(UserWarning, match="3 malformed lines were skipped, the first: .*line 1:"):
         first, last = read_yahoo_r6(path, block_size=2, malformed="skip")
@@ -246,8 +240,9 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path, write):
         read_yahoo_r6([])
     with pytest.raises(ValueError, match="malformed must be 'raise' or 'skip', got 'ignore'"):
         read_yahoo_r6(path, malformed="ignore")
-    with pytest.raises(ValueError, match="block_size must be an integer of at least 1, got 0"):
-        read_yahoo_r6(path, block_size=0)
+    for wrong in (0, 2.5, np.nan, "2"):
+        with pytest.raises(ValueError, match=r"block_size must be an integer of at least 1, got"):
+            read_yahoo_r6(path, block_size=wrong)
 
 
 def test_a_damaged_archive_is_named(tmp_path):

@@ -9,6 +9,8 @@ from skbandit.evaluation import off_policy_value
 from skbandit.evaluation._off_policy._sums import WIDTH, slope
 from tests.evaluation.logs import Softmax, logged
 
+X, Y = logged()
+POLICY = Softmax(["a", "b", "c"], 2.0)
 SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
 OPTIONS = {"reward_model": DummyRegressor(), "cv": SPLITS}
 
@@ -28,19 +30,17 @@ def terms(X, y, policy):
 
 
 def test_formulas_event_by_event():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    w, residual, mean = terms(X, y, policy)
-    found = off_policy_value(policy, X, y, method="sndr", **OPTIONS)
+    w, residual, mean = terms(X, Y, POLICY)
+    found = off_policy_value(POLICY, X, Y, method="sndr", **OPTIONS)
     assert found.mean_reward == pytest.approx(mean.mean() + (w @ residual) / w.sum())
     for setting in (0.0, 0.7, 2.0, 1e6, np.inf):
-        found = off_policy_value(policy, X, y, **OPTIONS, method="switch_dr", threshold=setting)
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=setting)
         by_hand = mean + np.where(w <= setting, w, 0) * residual
         assert found.mean_reward == pytest.approx(by_hand.mean())
         assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
         assert found.setting == setting
     for setting in (0.0, 0.7, 30.0):
-        found = off_policy_value(policy, X, y, **OPTIONS, method="dr_shrinkage", shrinkage=setting)
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=setting)
         by_hand = mean + setting * w / (w**2 + setting) * residual
         assert found.mean_reward == pytest.approx(by_hand.mean())
         assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
@@ -48,10 +48,8 @@ def test_formulas_event_by_event():
 
 @pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
 def test_an_interval_is_no_narrower_than_what_is_known(method):
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    low, high = off_policy_value(policy, X, y, method="dr", **OPTIONS).interval()
-    found = off_policy_value(policy, X, y, method=method, **OPTIONS)
+    low, high = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS).interval()
+    found = off_policy_value(POLICY, X, Y, method=method, **OPTIONS)
     own_low, own_high = found.interval()
     assert own_low <= low < high <= own_high
     assert own_low <= found.mean_reward <= own_high
@@ -59,23 +57,19 @@ def test_an_interval_is_no_narrower_than_what_is_known(method):
 
 
 def test_without_a_limit_both_are_doubly_robust():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    wanted = off_policy_value(policy, X, y, method="dr", **OPTIONS)
+    wanted = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS)
     for found in (
-        off_policy_value(policy, X, y, **OPTIONS, method="switch_dr", threshold=np.inf),
-        off_policy_value(policy, X, y, **OPTIONS, method="dr_shrinkage", shrinkage=np.inf),
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=np.inf),
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=np.inf),
     ):
         assert found.mean_reward == pytest.approx(wanted.mean_reward, rel=1e-14)
         assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
 
 
 def test_self_normalised_with_a_constant_prediction_is_snips():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    wanted = off_policy_value(policy, X, y)
+    wanted = off_policy_value(POLICY, X, Y)
     constant = DummyRegressor(strategy="constant", constant=0.7)
-    found = off_policy_value(policy, X, y, method="sndr", reward_model=constant)
+    found = off_policy_value(POLICY, X, Y, method="sndr", reward_model=constant)
     assert found.mean_reward == pytest.approx(wanted.mean_reward)
     assert found.standard_error == pytest.approx(wanted.standard_error)
 
@@ -137,9 +131,8 @@ def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
 )
 @pytest.mark.parametrize("value", [-1.0, "auto", None, True, np.nan])
 def test_settings_refused(method, name, value):
-    X, y = logged()
     with pytest.raises(ValueError, match=f"{name} must be a number of at least 0 or 'slope', got"):
-        off_policy_value(Softmax(["a", "b", "c"]), X, y, method=method, **{name: value})
+        off_policy_value(POLICY, X, Y, method=method, **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -154,15 +147,13 @@ def test_settings_refused(method, name, value):
     ],
 )
 def test_parameters_that_a_method_does_not_use(method, given):
-    X, y = logged()
     (name,) = given
     with pytest.raises(ValueError, match=f"method='{method}' does not use {name}"):
-        off_policy_value(Softmax(["a", "b", "c"]), X, y, method=method, **given)
+        off_policy_value(POLICY, X, Y, method=method, **given)
     with pytest.raises(ValueError, match=r"method must be in \('snips', .*, got 'doubly_robust'"):
-        off_policy_value(Softmax(["a", "b", "c"]), X, y, method="doubly_robust", **given)
+        off_policy_value(POLICY, X, Y, method="doubly_robust", **given)
 
 
 def test_probabilities_of_logged_actions_do_not_suffice():
-    X, y = logged()
     with pytest.raises(ValueError, match="needs the probabilities of all arms"):
-        off_policy_value(np.full(400, 0.4), X, y, method="switch_dr")
+        off_policy_value(np.full(400, 0.4), X, Y, method="switch_dr")
