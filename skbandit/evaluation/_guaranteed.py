@@ -125,9 +125,9 @@ def _group_cells(
     start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     return WeightedShares(
         ordered[start],
-        np.add.reduceat(totals[:, order], start, axis=1),
-        np.minimum.reduceat(least[:, order], start, axis=1),
-        np.maximum.reduceat(greatest[:, order], start, axis=1),
+        np.add.reduceat(totals.take(order, axis=1), start, axis=1),
+        np.minimum.reduceat(least.take(order, axis=1), start, axis=1),
+        np.maximum.reduceat(greatest.take(order, axis=1), start, axis=1),
     )
 
 
