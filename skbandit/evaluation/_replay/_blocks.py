@@ -177,9 +177,7 @@ def replay_blocks(
             latest = _check_later(log, latest)
             if not kept.parts:
                 check_past(last, X, log, options.learns(last))
-            schedule = draw_schedule(
-                log.probability, acceptance, streams, deployment_share=deployment_share
-            )
+            schedule = draw_schedule(log.probability, acceptance, streams, options)
             left = None if max_accepted is None else max_accepted - kept.n_learning
             trajectory = replay_block(replayed, X, log, schedule, options, left)
             kept.add(trajectory, log, float(acceptance))

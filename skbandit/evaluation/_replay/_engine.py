@@ -127,13 +127,7 @@ class Streams:
 
 
 def draw_schedule(
-    probability: np.ndarray,
-    c: float,
-    streams: Streams,
-    *,
-    deployment_share: float,
-    shuffle: bool = False,
-    subsample: float | None = None,
+    probability: np.ndarray, c: float, streams: Streams, options: ReplayOptions
 ) -> ReplaySchedule:
     """Draw the order, subsample and buckets of the events, and which matches are kept.
 
@@ -146,18 +140,18 @@ def draw_schedule(
     rng = streams.events
     n_events = len(probability)
     rows = np.arange(n_events)
-    if subsample is not None:
+    if options.subsample is not None:
         chosen = np.zeros(n_events, dtype=bool)
-        size = max(1, round(subsample * n_events))
+        size = max(1, round(options.subsample * n_events))
         chosen[rng.choice(n_events, size, replace=False, shuffle=False)] = True
         rows = np.flatnonzero(chosen)
-    if shuffle:
+    if options.shuffle:
         rows = rng.permutation(rows)
-    of_rows = probability[rows] if shuffle or subsample is not None else probability
-    keep = rng.random(len(rows)) < c / of_rows
+    unchanged = options.subsample is None and not options.shuffle
+    keep = rng.random(len(rows)) < c / (probability if unchanged else probability[rows])
     deployment = np.zeros(len(rows), dtype=bool)
-    if deployment_share:
-        deployment = streams.buckets.random(len(rows)) < deployment_share
+    if options.deployment_share:
+        deployment = streams.buckets.random(len(rows)) < options.deployment_share
     return ReplaySchedule(rows, keep, deployment)
 
 
@@ -559,14 +553,7 @@ def _run(
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
     streams = Streams.of(seed)
-    schedule = draw_schedule(
-        log.probability,
-        c,
-        streams,
-        deployment_share=options.deployment_share,
-        shuffle=options.shuffle,
-        subsample=options.subsample,
-    )
+    schedule = draw_schedule(log.probability, c, streams, options)
     if options.shuffle and log.timestamp is not None:  # time runs forward in any order of events
         timestamp = log.timestamp.copy()
         timestamp[schedule.rows] = log.timestamp[np.sort(schedule.rows)]
