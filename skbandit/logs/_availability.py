@@ -51,6 +51,10 @@ class Pools:
         held = self.set_of_arm * n_arms + self.arms
         return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
 
+    def labels(self, arms: np.ndarray) -> list[tuple[Any, ...]]:
+        """The labels of each set, given those of all arms."""
+        return [tuple(own.tolist()) for own in np.split(arms[self.arms], self.start[1:-1])]
+
     def take(self, rows: np.ndarray | slice) -> Pools:
         """Sets of the given events."""
         return Pools(self.of_event[rows], self.start, self.arms)

@@ -164,8 +164,7 @@ class Log:
         """The distinct sets of available arms, as tuples of labels, and each event's set number."""
         if self.pools is None:
             return [tuple(self.arms.tolist())], np.zeros(len(self), dtype=np.int8)
-        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
-        return [tuple(arms.tolist()) for arms in sets], self.pools.of_event
+        return self.pools.labels(self.arms), self.pools.of_event
 
     def available_mask(self, n_arms: int) -> np.ndarray:
         """Mask of the arms available to each event, of shape (n_events, n_arms).

@@ -46,8 +46,7 @@ class SlateLog:
         """Labels of the arms available to each event."""
         if self.pools is None:
             return [tuple(self.arms.tolist())] * len(self)
-        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
-        labels = [tuple(arms.tolist()) for arms in sets]
+        labels = self.pools.labels(self.arms)
         return [labels[k] for k in self.pools.of_event.tolist()]
 
     def of_arms(self, values: Any, name: str) -> np.ndarray:

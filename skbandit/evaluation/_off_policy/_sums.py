@@ -123,6 +123,16 @@ class WeightedEvents:
     q_policy: np.ndarray | None = None  # Σ_a π(a|x) q(x, a), (n_events,)
 
 
+def keep_weights(weight: np.ndarray, setting: float) -> np.ndarray:
+    """Weights as they are."""
+    return weight
+
+
+def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
+    """Weights of at most a threshold τ, and 0 in place of larger ones."""
+    return np.where(weight <= threshold, weight, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Estimator:
     """An off-policy estimator Σb/n + Σz/Σd, by the terms of each event.
@@ -136,7 +146,7 @@ class Estimator:
         Whether d = w, not 1.
     parameter : str, default=None
         Name of the parameter of `change_weights`.
-    change_weights : callable, default=None
+    change_weights : callable, default=keep_weights
         Weights in place of w in z, given w and the parameter.
     settings : tuple of float, default=(nan,)
         Values of the parameter, from no bias to the least variance; nan if there is none.
@@ -147,7 +157,7 @@ class Estimator:
     needs_predictions: bool
     normalized: bool = False
     parameter: str | None = None
-    change_weights: Callable[[np.ndarray, float], np.ndarray] = lambda weight, setting: weight
+    change_weights: Callable[[np.ndarray, float], np.ndarray] = keep_weights
     settings: tuple[float, ...] = (np.nan,)
     adaptive: bool = False
 
@@ -173,11 +183,6 @@ class Estimator:
                 f"{self.parameter} must be a number of at least 0 or 'slope', got {value!r}."
             )
         return replace(self, settings=(np.inf, float(value)), adaptive=False)
-
-
-def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
-    """Weights of at most a threshold τ, and 0 in place of larger ones."""
-    return np.where(weight <= threshold, weight, 0.0)
 
 
 SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)

@@ -264,14 +264,6 @@ def test_a_class_is_refused():
         replay_blocks(EpsilonGreedy, [changing_log(50)], acceptance=0.2)
 
 
-def test_time_goes_back_between_blocks():
-    X, y = changing_log()
-    parts = cut(X, y, 450)[::-1]
-    policy = GLMUCBPolicy(update_every=5000.0, random_state=0)
-    with pytest.raises(ValueError, match="earlier than the end of the block before"):
-        replay_blocks(policy, parts, acceptance=0.2)
-
-
 def test_a_horizon_longer_than_any_number():
     """The compiled pass counts in 64 bits."""
     X, y = changing_log(1000)

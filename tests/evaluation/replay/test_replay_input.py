@@ -254,16 +254,6 @@ def test_rewards_that_the_policy_refuses(link, compiled):
     assert not compiled or pickle.dumps(policy) == before
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_unsorted_timestamps(compiled):
-    X, y = uniform_log(50)
-    y["timestamp"] = np.arange(50.0)[::-1]
-    for every in (5.0, None):
-        policy = GLMUCBPolicy(update_every=every, random_state=0)
-        with pytest.raises(ValueError, match="timestamp goes back on row 1"):
-            replay(policy if compiled else generic(policy), X, y)
-
-
 def test_what_is_no_policy():
     with pytest.raises(TypeError, match=r"StandardScaler has no select: choose rule='predict'"):
         replay(StandardScaler(), NOTHING, Y)
