@@ -229,7 +229,7 @@ def path_limit(s: np.ndarray, error: float) -> float:
 KINDS = ("normal", "sequence")
 
 _ALARM = 0.025
-"""Error of each limit, that of an interval at 95 %, at which weights are told to be wrong."""
+"""Error of each limit at 95 %, the level at which a warning reports wrong weights."""
 
 Range = tuple[float, float]
 
@@ -271,7 +271,7 @@ def known_range(bounds: Range | None) -> Range:
     if bounds is None:
         raise ValueError(
             "an interval of kind='sequence' requires the range of all possible rewards, which the "
-            "observed ones do not tell: pass reward_range=(smallest, largest) where the log is "
+            "observed ones do not show: pass reward_range=(smallest, largest) where the log is "
             "read, as in reward_range=(0, 1) for clicks."
         )
     return bounds
@@ -346,7 +346,7 @@ class RewardEvidence:
         """Confidence sequence by a limit from each side, each with half of the error.
 
         Limits that exclude every mean are a matter of chance at low levels: then the interval is
-        the point at which they meet, at a higher level. At 95 % it tells of wrong weights.
+        the point at which they meet, at a higher level. At 95 % this is due to wrong weights.
         """
         check_level(confidence_level)
         low, high = known_range(self.bounds)

@@ -240,7 +240,7 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
 
 
 def _needs_no_pos_label(rate: Rate) -> bool:
-    """Whether either class may be the positive one; stored predictions of 0 and 1 tell it."""
+    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
     stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
     return rate.symmetric and not stored
 
@@ -286,7 +286,7 @@ def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
 
 
 def _pos_label_of(estimator: Any) -> Any:
-    """The parameter `pos_label` of a classifier, behind a Pipeline or in a fitted search too."""
+    """The parameter `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
     return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 

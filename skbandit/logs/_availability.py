@@ -81,7 +81,7 @@ _Rows = list[Any] | tuple[Any, ...]
 def align_rows(available: Any, X: Any) -> Any:
     """Put the rows of a pandas `available` in the order of the rows of X.
 
-    Rows are matched by label if X is a pandas object, too, and `available` has the labels of its
+    Rows are matched by label if X is also a pandas object and `available` has the labels of its
     rows; otherwise by position, with a warning if the labels differ.
 
     Parameters

@@ -178,7 +178,7 @@ class Log:
         return sets[self.pools.of_event]
 
     def sample(self) -> np.ndarray:
-        """Up to 200 rows, evenly spaced, by which logs are told apart."""
+        """Up to 200 rows, evenly spaced, by which logs are distinguished."""
         return np.linspace(0, len(self) - 1, min(len(self), 200)).astype(np.int64)
 
     def fingerprint(self, contexts: Any) -> bytes:

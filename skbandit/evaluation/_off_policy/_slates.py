@@ -180,7 +180,7 @@ def slate_ips(
     The mean over logged slates of Σ r_a π_a/p_a, where r_a is the reward of a shown arm and π_a and
     p_a are the probabilities that the evaluated and the logging policy include it in the slate: the
     independent estimator. Unbiased if an arm's reward depends neither on its place nor on the
-    arms beside it, and every arm that the policy may show had a positive probability.
+    arms shown with it, and every arm that the policy may show had a positive probability.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def replay_slates(
     """Estimate what a learning slate policy would have earned on a log of slates.
 
     The policy chooses a slate for every event in turn, and sees the rewards of those of its arms
-    that the log showed, too; the others are unknown to it. Each of these rewards counts 1/p, with p
+    that the log also showed; the others are unknown to it. Each of these rewards counts 1/p, with p
     the probability that the logged slate includes the arm.
 
     Parameters
@@ -519,7 +519,7 @@ def _place_probabilities(
         if slates.shape[1] != m:
             raise ValueError(
                 f"the policy shows {slates.shape[1]} arms, the log {m}: one reward per slate "
-                "tells of slates of its own size only."
+                "evaluates slates of its own size only."
             )
     matches = [place_matches(slates, log) for slates in draws]
     at_place = np.mean([own for own, _ in matches], axis=0)

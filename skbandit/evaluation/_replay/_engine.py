@@ -454,7 +454,7 @@ def replay(
     )
     policy, X = behind_transformers(policy, X)
     if arm_features is not None:
-        policy = _told_of_arms(policy, arm_features)
+        policy = _describe_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
     named = column_names(y) is not None
@@ -478,7 +478,7 @@ def replay(
     return result
 
 
-def _told_of_arms(policy: Any, arm_features: Any) -> Any:
+def _describe_arms(policy: Any, arm_features: Any) -> Any:
     """A copy of a policy that knows these arms."""
     if not hasattr(policy, "describe_arms"):
         raise TypeError(

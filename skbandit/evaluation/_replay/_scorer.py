@@ -67,7 +67,7 @@ class ReplayScorer(BaseEstimator):
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward and, if
     known, propensity, available and timestamp needs no configuration; columns of other names are
     read by the policy's parameter `columns`. If `reward`, `propensity`, `available` and `timestamp`
-    are passed beside `y`, they reach the scorer with
+    are not columns of `y`, they reach the scorer with
     ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
     `sample_weight` weights the kept events in the mean, not in learning.
