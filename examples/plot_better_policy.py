@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skbandit.bandit import OffPolicyClassifier
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import OffPolicyScorer, dr_shrinkage, snips
+from skbandit.evaluation import OffPolicyScorer, off_policy_value
 
 SIZES = [300, 1000, 3000, 10_000, 30_000]
 log = make_bandit_log(
@@ -77,11 +77,8 @@ search.fit(log.X[:3000], log.y[:3000])
 print(search.best_params_, f"score {search.best_score_:.3f}")
 
 later = slice(30_000, 40_000)
-for estimate in (
-    snips(search, log.X[later], log.y[later]),
-    dr_shrinkage(search, log.X[later], log.y[later], random_state=0),
-):
-    print(estimate)
+for method in ("snips", "dr_shrinkage"):
+    print(off_policy_value(search, log.X[later], log.y[later], method=method, random_state=0))
 print(f"truth {earned(search):.3f}")
 
 # %%
@@ -94,7 +91,7 @@ kinds = ("normal", "sequence")
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for k, n in enumerate((300, 3000, 10_000)):
     part = slice(later.start, later.start + n)
-    estimate = snips(search, log.X[part], log.y[part], reward_range=(0, 1))
+    estimate = off_policy_value(search, log.X[part], log.y[part], reward_range=(0, 1))
     for j, kind in enumerate(kinds):
         low, high = estimate.interval(0.95, kind=kind)
         ax.plot([low, high], [k + 0.2 * (j - 0.5)] * 2, f"C{j}", lw=4, label=None if k else kind)

@@ -21,7 +21,7 @@ from skbandit import (
     SetSelectClassifier,
 )
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import doubly_robust, ips, replay, snips
+from skbandit.evaluation import off_policy_value, replay
 from skbandit.inspection import ReplayDisplay
 from skbandit.rates import false_positive_rate, recall
 from skbandit.selection import PopularitySetSelector, logged_costs
@@ -91,9 +91,8 @@ for name, slate in slates.items():
     for top in (slate[:, :1], slate):
         looked_at = probabilities(top)
         estimates = [
-            ips(looked_at, X_new, y_new),
-            snips(looked_at, X_new, y_new),
-            doubly_robust(looked_at, X_new, y_new, random_state=0),
+            off_policy_value(looked_at, X_new, y_new, method=method, random_state=0)
+            for method in ("ips", "snips", "dr")
         ]
         figures = {one.estimator: one.mean_reward for one in estimates}
         figures["its error"] = estimates[-1].standard_error
@@ -109,7 +108,7 @@ for n_ads, (marker, color, label, shift) in styles.items():
     part = table.xs(n_ads, level="ads")
     height = np.arange(len(part)) + shift
     ax.errorbar(
-        part["doubly_robust"], height, xerr=1.96 * part["its error"],
+        part["dr"], height, xerr=1.96 * part["its error"],
         fmt=marker, color=color, capsize=3, label=f"{label}, doubly robust",
     )  # fmt: skip
     ax.plot(part["truth"], height, "k|", markersize=14, label="the truth" if n_ads == M else None)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import doubly_robust, ips, replay, snips
+from skbandit.evaluation import off_policy_value, replay
 from skbandit.inspection import ArmSharesDisplay, ReplayDisplay
 
 log = make_bandit_log(
@@ -92,7 +92,7 @@ ReplayDisplay.from_result({"alpha = 2": both, "alpha = 0.3": results["upper conf
 # %%
 # Policies that do not learn
 # --------------------------
-# Fitted and left as it is, a policy needs no replay: `ips`, `snips` and `doubly_robust` use every
+# Fitted and left as it is, a policy needs no replay: `off_policy_value` uses every
 # event, each weighted by how much more probable its action is under the policy. On a log with
 # favourites, here 100,000 events of the same world by a policy that plays likely clicks more often,
 # replay has to keep as few matches of each arm as the rarest one allows. The truth is at hand.
@@ -107,10 +107,11 @@ truth = uneven.expected_reward[np.arange(len(chosen)), chosen].mean()
 
 estimates = {
     "replay": replay(fixed, uneven.X, uneven.y, rule="predict", learn=False, random_state=0),
-    "ips": ips(fixed, uneven.X, uneven.y, rule="predict"),
-    "snips": snips(fixed, uneven.X, uneven.y, rule="predict"),
-    "doubly robust": doubly_robust(fixed, uneven.X, uneven.y, rule="predict", random_state=0),
 }
+for method in ("ips", "snips", "dr"):
+    estimates[method] = off_policy_value(
+        fixed, uneven.X, uneven.y, method=method, rule="predict", random_state=0
+    )
 print(f"\nThe fitted policy, left as it is; in truth it earns {truth:.4f} an event:\n")
 for name, estimate in estimates.items():
     low, high = estimate.interval(0.95)

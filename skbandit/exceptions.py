@@ -101,11 +101,11 @@ class ReplayCoverageWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from skbandit.evaluation import ips
+    >>> from skbandit.evaluation import off_policy_value
     >>> from skbandit.exceptions import ReplayCoverageWarning
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     estimate = ips([0.9, 0.1, 0.2], None, ["a", "b", "b"], reward=[1, 0, 1])
+    ...     few = off_policy_value([0.9, 0.1, 0.2], None, ["a", "b", "b"], reward=[1, 0, 1])
     >>> caught[0].category is ReplayCoverageWarning
     True
     """

@@ -157,7 +157,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     See Also
     --------
     skbandit.evaluation.OffPolicyScorer : Tunes it in `GridSearchCV`.
-    skbandit.evaluation.doubly_robust : Estimates what it would earn, on events not used to fit it.
+    skbandit.evaluation.off_policy_value : Estimates what it would earn, on other events.
     GLMUCBPolicy : Learns from events as they arrive, and explores.
 
     Notes
@@ -186,11 +186,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from skbandit.bandit import OffPolicyClassifier
     >>> from skbandit.datasets import make_bandit_log
-    >>> from skbandit.evaluation import snips
+    >>> from skbandit.evaluation import off_policy_value
     >>> log = make_bandit_log(10_000, n_arms=4, base_rate=0.2, random_state=0)
     >>> policy = OffPolicyClassifier(LogisticRegression(), method="dr", random_state=0)
     >>> policy = policy.fit(log.X[:5000], log.y[:5000])
-    >>> snips(policy, log.X[5000:], log.y[5000:])
+    >>> off_policy_value(policy, log.X[5000:], log.y[5000:])
     <snips: mean reward 0.4183 ± 0.014, 2.09 x the log's; 5,000 events count as 1,255>
     >>> policy.predict(log.X[:3], available=[(0, 1), (2, 3), (3,)]).tolist()
     [0, 2, 3]

@@ -175,7 +175,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
     whose mean is small beside their standard deviation, choose "scale".
 
-    The log that a policy writes can evaluate others by `ips` only if every arm had a chance. "ucb"
+    The log that a policy writes can evaluate others only if every arm had a chance. "ucb"
     is deterministic: use "squarecb", "thompson" or "epsilon_greedy" if the log must be useful.
 
     An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.

@@ -88,7 +88,10 @@ def read_parquet_log(
     """
     if not (isinstance(block_size, Integral) and 1 <= block_size < 2**31):
         raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}.")
-    features = _read_features(features)
+    features = as_labels(features, "features")
+    twice = [name for name, times in Counter(features).items() if times > 1]
+    if twice:
+        raise ValueError(f"features contains column {twice[0]!r} twice.")
     renamed = _read_names(names)
     columns = {name: renamed.get(name, name) for name in _LOG}
     dataset = _open(source)
@@ -97,15 +100,6 @@ def read_parquet_log(
     # a Dataset may omit or add columns on purpose
     shared = set() if dataset is source else {*features, *columns.values()}
     return _read(dataset, features, present, int(block_size), shared)
-
-
-def _read_features(features: Any) -> list[str]:
-    """Distinct column names."""
-    features = as_labels(features, "features")
-    for name, times in Counter(features).items():
-        if times > 1:
-            raise ValueError(f"features contains column {name!r} twice.")
-    return features
 
 
 def _read_names(names: Any) -> dict[str, str]:
@@ -223,13 +217,7 @@ def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
         y[name] = _pools(values) if name == "available" else values.to_pandas()
     # metadata written by pandas could turn columns into the index
     X = batch.select(features).replace_schema_metadata().to_pandas()
-    X = X if features else _nothing(len(batch))
-    return Bunch(X=X, y=pd.DataFrame(y))
-
-
-def _nothing(n_rows: int) -> pd.DataFrame:
-    """Contexts without features."""
-    return pd.DataFrame(index=pd.RangeIndex(n_rows))
+    return Bunch(X=X if features else pd.DataFrame(index=range(len(batch))), y=pd.DataFrame(y))
 
 
 def _pools(column: Any) -> np.ndarray:

@@ -2,14 +2,7 @@
 
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._estimators import (
-    doubly_robust,
-    dr_shrinkage,
-    ips,
-    self_normalized_dr,
-    snips,
-    switch_dr,
-)
+from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
 from skbandit.evaluation._off_policy._scorer import OffPolicyScorer
 from skbandit.evaluation._off_policy._slates import (
     replay_slates,
@@ -31,18 +24,13 @@ __all__ = [
     "ReplayResult",
     "ReplayScorer",
     "ReplaySplit",
-    "doubly_robust",
-    "dr_shrinkage",
-    "ips",
     "off_policy_blocks",
+    "off_policy_value",
     "rate_report",
     "replay",
     "replay_blocks",
     "replay_slates",
-    "self_normalized_dr",
     "slate_ips",
     "slate_pseudo_inverse",
-    "snips",
-    "switch_dr",
     "to_model_card",
 ]

@@ -42,18 +42,13 @@ Points = tuple[np.ndarray, np.ndarray]
 class WeightedShares:
     """Summary of events by cells of similar weight and share; disjoint events add up.
 
-    All arrays have the shape (n_cells,). Cells are so narrow, and keep so much, that limits are as
-    good as from the events themselves.
+    Cells are so narrow, and keep so much, that limits are as good as from the events themselves.
     """
 
-    cell: np.ndarray  # number of the cell, ascending
-    count: np.ndarray
-    w: np.ndarray  # Σw
-    ws: np.ndarray  # Σw s
-    w_least: np.ndarray
-    w_greatest: np.ndarray
-    s_least: np.ndarray
-    s_greatest: np.ndarray
+    cell: np.ndarray  # (n_cells,), number of the cell, ascending
+    totals: np.ndarray  # (3, n_cells): number of events, Σw, Σw s
+    least: np.ndarray  # (2, n_cells): w, s
+    greatest: np.ndarray
 
     @classmethod
     def of(cls, weight: np.ndarray, share: np.ndarray) -> WeightedShares:
@@ -64,43 +59,43 @@ class WeightedShares:
         cell = (of_weight * _N_SHARES + np.floor(share * (_N_SHARES - 1))).astype(
             np.int16  # sorted in linear time
         )
-        ones = np.ones(len(cell))
-        return _grouped(cell, ones, weight, weight * share, weight, weight, share, share)
+        totals = np.array([np.ones(len(cell)), weight, weight * share])
+        each = np.array([weight, share])
+        return _group_cells(cell, totals, each, each)
 
     def __add__(self, other: WeightedShares) -> WeightedShares:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _grouped(*(np.concatenate(pair) for pair in pairs))
+        return _group_cells(*(np.concatenate(pair, axis=-1) for pair in pairs))
 
     @property
     def n(self) -> float:
         """Number of events."""
-        return float(self.count.sum())
+        return float(self.totals[0].sum())
 
     def mirrored(self) -> WeightedShares:
         """The events with shares 1 - s."""
+        count, w, ws = self.totals
+        (w_least, s_least), (w_greatest, s_greatest) = self.least, self.greatest
         return WeightedShares(
             self.cell,  # as a name only
-            self.count,
-            self.w,
-            self.w - self.ws,
-            self.w_least,
-            self.w_greatest,
-            1 - self.s_greatest,
-            1 - self.s_least,
+            np.array([count, w, w - ws]),
+            np.array([w_least, 1 - s_greatest]),
+            np.array([w_greatest, 1 - s_least]),
         )
 
     def weighted(self) -> Points:
         """Weighted shares w s of the events."""
-        return _spread(
-            self.count, self.ws, self.w_least * self.s_least, self.w_greatest * self.s_greatest
-        )
+        count, _, ws = self.totals
+        return _spread(count, ws, self.least.prod(axis=0), self.greatest.prod(axis=0))
 
     def weighted_gaps(self, m: float) -> Points:
         """Weighted gaps w (s - m) of the events."""
-        low, high = self.s_least - m, self.s_greatest - m
-        least = np.minimum(self.w_least * low, self.w_greatest * low)
-        greatest = np.maximum(self.w_least * high, self.w_greatest * high)
-        return _spread(self.count, self.ws - m * self.w, least, greatest)
+        (w_least, s_least), (w_greatest, s_greatest) = self.least, self.greatest
+        low, high = s_least - m, s_greatest - m
+        least = np.minimum(w_least * low, w_greatest * low)
+        greatest = np.maximum(w_least * high, w_greatest * high)
+        count, w, ws = self.totals
+        return _spread(count, ws - m * w, least, greatest)
 
 
 def _spread(
@@ -119,33 +114,20 @@ def _spread(
     return values[counts > 0], counts[counts > 0]
 
 
-def _grouped(
-    cell: np.ndarray,
-    count: np.ndarray,
-    w: np.ndarray,
-    ws: np.ndarray,
-    w_least: np.ndarray,
-    w_greatest: np.ndarray,
-    s_least: np.ndarray,
-    s_greatest: np.ndarray,
+def _group_cells(
+    cell: np.ndarray, totals: np.ndarray, least: np.ndarray, greatest: np.ndarray
 ) -> WeightedShares:
     """Join the parts of each cell."""
+    if not len(cell):
+        return WeightedShares(cell, totals, least, greatest)
     order = np.argsort(cell, kind="stable")
     ordered = cell[order]
-    start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(cell) else order
-
-    def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
-        return ufunc.reduceat(values[order], start) if len(start) else values
-
+    start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     return WeightedShares(
         ordered[start],
-        reduced(np.add, count),
-        reduced(np.add, w),
-        reduced(np.add, ws),
-        reduced(np.minimum, w_least),
-        reduced(np.maximum, w_greatest),
-        reduced(np.minimum, s_least),
-        reduced(np.maximum, s_greatest),
+        np.add.reduceat(totals.take(order, axis=1), start, axis=1),
+        np.minimum.reduceat(least.take(order, axis=1), start, axis=1),
+        np.maximum.reduceat(greatest.take(order, axis=1), start, axis=1),
     )
 
 
@@ -177,7 +159,7 @@ def betting_limit(events: WeightedShares, largest_weight: float, error: float) -
     float
         In [0, 1].
     """
-    total_w, total_ws = events.w.sum(), events.ws.sum()
+    _, total_w, total_ws = events.totals.sum(axis=1)
     if total_ws <= 0:
         return 0.0
     values, counts = events.weighted()
@@ -247,7 +229,7 @@ def path_limit(s: np.ndarray, error: float) -> float:
 KINDS = ("normal", "sequence")
 
 _ALARM = 0.025
-"""Error of each limit, that of an interval at 95 %, at which weights are told to be wrong."""
+"""Error of each limit at 95 %, the level at which a warning reports wrong weights."""
 
 Range = tuple[float, float]
 
@@ -289,7 +271,7 @@ def known_range(bounds: Range | None) -> Range:
     if bounds is None:
         raise ValueError(
             "an interval of kind='sequence' requires the range of all possible rewards, which the "
-            "observed ones do not tell: pass reward_range=(smallest, largest) where the log is "
+            "observed ones do not show: pass reward_range=(smallest, largest) where the log is "
             "read, as in reward_range=(0, 1) for clicks."
         )
     return bounds
@@ -364,7 +346,7 @@ class RewardEvidence:
         """Confidence sequence by a limit from each side, each with half of the error.
 
         Limits that exclude every mean are a matter of chance at low levels: then the interval is
-        the point at which they meet, at a higher level. At 95 % it tells of wrong weights.
+        the point at which they meet, at a higher level. At 95 % this is due to wrong weights.
         """
         check_level(confidence_level)
         low, high = known_range(self.bounds)

@@ -49,20 +49,38 @@ def known_arms(policy: Any) -> list[Any] | None:
     return arms if arms is None else plain_labels(arms)
 
 
-def log_columns(
+def name_columns(
     policy: Any, columns: Mapping[str, Any] | None, reward: Any = None, *, named: bool = True
-) -> Mapping[str, Any] | None:
+) -> tuple[Mapping[str, Any] | None, Any]:
     """Names of the columns of a log: as given, else those of the policy, if the log has names.
 
-    The policy's own rewards give way to others that `reward` names.
+    If `reward` is a name, it replaces that of the policy's rewards; otherwise it is returned.
     """
-    if columns is not None or not named:
-        return columns
-    own = getattr(behind_transformers(policy, None)[0], "columns", None)
-    if not isinstance(own, Mapping):
-        return None
-    others = isinstance(reward, str | list)
-    return {meaning: name for meaning, name in own.items() if not (others and meaning == "reward")}
+    if columns is None and named:
+        own = getattr(behind_transformers(policy, None)[0], "columns", None)
+        columns = dict(own) if isinstance(own, Mapping) else None
+        if columns and isinstance(reward, str):
+            columns.pop("reward", None)
+    if not isinstance(reward, str):
+        return columns, reward
+    if not named:
+        raise ValueError(
+            f"reward={reward!r} names a column, and y has none: pass a DataFrame as y, or rewards."
+        )
+    if columns and "reward" in columns:
+        raise ValueError(
+            f"reward={reward!r} and columns={dict(columns)} both name the rewards: pass only one."
+        )
+    return {**(columns or {}), "reward": reward}, None
+
+
+def name_block_columns(
+    policy: Any, columns: Mapping[str, Any] | None, reward: Any
+) -> Mapping[str, Any] | None:
+    """As `name_columns`, of a log in blocks, where rewards are a column."""
+    if reward is not None and not isinstance(reward, str):
+        raise TypeError(f"reward must name a column of the blocks, got {type(reward).__name__}.")
+    return name_columns(policy, columns, reward)[0]
 
 
 def check_not_learned(policy: Any, X: Any, log: Log) -> bool:

@@ -92,8 +92,6 @@ class RateScorer(BaseEstimator):
     A search averages scores over folds: a candidate is penalised for each fold on which it
     violates a bound, but may still rank above one that barely meets it on all folds.
 
-    Threads may share a scorer: scoring changes neither it nor the classifier.
-
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -209,16 +207,8 @@ class RateScorer(BaseEstimator):
             )
         return float(values.min())
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        attributes: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        return self.score(estimator, X, y, attributes=attributes, sample_weight=sample_weight)
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     # TunedThresholdClassifierCV scores labels at many thresholds with these parts of a scorer.
 
@@ -250,7 +240,7 @@ def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
 
 
 def _needs_no_pos_label(rate: Rate) -> bool:
-    """Whether either class may be the positive one; stored predictions of 0 and 1 tell it."""
+    """Whether either class may be the positive one; stored predictions of 0 and 1 decide it."""
     stored = any(atom.kind.compares_with == "reference" for atom in rate.atoms)
     return rate.symmetric and not stored
 
@@ -296,7 +286,7 @@ def _predictions(estimator: Any, X: Any, attributes: Any) -> np.ndarray:
 
 
 def _pos_label_of(estimator: Any) -> Any:
-    """The parameter `pos_label` of a classifier, behind a Pipeline or in a fitted search too."""
+    """The parameter `pos_label` of a classifier, also behind a Pipeline or in a fitted search."""
     return getattr(behind_transformers(estimator, None)[0], "pos_label", None)
 
 

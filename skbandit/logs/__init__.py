@@ -27,16 +27,13 @@ from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
-from skbandit.logs._log import check_names as check_names
 from skbandit.logs._log import check_uniform as check_uniform
 from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import columns_of as columns_of
 from skbandit.logs._log import in_label_order as in_label_order
 from skbandit.logs._log import is_far as is_far
-from skbandit.logs._log import named_rewards as named_rewards
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
-from skbandit.logs._log import read_rewards as read_rewards
 from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
 from skbandit.logs._reward_models import LoggedSlates as LoggedSlates

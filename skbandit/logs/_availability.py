@@ -51,6 +51,10 @@ class Pools:
         held = self.set_of_arm * n_arms + self.arms
         return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
 
+    def labels(self, arms: np.ndarray) -> list[tuple[Any, ...]]:
+        """The labels of each set, given those of all arms."""
+        return [tuple(own.tolist()) for own in np.split(arms[self.arms], self.start[1:-1])]
+
     def take(self, rows: np.ndarray | slice) -> Pools:
         """Sets of the given events."""
         return Pools(self.of_event[rows], self.start, self.arms)
@@ -67,21 +71,17 @@ class _Table:
     """Flags with one column per arm."""
 
     flags: Any  # ndarray or csr_array of bool
-    labels: list[Any] | None  # of the columns; None if they have no names
+    labels: list[Any] | None = None  # of the columns; None if they have no names
 
 
-@dataclass(frozen=True)
-class _Collections:
-    """Collections of labels, one per row or a single one for all rows."""
-
-    rows: list[Any]
-    for_all: bool
+# The labels of each row, or those of all rows.
+_Rows = list[Any] | tuple[Any, ...]
 
 
 def align_rows(available: Any, X: Any) -> Any:
     """Put the rows of a pandas `available` in the order of the rows of X.
 
-    Rows are matched by label if X is a pandas object, too, and `available` has the labels of its
+    Rows are matched by label if X is also a pandas object and `available` has the labels of its
     rows; otherwise by position, with a warning if the labels differ.
 
     Parameters
@@ -152,17 +152,17 @@ def read_pools(
     """
     if n_rows == 1 and (one := _one_known_tuple(available, codes)):
         return one
-    read = _Collections(list(available), for_all=False) if per_row else _read(available, codes)
-    if isinstance(read, _Collections):
-        pools = _from_collections(read, n_rows, codes, "add")
-        empty = np.flatnonzero(pools.sizes == 0)
-        if len(empty):
-            raise ValueError(f"available: row {empty[0]} has no arm at all.")
-        return pools
-    labels = read.labels
-    if labels is None:
-        labels = list(codes) if columns is None else list(columns)
-    return _from_table(read.flags, labels, n_rows, codes)
+    read = list(available) if per_row else _read(available, codes)
+    if isinstance(read, _Table):
+        labels = read.labels
+        if labels is None:
+            labels = list(codes) if columns is None else list(columns)
+        return _from_table(read.flags, labels, n_rows, codes)
+    pools = _from_rows(read, n_rows, codes, "add")
+    empty = np.flatnonzero(pools.sizes == 0)
+    if len(empty):
+        raise ValueError(f"available: row {empty[0]} has no arm at all.")
+    return pools
 
 
 def read_mask(
@@ -195,64 +195,55 @@ def read_mask(
     ads = labels.tolist()
     codes: Codes = {label: k for k, label in enumerate(ads)}
     read = _read(available, codes)
-    if isinstance(read, _Collections):
-        return _from_collections(read, n_rows, codes, unknown).mask(len(ads))
+    if not isinstance(read, _Table):
+        return _from_rows(read, n_rows, codes, unknown).mask(len(ads))
     flags = read.flags
     if flags.shape[0] != n_rows:
         raise ValueError(f"available has {flags.shape[0]} rows, X has {n_rows}.")
-    if read.labels is None:
-        if flags.shape[1] != len(ads):
-            raise ValueError(
-                f"available has {flags.shape[1]} columns for {len(ads)} ads: pass a DataFrame to "
-                "name the columns, or the labels of the available ads."
-            )
-        return flags
-    return _columns_in_order(flags, read.labels, codes, unknown)
+    if read.labels is not None:
+        return _columns_in_order(flags, read.labels, codes, unknown)
+    if flags.shape[1] != len(ads):
+        raise ValueError(
+            f"available has {flags.shape[1]} columns for {len(ads)} ads: pass a DataFrame to "
+            "name the columns, or the labels of the available ads."
+        )
+    return flags
 
 
 def _columns_in_order(
-    flags: Any, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"]
-) -> Any:
+    flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"]
+) -> np.ndarray:
     """Flags with their columns in the order of `codes`."""
-    position = {label: k for k, label in enumerate(labels)}
-    if len(position) < len(labels):
+    if len(set(labels)) < len(labels):
         twice = next(label for k, label in enumerate(labels) if label in labels[:k])
         raise ValueError(f"available has two columns for {twice!r}.")
-    if unknown == "error":
-        new = [label for label in labels if label not in codes]
-        if new:
-            raise ValueError(f"available has columns for unknown ads: {first_few(new)}. {_CURE}")
-        missing = [label for label in codes if label not in position]
-        if missing:
-            raise ValueError(f"available has no column for ad {first_few(missing)}. {_CURE}")
-        return flags[:, [position[label] for label in codes]]
-    none = sp.csr_array if sp.issparse(flags) else np.zeros
-    stack = sp.hstack if sp.issparse(flags) else np.hstack
-    padded = stack([flags, none((flags.shape[0], 1), dtype=bool)])
-    padded = sp.csr_array(padded) if sp.issparse(flags) else padded
-    return padded[:, [position.get(label, len(labels)) for label in codes]]
+    if unknown == "error" and (new := [label for label in labels if label not in codes]):
+        raise ValueError(f"available has columns for unknown ads: {first_few(new)}. {_CURE}")
+    if unknown == "error" and (missing := [label for label in codes if label not in labels]):
+        raise ValueError(f"available has no column for ad {first_few(missing)}. {_CURE}")
+    known = [k for k, label in enumerate(labels) if label in codes]
+    ordered = np.zeros((len(flags), len(codes)), dtype=bool)
+    ordered[:, [codes[labels[k]] for k in known]] = flags[:, known]
+    return ordered
 
 
 _CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
 
 
-def _read(available: Any, known: Collection[Any]) -> _Table | _Collections:
-    """Tell the forms of `available` apart; `known` are the labels known so far."""
+def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
+    """A table of flags, or labels; `known` are the labels known so far."""
     if sp.issparse(available):
-        flags = sp.csr_array(available)
-        flags = sp.csr_array(
-            (_flags(flags.data), flags.indices, flags.indptr), flags.shape, copy=True
-        )
+        flags = sp.csr_array(available, copy=True)
+        flags.data = _flags(flags.data)
         flags.eliminate_zeros()
-        return _Table(flags, None)
+        return _Table(flags)
     if hasattr(available, "columns") and not isinstance(available, type):
         return _Table(_flags(available.to_numpy()), list(available.columns))
     check_not_masked(available, "available")
     n_dimensions = getattr(available, "ndim", 1)
     if n_dimensions == 2:
         return _read_array(np.asarray(available), known)
-    single = isinstance(available, str | bytes | type | Mapping)
-    if single or n_dimensions != 1 or not isinstance(available, Iterable):
+    if n_dimensions != 1 or isinstance(available, type) or not _is_collection(available):
         shown = f"{type(available).__name__} of shape {np.shape(available)}"
         raise ValueError(
             "available must be a boolean table with one column per arm, one tuple of arm labels "
@@ -260,58 +251,34 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Collections:
             f"{repr(available) if n_dimensions == 1 else shown}."
         )
     entries = available.tolist() if hasattr(available, "tolist") else list(available)
-    if not entries:
-        return _Collections([], for_all=False)
-    if not _is_collection(entries[0]) or _are_tuple_labels(entries, known):
-        return _Collections([_one_for_all(entries, known)], for_all=True)
-    return _read_rows(entries, known)
-
-
-def _read_rows(rows: list[Any], known: Collection[Any]) -> _Table | _Collections:
-    """Collections per row: of flags if they are booleans, unless booleans are labels."""
-    first = rows[0]
-    flags = isinstance(first, Sequence | np.ndarray) and len(first) and all(map(_is_flag, first))
-    if not flags or any(isinstance(label, bool) for label in known):
-        return _Collections(rows, for_all=False)
-    for k, row in enumerate(rows):
-        if not _is_collection(row) or len(row) != len(first) or not all(map(_is_flag, row)):
+    if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, known)):
+        return tuple(_one_for_all(entries, known))
+    first = entries[0] if entries else ()
+    if not _are_flags(first) or any(isinstance(label, bool) for label in known):
+        return entries
+    for k, row in enumerate(entries):
+        if not _are_flags(row) or len(row) != len(first):
             raise ValueError(
                 f"available: row 0 has {len(first)} booleans, but row {k} is {row!r}: pass a "
                 "boolean table with one column per arm, or one tuple of arm labels per row."
             )
-    return _Table(np.array([list(row) for row in rows], dtype=bool), None)
+    return _Table(np.array([list(row) for row in entries], dtype=bool))
 
 
-def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | _Collections:
-    """A 2D array without names: flags if boolean, else labels."""
-    if array.dtype == bool:
-        return _Table(array, None)
-    if array.dtype.kind not in "OUSiuf":
+def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | list[Any]:
+    """A 2D array without names: flags, or labels if it holds strings or other objects."""
+    if array.dtype.kind in "US" or (
+        array.dtype == object and not any(_is_flag(value) for value in array.flat)
+    ):
+        return array.tolist()
+    flags = _flags(array)
+    # three numbers from {0, 1} are not three labels
+    if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in known or 1 in known):
         raise ValueError(
-            f"available has one column per arm and must be boolean, its type is {array.dtype}; or "
-            "pass one tuple of arm labels per row."
+            "available holds only the numbers 0 and 1, which could be flags or labels of arms: "
+            "pass available.astype(bool), or one tuple of arm labels per row."
         )
-    values = array.ravel()
-    if array.dtype == object and any(map(_is_flag, values)):
-        return _Table(_flags(array), None)
-    if array.dtype.kind in "iuf":
-        if np.isin(values, (0, 1)).all():
-            # three numbers from {0, 1} are not three labels
-            if array.shape[1] < 3 and (0 in known or 1 in known):
-                raise ValueError(
-                    "available holds only the numbers 0 and 1, which could be flags or labels of "
-                    "arms: pass available.astype(bool), or one tuple of arm labels per row."
-                )
-            return _Table(array.astype(bool), None)
-        distinct = {value: value in known for value in np.unique(values).tolist()}
-        unknown = [k for k, value in enumerate(values.tolist()) if not distinct.get(value)]
-        if unknown:
-            unknown = [k for k in unknown if values[k] not in (0, 1)] or unknown
-            raise ValueError(
-                f"available must be True or False everywhere, got {values[unknown[0]]} in row "
-                f"{unknown[0] // array.shape[1]}; or pass one tuple of arm labels per row."
-            )
-    return _Collections(array.tolist(), for_all=False)
+    return _Table(flags)
 
 
 def _flags(values: np.ndarray) -> np.ndarray:
@@ -341,14 +308,17 @@ def _is_number_flag(value: Any) -> bool:
     return _is_flag(value) or (isinstance(value, int | float | np.number) and value in (0, 1))
 
 
+def _are_flags(row: Any) -> bool:
+    """Whether a row is a sequence of booleans."""
+    return isinstance(row, Sequence | np.ndarray) and len(row) > 0 and all(map(_is_flag, row))
+
+
 def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def _are_tuple_labels(entries: list[Any], known: Collection[Any]) -> bool:
     """Whether the entries are labels that are tuples, rather than tuples of labels."""
-    if not (isinstance(entries[0], tuple) and any(isinstance(label, tuple) for label in known)):
-        return False
     try:
         if not all(entry in known for entry in entries):
             return False
@@ -411,37 +381,89 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
     return Pools(of_event, start, numbers[order][which])
 
 
-def _from_collections(read: _Collections, n_rows: int, codes: Codes, unknown: Unknown) -> Pools:
-    """Sets from collections of labels."""
-    rows = read.rows
-    if not read.for_all and len(rows) != n_rows:
+def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pools:
+    """Sets from the labels of each row, or of all rows."""
+    for_all = isinstance(rows, tuple)
+    rows = [rows] if isinstance(rows, tuple) else rows
+    if not for_all and len(rows) != n_rows:
         raise ValueError(
             f"available has {len(rows)} entries for {n_rows} rows: pass one tuple of arm labels "
             "per row, one list of labels for all rows, or a boolean array with one column per arm."
         )
     # Logs mostly repeat one object, or equal ones: read each object once.
     objects = _number_objects(rows)
-    known = _from_known_tuples(rows, objects, n_rows, codes) if not read.for_all else None
-    if known is not None:
-        return known
-    seen: dict[Any, int] = {}
-    first = _first_of_each(objects)
-    of_object = np.empty(len(first), dtype=np.int64)
-    sets: list[list[int]] = []
-    for k, row in enumerate(first):
-        pool = _checked(rows[row], row)
-        try:
-            of_object[k] = seen.setdefault(pool, len(seen))
-        except TypeError as error:
-            raise TypeError(f"available: arm labels must be hashable ({error}).") from error
-        if len(sets) < len(seen):
-            sets.append(_numbers(pool, int(row), codes, unknown))
-    start = np.concatenate([[0], np.cumsum([len(numbers) for numbers in sets])]).astype(np.int64)
-    arms = np.concatenate(sets) if sets else np.empty(0)
-    of_event = of_object[objects].astype(np.int32)
-    if read.for_all:
-        of_event = np.zeros(n_rows, dtype=np.int32)
-    return Pools(of_event, start, arms.astype(np.int32))
+    first = _first_of_each(objects).tolist()
+    pools = [rows[row] for row in first]
+    if any(type(pool) is not tuple for pool in pools):
+        pools = [_as_tuple(rows[row], row) for row in first]
+    seen: dict[tuple[Any, ...], int] = {}
+    try:
+        of_object = np.array([seen.setdefault(pool, len(seen)) for pool in pools], dtype=np.int32)
+        sets = list(seen)
+        labels = [label for pool in sets for label in pool]
+        known = set(labels) <= codes.keys()
+        new = [] if known else [label for label in dict.fromkeys(labels) if label not in codes]
+    except TypeError as error:
+        raise TypeError(f"available: arm labels must be hashable ({error}).") from error
+    of_event = np.zeros(n_rows, dtype=np.int32) if for_all else of_object[objects]
+    if new:
+        _check_new(new, sets, of_event, codes, unknown)
+    for label in plain_labels(new) if unknown == "add" else ():
+        codes.setdefault(label, len(codes))
+    numbers = [codes.get(label, -1) for label in labels] if new else [codes[k] for k in labels]
+    n_arms = max(len(codes), 1)
+    of_label = np.repeat(np.arange(len(sets)) * n_arms, [len(pool) for pool in sets])
+    held = of_label + np.array(numbers, dtype=np.int64)
+    held = np.sort(held[np.array(numbers) >= 0] if new else held)
+    twice = held[1:] == held[:-1]
+    if twice.any():
+        _check_repeated((held[1:][twice] // n_arms).tolist(), sets, of_event)
+        held = np.unique(held)
+    start = np.searchsorted(held, np.arange(len(sets) + 1) * n_arms)
+    return Pools(of_event, start, (held % n_arms).astype(np.int32))
+
+
+def _check_repeated(numbers: list[int], sets: list[tuple[Any, ...]], of_event: np.ndarray) -> None:
+    """Refuse labels that occur twice in a row and may be meant as flags."""
+    for k in numbers:
+        if all(map(_is_number_flag, sets[k])):
+            raise ValueError(
+                f"available: row {np.argmax(of_event == k)} is {sets[k]!r}, labels of which some "
+                "occur twice: for flags, pass True and False."
+            )
+
+
+def _as_tuple(pool: Any, row: int) -> tuple[Any, ...]:
+    """The labels of a row as a tuple."""
+    if not _is_collection(pool):
+        raise ValueError(
+            f"available: row {row} is {pool!r}, expected a tuple of arm labels "
+            "(of one label: (label,))."
+        )
+    return tuple(pool)
+
+
+def _check_new(
+    new: list[Any],
+    sets: list[tuple[Any, ...]],
+    of_event: np.ndarray,
+    codes: Codes,
+    unknown: Unknown,
+) -> None:
+    """Refuse missing labels, and unknown ones if they are an error."""
+    missing = [label for label in new if label is None or label is pd.NA or label != label]
+    if not missing and unknown != "error":
+        return
+    wrong = missing or new
+    pool = next(k for k, labels in enumerate(sets) if any(label is wrong[0] for label in labels))
+    row = np.argmax(of_event == pool)
+    if missing:
+        raise ValueError(f"available: row {row} has {wrong[0]!r} among its labels: leave it out.")
+    wrong = plain_labels([label for label in sets[pool] if label not in codes])
+    raise ValueError(
+        f"available: row {row} names unknown ads: {first_few(wrong)}; the known ones are "
+        f'{first_few(codes)}. With unknown_ads="ignore", they are left out.'
+    )
 
 
 def _one_known_tuple(available: Any, codes: Codes) -> Pools | None:
@@ -459,66 +481,6 @@ def _one_known_tuple(available: Any, codes: Codes) -> Pools | None:
         return None
     start = np.array([0, len(arms)], dtype=np.int64)
     return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int32))
-
-
-def _from_known_tuples(
-    rows: list[Any], objects: np.ndarray, n_rows: int, codes: Codes
-) -> Pools | None:
-    """Sets from tuples of known labels, each named once per tuple; None if they are not such."""
-    first = [rows[row] for row in _first_of_each(objects).tolist()]
-    if any(type(pool) is not tuple for pool in first):
-        return None
-    seen: dict[tuple[Any, ...], int] = {}
-    try:
-        of_object = np.array([seen.setdefault(pool, len(seen)) for pool in first], dtype=np.int32)
-        tuples = list(seen)
-        arms = np.array([codes[label] for pool in tuples for label in pool], dtype=np.int64)
-    except (KeyError, TypeError):
-        return None
-    sizes = np.fromiter(map(len, tuples), dtype=np.int64, count=len(tuples))
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    held = np.sort(np.repeat(np.arange(len(sizes)), sizes) * len(codes) + arms)
-    if (held[1:] == held[:-1]).any():
-        return None
-    return Pools(of_object[objects], start, (held % max(len(codes), 1)).astype(np.int32))
-
-
-def _checked(pool: Any, row: int) -> tuple[Any, ...]:
-    """The labels of a row as a tuple."""
-    if not _is_collection(pool):
-        raise ValueError(
-            f"available: row {row} is {pool!r}, expected a tuple of arm labels "
-            "(of one label: (label,))."
-        )
-    return tuple(pool)
-
-
-def _numbers(pool: tuple[Any, ...], row: int, codes: Codes, unknown: Unknown) -> list[int]:
-    """Ascending numbers of the labels of a row."""
-    known = [label for label in pool if label in codes]
-    if len(known) < len(pool):
-        new = plain_labels([label for label in pool if label not in codes])
-        missing = [label for label in new if label is None or label is pd.NA or label != label]
-        if missing:
-            raise ValueError(
-                f"available: row {row} has {missing[0]!r} among its labels: leave it out."
-            )
-        if unknown == "error":
-            raise ValueError(
-                f"available: row {row} names unknown ads: {first_few(new)}; the known ones are "
-                f'{first_few(codes)}. With unknown_ads="ignore", they are left out.'
-            )
-        if unknown == "add":
-            for label in new:
-                codes.setdefault(label, len(codes))
-            known = list(pool)
-    numbers = sorted({codes[label] for label in known})
-    if len(numbers) < len(known) and all(map(_is_number_flag, pool)):
-        raise ValueError(
-            f"available: row {row} is {pool!r}, labels of which some occur twice: for flags, pass "
-            "True and False."
-        )
-    return numbers
 
 
 def _number_objects(rows: list[Any]) -> np.ndarray:

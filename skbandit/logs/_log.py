@@ -164,8 +164,7 @@ class Log:
         """The distinct sets of available arms, as tuples of labels, and each event's set number."""
         if self.pools is None:
             return [tuple(self.arms.tolist())], np.zeros(len(self), dtype=np.int8)
-        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
-        return [tuple(arms.tolist()) for arms in sets], self.pools.of_event
+        return self.pools.labels(self.arms), self.pools.of_event
 
     def available_mask(self, n_arms: int) -> np.ndarray:
         """Mask of the arms available to each event, of shape (n_events, n_arms).
@@ -179,7 +178,7 @@ class Log:
         return sets[self.pools.of_event]
 
     def sample(self) -> np.ndarray:
-        """Up to 200 rows, evenly spaced, by which logs are told apart."""
+        """Up to 200 rows, evenly spaced, by which logs are distinguished."""
         return np.linspace(0, len(self) - 1, min(len(self), 200)).astype(np.int64)
 
     def fingerprint(self, contexts: Any) -> bytes:
@@ -433,72 +432,6 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
             "convert with pandas.to_datetime."
         )
     return read_numbers(series, n_rows, "timestamp")
-
-
-def named_rewards(
-    y: Any, reward: Any, columns: Mapping[str, Any] | None
-) -> tuple[Any, Mapping[str, Any] | None, list[str]]:
-    """Resolve ``reward="minutes"`` and ``reward=["click", "minutes"]``.
-
-    Parameters
-    ----------
-    y : object
-        A log.
-    reward : str, list of str, array-like or None
-        Names of columns of `y`, or rewards.
-    columns : dict, default=None
-        Names of the columns of `y`, if different.
-
-    Returns
-    -------
-    reward : object
-        Rewards, for `read_log`; None if they are named.
-    columns : dict or None
-        The mapping, with the first name as the column of rewards.
-    names : list of str
-        Names of all rewards; empty if they are not named.
-    """
-    names = [reward] if isinstance(reward, str) else reward
-    listed = isinstance(names, Sequence) and len(names) > 0
-    if not listed or not all(isinstance(name, str) for name in names):
-        return reward, columns, []
-    if columns and "reward" in columns:
-        raise ValueError(
-            f"reward={reward!r} and columns={dict(columns)} both name the rewards: pass only one."
-        )
-    known = column_names(y)
-    if known is None:
-        raise ValueError(
-            f"reward={reward!r} names columns, and y has none: pass a DataFrame as y, or rewards."
-        )
-    for k, name in enumerate(names):
-        if name not in known:
-            raise ValueError(
-                f"reward names {name!r}, which is not a column of y: {first_few(known, 20)}."
-            )
-        if name in names[:k]:
-            raise ValueError(f"reward names {name!r} twice.")
-    return None, {**(columns or {}), "reward": names[0]}, list(names)
-
-
-def check_names(reward: Any) -> None:
-    """Require the rewards of a log in blocks to be names of columns, or None."""
-    names = [reward] if isinstance(reward, str) else reward
-    if names is not None and not (
-        isinstance(names, Sequence) and names and all(isinstance(name, str) for name in names)
-    ):
-        raise TypeError(
-            "reward must name columns of the blocks, as in reward=['click', 'minutes'], got "
-            f"{type(reward).__name__}."
-        )
-
-
-def read_rewards(y: Any, names: Sequence[str], n_rows: int) -> dict[str, np.ndarray]:
-    """The named columns of a log as finite numbers."""
-    rewards = {name: read_numbers(y[name], n_rows, f"reward {name!r}") for name in names}
-    for name, values in rewards.items():
-        check_squares(values, f"reward {name!r}")
-    return rewards
 
 
 def is_far(found: Any, expected: Any, variance: Any) -> Any:

@@ -46,8 +46,7 @@ class SlateLog:
         """Labels of the arms available to each event."""
         if self.pools is None:
             return [tuple(self.arms.tolist())] * len(self)
-        sets = np.split(self.arms[self.pools.arms], self.pools.start[1:-1])
-        labels = [tuple(arms.tolist()) for arms in sets]
+        labels = self.pools.labels(self.arms)
         return [labels[k] for k in self.pools.of_event.tolist()]
 
     def of_arms(self, values: Any, name: str) -> np.ndarray:
@@ -56,29 +55,28 @@ class SlateLog:
         Each event has a number per place or, for slates of one arm, a single number.
         """
         check_not_masked(values, name)
-        out = np.full(self.action.shape, np.nan)
         rows = [np.ravel(row) for row in _rows(values, name)]
         if len(rows) != len(self):
             raise ValueError(f"{name} has {len(rows)} entries for {len(self)} slates.")
-        sizes = self.sizes
-        for k, row in enumerate(rows):
-            if len(row) != sizes[k] and len(row) != self.action.shape[1]:
-                raise ValueError(
-                    f"{name} of row {k} has {len(row)} entries for a slate of {sizes[k]} arms: "
-                    "pass one per place."
-                )
-            if row.dtype.kind in "biuf":
-                out[k, : len(row)] = row
-                continue
-            try:
-                numbers = pd.to_numeric(pd.Series(row)).to_numpy(np.float64, na_value=np.nan)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{name} must be numbers: row {k} has {row[0]!r}.") from error
-            out[k, : len(row)] = numbers
-        out[~self.shown] = np.nan
-        wrong = np.argwhere(np.abs(out) > LARGEST_REWARD)
+        sizes = np.array([len(row) for row in rows])
+        wrong = np.flatnonzero((sizes != self.sizes) & (sizes != self.action.shape[1]))
         if len(wrong):
-            k, place = wrong[0]
+            k = wrong[0]
+            raise ValueError(
+                f"{name} of row {k} has {sizes[k]} entries for a slate of {self.sizes[k]} arms: "
+                "pass one per place."
+            )
+        out = np.full(self.action.shape, np.nan)
+        try:
+            numbers = pd.to_numeric(pd.Series(np.concatenate(rows)))
+            filled = np.arange(self.action.shape[1]) < sizes[:, None]
+            out[filled] = numbers.to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers: {error}.") from error
+        out[~self.shown] = np.nan
+        large = np.argwhere(np.abs(out) > LARGEST_REWARD)
+        if len(large):
+            k, place = large[0]
             raise ValueError(f"{name} of row {k} is {out[k, place]:g}, too large to be squared.")
         return out
 

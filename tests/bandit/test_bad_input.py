@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy
-from skbandit.evaluation import doubly_robust
+from skbandit.evaluation import off_policy_value
 
 X = np.arange(12.0).reshape(6, 2)
 Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
@@ -180,7 +180,7 @@ def test_strings_among_the_features(policy):
     with pytest.raises(ValueError, match="X has strings, such as 'x': encode"):
         GLMUCBPolicy().fit([["x"], ["y"]], Y[:2])
     with pytest.raises(ValueError, match=message):
-        doubly_robust(np.full((6, 2), 0.5), words, logged, cv=2)
+        off_policy_value(np.full((6, 2), 0.5), words, logged, cv=2, method="dr")
 
 
 def test_columns_must_be_a_dict():

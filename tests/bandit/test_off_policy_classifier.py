@@ -1,6 +1,7 @@
 """OffPolicyClassifier: what it learns from logs, in which forms, and what it refuses."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import doubly_robust, ips, off_policy_blocks, replay, snips
+from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from tests.tiers import first
+
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 LOG = make_bandit_log(3000, n_arms=3, n_features=3, base_rate=0.3, random_state=0)
 METHODS = ("dr", "ips", "snips")

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import PolicyPipeline, make_policy_pipeline, select
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, replay, snips
+from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay
 from tests.bandit.test_policy import make_log
 
 X, Y = make_log()
@@ -136,7 +136,7 @@ def test_it_replays_as_a_pipeline_does():
     np.testing.assert_array_equal(select(policy, log.X[:9]), select(clone_state(fitted), log.X[:9]))
     uniform = GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0)
     policy = make_policy_pipeline(StandardScaler(), uniform).fit(log.X[:9], log.y[:9])
-    estimate = snips(policy, log.X, log.y)
+    estimate = off_policy_value(policy, log.X, log.y)
     assert abs(estimate.mean_reward - log.y["reward"].mean()) < 1e-9  # a uniform log
 
 

@@ -94,12 +94,7 @@ def test_an_event(tmp_path):
 
 @pytest.mark.parametrize(
     ("action_id", "tags", "expected"),
-    [
-        (None, True, "sports"),
-        (None, False, 20),
-        ("i.id", True, 20),
-        ("Topic.kind", True, "s"),
-    ],
+    [(None, True, "sports"), (None, False, 20), ("i.id", True, 20), ("Topic.kind", True, "s")],
 )
 def test_labels_of_actions(tmp_path, action_id, tags, expected):
     actions = zip(EVENT["c"]["_multi"], "nsm", strict=True)
@@ -244,12 +239,6 @@ def test_what_errors_quote_is_short(tmp_path, members):
     assert len(str(caught.value)) < 600 + len(str(tmp_path))
 
 
-@pytest.mark.parametrize("block_size", [2.5, np.nan, 0, "2"])
-def test_block_sizes_are_integers(tmp_path, block_size):
-    with pytest.raises(ValueError, match=r"block_size must be .* got"):
-        read_vw_dsjson(written(tmp_path, EVENT), block_size=block_size)
-
-
 @given(st.data())
 def test_any_bytes_are_read_or_named(tmp_path_factory, data):
     text = json.dumps(EVENT).encode()
@@ -264,13 +253,7 @@ def test_any_bytes_are_read_or_named(tmp_path_factory, data):
         assert str(path) in str(error)
 
 
-def test_empty_and_missing_files(tmp_path):
-    with pytest.raises(ValueError, match="no event in"):
-        list(read_vw_dsjson(written(tmp_path)))
-    with pytest.raises(FileNotFoundError, match="is not a file"):
-        read_vw_dsjson(tmp_path / "other.json")
-    with pytest.raises(ValueError, match="malformed must be"):
-        read_vw_dsjson(written(tmp_path), malformed="ignore")
+def test_an_action_id_is_a_name(tmp_path):
     with pytest.raises(TypeError, match="action_id must be the name of a feature, got 3"):
         read_vw_dsjson(written(tmp_path), action_id=3)
 

@@ -1,5 +1,6 @@
 """Intervals with a guarantee: coverage, at one time and at all times; their form."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,11 +11,10 @@ from scipy.special import logsumexp
 from skbandit import GLMUCBPolicy
 from skbandit.evaluation import (
     OffPolicyEstimate,
-    ips,
     off_policy_blocks,
+    off_policy_value,
     replay,
     replay_blocks,
-    snips,
 )
 from skbandit.evaluation._guaranteed import (
     BETS,
@@ -27,10 +27,16 @@ from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, logged, uniform_log
 from tests.tiers import first
 
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
+
 ALARM = 1e-4
 
 
 # --- limits as theorems ------------------------------------------------------------------
+
+
+X, Y = logged()
 
 
 def capital(w, s, m, largest):
@@ -64,7 +70,8 @@ def test_summaries_add_up_and_are_conservative(seed):
         betting_limit(whole, 20.0, 0.05), rel=1e-6
     )
     assert total.n == 300
-    single = WeightedShares(np.arange(300), np.ones(300), w, w * s, w, w, s, s)  # no grouping
+    totals, each = np.array([np.ones(300), w, w * s]), np.array([w, s])
+    single = WeightedShares(np.arange(300), totals, each, each)  # no grouping
     assert betting_limit(whole, 20.0, 0.05) <= betting_limit(single, 20.0, 0.05) + 1e-9
     assert betting_limit(whole, 20.0, 0.05) == pytest.approx(
         betting_limit(single, 20.0, 0.05), abs=5e-3
@@ -206,51 +213,47 @@ def test_normal_intervals_of_rare_rewards_do_not_cover():
 
 @pytest.mark.parametrize("kind", ["normal", "sequence"])
 def test_inside_of_the_range_of_rewards(kind):
-    X, y = logged()
-    always_a = pd.DataFrame({"a": 1.0}, index=y.index)
-    for reward, bounds in ((y["reward"], (0, 1)), (5 - 2.0 * y["reward"], (3, 5))):
+    always_a = pd.DataFrame({"a": 1.0}, index=Y.index)
+    for reward, bounds in ((Y["reward"], (0, 1)), (5 - 2.0 * Y["reward"], (3, 5))):
         for rare in (reward, reward.where(np.arange(400) > 0, bounds[0])):
-            found = ips(always_a, X, y.assign(reward=rare), reward_range=bounds)
+            found = ips(always_a, X, Y.assign(reward=rare), reward_range=bounds)
             low, high = found.interval(0.9999, kind=kind)
             assert bounds[0] <= low <= high <= bounds[1]
 
 
 def test_intervals_move_with_the_rewards():
-    X, y = logged()
     pi = np.full((400, 3), 1 / 3)
 
     def interval(reward, bounds):
-        return snips(pi, X, y.assign(reward=reward), reward_range=bounds).interval(kind="sequence")
+        return snips(pi, X, Y.assign(reward=reward), reward_range=bounds).interval(kind="sequence")
 
-    low, high = interval(y["reward"], (0, 1))
-    low_2, high_2 = interval(1e6 + 10 * y["reward"], (1e6, 1e6 + 10))
+    low, high = interval(Y["reward"], (0, 1))
+    low_2, high_2 = interval(1e6 + 10 * Y["reward"], (1e6, 1e6 + 10))
     assert (low_2 - 1e6) / 10 == pytest.approx(low, abs=1e-6)
     assert (high_2 - 1e6) / 10 == pytest.approx(high, abs=1e-6)
-    low_3, high_3 = interval(-y["reward"], (-1, 0))
+    low_3, high_3 = interval(-Y["reward"], (-1, 0))
     assert (-high_3, -low_3) == pytest.approx((low, high), abs=1e-9)
 
 
 def test_a_wider_range_costs():
-    X, y = logged()
     pi = np.full((400, 3), 1 / 3)
-    low, high = ips(pi, X, y, reward_range=(0, 1)).interval(kind="sequence")
-    wide_low, wide_high = ips(pi, X, y, reward_range=(-1, 2)).interval(kind="sequence")
+    low, high = ips(pi, X, Y, reward_range=(0, 1)).interval(kind="sequence")
+    wide_low, wide_high = ips(pi, X, Y, reward_range=(-1, 2)).interval(kind="sequence")
     assert wide_low < low < high < wide_high
 
 
 def test_what_intervals_refuse():
-    X, y = logged()
     pi = np.full((400, 3), 1 / 3)
     with pytest.raises(ValueError, match=r"kind must be in .*'sequence'\), got 'wald'"):
-        ips(pi, X, y).interval(kind="wald")
+        ips(pi, X, Y).interval(kind="wald")
     with pytest.raises(ValueError, match="this estimate was made by hand"):
         OffPolicyEstimate("ips", 0.1, 0.1, 9.0, 10, 0.1).interval(kind="sequence")
     with pytest.raises(ValueError, match=r"reward of row \d+, 1, is outside of reward_range"):
-        ips(pi, X, y, reward_range=(0, 0.5))
+        ips(pi, X, Y, reward_range=(0, 0.5))
     for wrong in ((1, 0), (0,), "01", 3, (0, np.inf)):
         with pytest.raises(ValueError, match="reward_range"):
-            ips(pi, X, y, reward_range=wrong)
-    beyond = y.assign(reward=7 * y["reward"], w=1.0)
+            ips(pi, X, Y, reward_range=wrong)
+    beyond = Y.assign(reward=7 * Y["reward"], w=1.0)
     found = off_policy_blocks("w", [beyond.assign(w=beyond["propensity"])])["ips"]
     assert 0 <= found.interval()[0] <= found.interval()[1] <= 7
     with pytest.raises(ValueError, match="kind must be in"):
@@ -270,9 +273,8 @@ RANGELESS = {
 @pytest.mark.parametrize("call", RANGELESS)
 def test_a_sequence_requires_the_range_of_rewards(call):
     """The observed ones do not bound those to come."""
-    X, y = logged()
-    for reward in (y["reward"], y["reward"] * 7):
-        found = RANGELESS[call](X, y.assign(reward=reward))
+    for reward in (Y["reward"], Y["reward"] * 7):
+        found = RANGELESS[call](X, Y.assign(reward=reward))
         low, high = found.interval()
         assert 0 <= low <= high <= 7
         with pytest.raises(ValueError, match=r"pass reward_range=\(smallest, largest\)"):

@@ -8,7 +8,13 @@ from sklearn.model_selection import GridSearchCV
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_blocks, replay, snips
+from skbandit.evaluation import (
+    ReplayScorer,
+    ReplaySplit,
+    off_policy_blocks,
+    off_policy_value,
+    replay,
+)
 from tests.policies import EpsilonGreedy
 from tests.tiers import first
 
@@ -98,7 +104,7 @@ def test_off_policy_blocks_on_the_cluster(cluster, log):
     policy = GLMUCBPolicy(random_state=0).fit(log.X[:1000], log.y[:1000])
     frame = dd.from_pandas(table[1000:], npartitions=6)
     found = off_policy_blocks(policy, frame, features=list(log.X.columns), arms=range(4))["snips"]
-    expected = snips(policy, log.X[1000:], log.y[1000:])
+    expected = off_policy_value(policy, log.X[1000:], log.y[1000:])
     assert found.n_events == 1500
     assert found.mean_reward == pytest.approx(expected.mean_reward, rel=1e-12)
     assert found.interval() == pytest.approx(expected.interval(), rel=1e-12)

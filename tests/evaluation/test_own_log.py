@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import replay, snips
+from skbandit.evaluation import off_policy_value, replay
 
 LOG = make_bandit_log(600, n_arms=3, base_rate=0.3, random_state=0)
 X, Y = LOG.X, LOG.y[["action", "reward"]]
@@ -30,7 +30,7 @@ WARM = ReplayScorer(start="fitted", random_state=0)
 EVALUATIONS = {
     "replay": lambda policy, X, y: replay(policy, X, y, random_state=0),
     "fixed": lambda policy, X, y: replay(policy, X, y, learn=False, random_state=0),
-    "snips": lambda policy, X, y: snips(policy, X, y, rule="predict"),
+    "snips": lambda policy, X, y: off_policy_value(policy, X, y, rule="predict"),
     "warm": lambda policy, X, y: WARM(policy, X, y),
 }
 

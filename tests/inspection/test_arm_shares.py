@@ -185,14 +185,6 @@ def test_structured_logs():
 # --- where, and what cannot be drawn -------------------------------------------------------
 
 
-def test_it_draws_where_it_is_told():
-    _, ax = plt.subplots()
-    display = ArmSharesDisplay(ArmSharesDisplay.from_log([1, 2, 1], ax=ax).shares)
-    assert display.plot(ax) is display
-    assert display.ax_ is ax and display.figure_ is ax.figure
-    assert len(plt.get_fignums()) == 1
-
-
 def test_labels_are_taken_literally():
     display = ArmSharesDisplay.from_log(["$1", "$2"] * 30)
     assert set(legend_of(display)) == {r"\$1", r"\$2"}

@@ -194,14 +194,6 @@ def test_without_constraints_it_is_an_empty_picture():
         display.figure_.canvas.draw()
 
 
-def test_it_draws_where_it_is_told(report):
-    _, ax = plt.subplots()
-    display = ConstraintReportDisplay(report)
-    assert display.plot(ax) is display
-    assert display.ax_ is ax and display.figure_ is ax.figure
-    assert len(plt.get_fignums()) == 1
-
-
 def test_a_precision_reads_like_the_rest():
     clf = ConstrainedRampClassifier(constraints=precision() >= 0.7).fit(X, Y)
     display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)

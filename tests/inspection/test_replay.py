@@ -140,10 +140,7 @@ def test_a_single_path_has_no_interval_unless_nothing_is_learned():
 
 
 def test_line_options_are_passed_on(result):
-    display = ReplayDisplay(ReplayDisplay.from_result(result).curves)
-    _, ax = plt.subplots()
-    assert display.plot(ax, line_kw={"linewidth": 5, "color": "black"}) is display
-    assert display.ax_ is ax and display.figure_ is ax.figure
+    display = ReplayDisplay.from_result(result).plot(line_kw={"linewidth": 5, "color": "black"})
     (line,) = display.lines_.values()
     assert line.get_linewidth() == 5 and line.get_color() == "black"
 

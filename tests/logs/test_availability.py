@@ -259,13 +259,6 @@ def test_integers_0_and_1_are_labels_in_collections(reader):
 
 
 @READERS
-def test_arrays_of_known_labels(reader):
-    table = np.array([[3, 5], [5, 7], [7, 3], [3, 5]])
-    expected = [[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]]
-    np.testing.assert_array_equal(reader(table, [3, 5, 7]), expected)
-
-
-@READERS
 @pytest.mark.parametrize(
     ("available", "labels", "message"),
     [

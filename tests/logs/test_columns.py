@@ -1,5 +1,7 @@
 """Columns of a log under other names: mapped, or named in an error; never overlooked."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,15 +16,17 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
     OffPolicyScorer,
     ReplaySplit,
-    doubly_robust,
-    ips,
     off_policy_blocks,
+    off_policy_value,
     replay,
     replay_blocks,
-    snips,
 )
 from skbandit.logs import read_log
 from tests.evaluation.logs import generic
+
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -103,11 +107,27 @@ def test_columns_of_other_policies():
             clone(one).fit(LOG.X, OTHER.drop(columns="ts"))
         loose = clone(one).fit(LOG.X, Y["action"].to_numpy(), reward=Y["reward"])
         np.testing.assert_array_equal(loose.predict_reward(LOG.X), usual.predict_reward(LOG.X))
+
+
+@pytest.mark.filterwarnings("ignore:acceptance=0.2 is above:UserWarning")
+def test_the_name_of_another_reward():
     model = fitted(columns=NAMES)
-    other = OTHER.assign(minutes=3.0 * OTHER["clicked"])
-    assert snips(model, LOG.X, other, reward="minutes").mean_reward == pytest.approx(
-        3 * snips(model, LOG.X, OTHER).mean_reward
-    )
+    other = OTHER.assign(minutes=0.5 * OTHER["clicked"])
+    for call in ("snips", "replay", "off_policy_blocks", "replay_blocks"):
+        options = {"learn": False} if "replay" in call else {}
+        found = CALLS[call](model, other, reward="minutes", **options)
+        assert found == pytest.approx(0.5 * CALLS[call](model, OTHER, **options)), call
+    with pytest.raises(ValueError, match="both name the rewards"):
+        snips(model, LOG.X, other, reward="minutes", columns=NAMES)
+    with pytest.raises(ValueError, match="names a column, and y has none"):
+        ips(np.ones(3000), None, other["arm_id"].to_numpy(), reward="minutes")
+    blocks = [(LOG.X, other)]
+    for judge, options in ((off_policy_blocks, {}), (replay_blocks, {"acceptance": 1 / 3})):
+        with pytest.raises(ValueError, match="to 'hours', which is not a column of y") as found:
+            judge(model, blocks, arms=range(3), reward="hours", **options)
+        assert "In block 0" in found.value.__notes__[0]
+        with pytest.raises(TypeError, match="reward must name a column of the blocks, got list"):
+            judge(model, blocks, arms=range(3), reward=["clicked"], **options)
 
 
 @pytest.mark.parametrize("form", [pl.from_pandas, lambda y: y.to_records(index=False)])

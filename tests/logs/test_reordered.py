@@ -1,13 +1,18 @@
 """Rows are matched by position; the same labels in another order are nearly always a mistake."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy, RegressionSetSelector, ReplayScorer, SetSelectClassifier
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import ips, replay, snips
+from skbandit.evaluation import off_policy_value, replay
 from skbandit.selection import PopularitySetSelector, logged_costs
+
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
 
 LOG = make_bandit_log(400, n_arms=2, base_rate=0.4, random_state=0)
 X, Y = LOG.X, LOG.y[["action", "reward", "propensity"]]

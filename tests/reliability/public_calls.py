@@ -20,7 +20,7 @@ from skbandit import (
     SetSelectClassifier,
 )
 from skbandit.constrained import ConstrainedThreshold
-from skbandit.evaluation import RateScorer, doubly_robust, ips, replay, snips
+from skbandit.evaluation import RateScorer, off_policy_value, replay
 from skbandit.rates import each, error_rate, positive_rate, recall
 from skbandit.selection import PopularitySetSelector, logged_costs
 
@@ -123,15 +123,15 @@ def replay_score(X, y, sample_weight):
 
 
 def ips_of_table(probabilities, y):
-    return ips(probabilities, None, y).mean_reward
+    return off_policy_value(probabilities, None, y, method="ips").mean_reward
 
 
 def snips_of_policy(X, y, available):
-    return snips(fitted_policy(), X, y, available=available).mean_reward
+    return off_policy_value(fitted_policy(), X, y, available=available).mean_reward
 
 
 def doubly_robust_of_table(probabilities, X, y):
-    return doubly_robust(probabilities, X, y, cv=3, random_state=0).mean_reward
+    return off_policy_value(probabilities, X, y, cv=3, random_state=0, method="dr").mean_reward
 
 
 def regression(X, y, available, sample_weight):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbandit.evaluation import replay, snips
+from skbandit.evaluation import off_policy_value, replay
 from tests.benchmarks import stream
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -42,7 +42,7 @@ def test_tasks(files, log):
     assert stream.scan(files)["mean reward"] == pytest.approx(y["reward"].mean())
     (first, *_) = stream.blocks(files)
     fitted = stream.policy().fit(first.X, first.y)
-    expected = snips(fitted, X, y, rule="predict")
+    expected = off_policy_value(fitted, X, y, rule="predict")
     assert stream.judge(files)["mean reward"] == pytest.approx(expected.mean_reward)
     walked, expected = stream.walk(files), replay(stream.policy(), X, y)
     assert walked["kept"] == expected.n_accepted

@@ -5,6 +5,7 @@ correct implementation with probability 1e-4 at most.
 """
 
 import functools
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +16,13 @@ from scipy.stats import binom, f, norm
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
-from skbandit.evaluation import doubly_robust, ips, self_normalized_dr, snips
+from skbandit.evaluation import off_policy_value
 from tests.tiers import first
+
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+self_normalized_dr = partial(off_policy_value, method="sndr")
+snips = partial(off_policy_value, method="snips")
 
 ALARM = 1e-4
 LOGS, EVENTS, ARMS = 400, 500, 3

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from skbandit.evaluation._guaranteed import Range, check_range, read_range
-from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate
-from skbandit.evaluation._off_policy._target_policy import (
-    EvaluatedLog,
-    read_evaluated,
-    require_probabilities,
-)
-from skbandit.evaluation._policy_protocol import log_columns
+from skbandit.evaluation._guaranteed import Range, read_range
+from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
+from skbandit.evaluation._off_policy._target_policy import EvaluatedLog, are_floats, read_evaluated
+from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     as_blocks,
     check_block_arms,
-    check_names,
     column_names,
     expected_reward,
     in_block,
@@ -42,21 +36,20 @@ def off_policy_blocks(
     arms: Sequence[Any] | None = None,
     reward_model: Any = None,
     rule: str = "select",
-    reward: str | Sequence[str] | None = None,
+    reward: str | None = None,
     columns: Mapping[str, Any] | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> dict[str, OffPolicyEstimate]:
     """Estimate a fixed policy's mean reward from a log larger than memory, in one pass.
 
-    The estimates of `ips` and `snips`, and with a reward model those of `doubly_robust`,
-    `self_normalized_dr`, `switch_dr` and `dr_shrinkage`, accumulated over blocks. They and their
+    The estimates of `off_policy_value` by all methods, accumulated over blocks. They and their
     intervals equal those of the whole log in memory up to rounding, however the log is divided.
 
     Parameters
     ----------
     policy : policy or str
-        A fitted policy, or a Pipeline or fitted search that ends in one, as in `ips`. Or the
-        name of a column of the log with the probabilities of the logged actions under the
+        A fitted policy, or a Pipeline or fitted search that ends in one, as in `off_policy_value`.
+        Or the name of a column of the log with the probabilities of the logged actions under the
         evaluated policy.
     blocks : iterable of blocks, or Dask DataFrame
         A block is a table (of pandas, as yielded by ``read_csv(..., chunksize=...)``, polars or
@@ -70,16 +63,14 @@ def off_policy_blocks(
     arms : sequence of labels, default=None
         All arms of the log; required for a policy without a column available.
     reward_model : dict of fitted models, or policy with predict_reward, default=None
-        For `doubly_robust` and its kin: a regressor (or a classifier with predict_proba) per arm
+        For the doubly robust methods: a regressor (or a classifier with predict_proba) per arm
         label, or one object with ``predict_reward(X)`` and `arms_`, such as a `GLMUCBPolicy`. It
         must be fitted in advance, to events outside this log: cross-fitting would take a second
-        pass. `doubly_robust` is unbiased whatever the model predicts. None omits them.
+        pass. "dr" is unbiased whatever the model predicts. None omits these methods.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
-    reward : str or list of str, default=None
-        Column of the rewards, if not "reward", or several: all figures are those of the first, and
-        ``found["snips"]["minutes"]`` is the estimate for the reward minutes. The reward model is
-        that of the first.
+    reward : str, default=None
+        Column of the rewards, if not "reward".
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
         the policy's `columns`.
@@ -89,24 +80,24 @@ def off_policy_blocks(
     Returns
     -------
     dict of OffPolicyEstimate
-        By name: ips, snips and, with a reward model, doubly_robust, self_normalized_dr, switch_dr
-        and dr_shrinkage.
+        By method: "snips", "ips" and, with a reward model, "dr", "sndr", "switch_dr" and
+        "dr_shrinkage".
 
     Raises
     ------
     ValueError
-        As in `ips`; a note names the block, and row numbers count within it.
+        As in `off_policy_value`; a note names the block, and row numbers count within it.
 
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
     skbandit.datasets.read_parquet_log : Reads blocks from Parquet files.
     replay_blocks : Evaluates policies that learn.
-    ips, snips, doubly_robust : The estimators, for a log in memory.
+    off_policy_value : The same for a log in memory, with formulas.
 
     Notes
     -----
@@ -130,60 +121,29 @@ def off_policy_blocks(
     >>> found = off_policy_blocks(
     ...     policy, parts[1:], arms=range(4), reward_model=policy, rule="predict"
     ... )
-    >>> for name in ("ips", "snips", "doubly_robust"):
+    >>> for name in ("ips", "snips", "dr"):
     ...     print(found[name])
     <ips: mean reward 0.1371 ± 0.0059, 2.64 x the log's; 15,000 events count as 3,720>
     <snips: mean reward 0.1382 ± 0.0057, 2.66 x the log's; 15,000 events count as 3,720>
-    <doubly_robust: mean reward 0.1368 ± 0.0052, 2.63 x the log's; 15,000 events count as 3,720>
+    <dr: mean reward 0.1368 ± 0.0052, 2.63 x the log's; 15,000 events count as 3,720>
     """
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
-    check_names(reward)
-    columns = log_columns(policy, columns, reward)
+    columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
-    task = _Task(policy, features, arms, reward_model, rule, reward, columns, bounds)
+    task = _Task(policy, features, arms, reward_model, rule, columns, bounds)
     run = _on_dask if hasattr(blocks, "to_delayed") else _one_by_one
-    parts = (part for part in run(task, blocks) if part is not None)
-    first = next(parts, None)
-    if first is None:
+    total = None
+    for part in run(task, blocks):
+        if part is not None:
+            total = part if total is None else total + part
+    if total is None:
         raise ValueError("blocks contains no event.")
-    total = reduce(add, parts, first)
-    first_reward = total.first
-    if first_reward.shortcoming:
+    if total.shortcoming:
         warnings.warn(
-            f"off_policy_blocks: {first_reward.shortcoming}", ReplayCoverageWarning, stacklevel=2
+            f"off_policy_blocks: {total.shortcoming}", ReplayCoverageWarning, stacklevel=2
         )
     return total.estimates()
-
-
-@dataclass(frozen=True, eq=False)
-class _RewardSums:
-    """Sums for each reward by name; by None if it has no name."""
-
-    of_rewards: Mapping[str | None, LogSums]
-
-    def __add__(self, other: _RewardSums) -> _RewardSums:
-        return _RewardSums(
-            {name: sums + other.of_rewards[name] for name, sums in self.of_rewards.items()}
-        )
-
-    @property
-    def first(self) -> LogSums:
-        """Sums for the first reward."""
-        return next(iter(self.of_rewards.values()))
-
-    def estimates(self) -> dict[str, OffPolicyEstimate]:
-        """The estimates of the first reward by estimator, which hold those of the others."""
-        by_reward = {name: sums.estimates() for name, sums in self.of_rewards.items()}
-        found = {}
-        for estimator, estimate in next(iter(by_reward.values())).items():
-            others = {
-                name: its[estimator]
-                for name, its in by_reward.items()
-                if name is not None and estimator in its
-            }
-            found[estimator] = replace(estimate, others=others or None)
-        return found
 
 
 @dataclass(frozen=True)
@@ -195,17 +155,16 @@ class _Task:
     arms: list[Any] | None
     reward_model: Any
     rule: str
-    reward: str | Sequence[str] | None
     columns: Mapping[str, Any] | None
     reward_range: Range | None
 
-    def __call__(self, number: int, block: Any) -> _RewardSums | None:
+    def __call__(self, number: int, block: Any) -> LogSums | None:
         """Sums over the events of a block; None if it has none."""
         with in_block(number):
             X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else None
 
-    def _sums(self, X: Any, y: Any) -> _RewardSums:
+    def _sums(self, X: Any, y: Any) -> LogSums:
         given, named = self.policy, isinstance(self.policy, str)
         if named:
             names = column_names(y) or []
@@ -214,42 +173,32 @@ class _Task:
                     f"policy={given!r} is not a column of the log, {names}: name the column with "
                     "the probabilities of the logged actions, or pass a fitted policy."
                 )
-            require_probabilities(y[given], given)
-            given = y[given]
+            values = pd.Series(y[given])
+            if not are_floats(values):
+                raise ValueError(
+                    f"column {given!r} holds {values.dtype} values such as {values.iloc[0]!r}, "
+                    "which look like labels of chosen arms: pass a column with the probabilities "
+                    "of the logged actions, as floats."
+                )
+            given = values
         evaluated = read_evaluated(
             given,
             X,
             y,
-            None,
-            self.reward,
-            None,
-            self.rule,
-            arms=self.arms or (),
-            probabilities=named,
+            rule=self.rule,
             columns=self.columns,
+            arms=self.arms or (),
+            of_logged=named,
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)
-        model = self.reward_model
-        q = None if model is None else _predictions(model, X, evaluated)
-        of_rewards: dict[str | None, LogSums] = {}
-        for name, part in evaluated.by_reward().items():
-            if self.reward_range is not None:
-                check_range(part.log.reward, self.reward_range)
-            events = part.events(None if of_rewards else q)  # the model is that of the first
-            of_rewards[name] = LogSums.of(events, self.reward_range)
-        return _RewardSums(of_rewards)
+        q = None if self.reward_model is None else _predictions(self.reward_model, X, evaluated)
+        return LogSums.of(evaluated.events(q), self.reward_range)
 
 
 def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     """Predicted rewards, of shape (n_events, n_arms)."""
-    if X is None:
-        raise ValueError("the reward model needs contexts: name their columns, features=[...].")
-    if evaluated.of_arms is None:
-        raise ValueError(
-            "a reward model needs the probabilities of all arms, but a column has only those of "
-            "the logged actions: pass a fitted policy, or no reward_model."
-        )
+    check_predictable(X, evaluated)
     if not isinstance(model, Mapping):
         model, X = behind_transformers(model, X)
         if not hasattr(model, "predict_reward"):
@@ -266,12 +215,12 @@ def _predictions(model: Any, X: Any, evaluated: EvaluatedLog) -> np.ndarray:
     return model.predict_reward(X)[:, [known.index(arm) for arm in evaluated.arms]]
 
 
-def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[_RewardSums | None]:
+def _one_by_one(task: _Task, blocks: Iterable[Any]) -> Iterable[LogSums | None]:
     """Sums of blocks, one after the other."""
     return (task(number, block) for number, block in enumerate(as_blocks(blocks)))
 
 
-def _on_dask(task: _Task, frame: Any) -> Iterable[_RewardSums | None]:
+def _on_dask(task: _Task, frame: Any) -> Iterable[LogSums | None]:
     """Sums of the partitions of a Dask DataFrame, computed by Dask's scheduler."""
     dask = import_optional("dask", "off_policy_blocks of a Dask DataFrame")
     shared = dask.delayed(task, traverse=False, pure=False)  # sent once, not per partition

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Real
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,18 +15,15 @@ from skbandit.evaluation._guaranteed import (
     check_range,
     clipped_interval,
     normal_quantile,
-    read_range,
 )
 from skbandit.evaluation._off_policy._sums import (
-    ESTIMATORS,
+    METHODS,
     Estimator,
     EventSums,
     WeightedEvents,
     slope,
 )
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
-from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import cross_fitted_rewards
 
 # Effective sample size below which the normal approximation is unreliable, and a warning raised.
 _FEW = 30
@@ -44,7 +39,7 @@ class OffPolicyEstimate:
     Parameters
     ----------
     estimator : str
-        Name of the function that returned it.
+        The method of `off_policy_value`, or the name of another function that returned it.
     mean_reward : float
         Estimated mean reward per event; nan if the policy could not have chosen any of the
         logged actions.
@@ -58,22 +53,15 @@ class OffPolicyEstimate:
     logged_mean : float
         Mean reward of the log.
     setting : float, default=None
-        The threshold of `switch_dr`, or the shrinkage of `dr_shrinkage`, as given or chosen.
+        The threshold of "switch_dr", or the shrinkage of "dr_shrinkage", as given or chosen.
     unbiased : (float, float), default=None
-        For these two, mean and standard error of the unbiased `doubly_robust`.
+        For these two, mean and standard error of the unbiased "dr".
     evidence : object, default=None
         Internal: a summary of rewards and weights, for intervals other than the normal one.
-    others : dict, default=None
-        Internal: the estimates of further rewards, by name.
 
     See Also
     --------
-    ips, snips, doubly_robust, self_normalized_dr, switch_dr, dr_shrinkage : The estimators.
-
-    Notes
-    -----
-    With several rewards, as in ``ips(..., reward=["click", "minutes"])``, all figures are those of
-    the first one, and ``estimate["minutes"]`` is the estimate of the second.
+    off_policy_value : Returns such an estimate, by one of several methods.
 
     Examples
     --------
@@ -94,15 +82,6 @@ class OffPolicyEstimate:
     setting: float | None = None
     unbiased: tuple[float, float] | None = None
     evidence: RewardEvidence | None = field(default=None, compare=False)
-    others: Mapping[str, OffPolicyEstimate] | None = field(default=None, compare=False)
-
-    def __getitem__(self, reward: str) -> OffPolicyEstimate:
-        if not self.others or reward not in self.others:
-            known = list(self.others or ())
-            raise KeyError(
-                f"no reward {reward!r}: the estimate has {known or 'one reward without a name'}."
-            )
-        return self.others[reward]
 
     @property
     def lift(self) -> float:
@@ -120,8 +99,8 @@ class OffPolicyEstimate:
             Nominal coverage, in (0, 1).
         kind : {"normal", "sequence"}, default="normal"
             "normal" is `mean_reward` and its standard error, right for many events in effect, and
-            too narrow for few or rare rewards. Of `switch_dr` and `dr_shrinkage`, whose bias is
-            unknown, it is the interval of `doubly_robust`, extended to `mean_reward`.
+            too narrow for few or rare rewards. Of "switch_dr" and "dr_shrinkage", whose bias is
+            unknown, it is the interval of "dr", extended to `mean_reward`.
 
             "sequence" covers at its level for any rewards, and after every number of events at
             once: look at it as often as you like, and stop when you like. It is two to three times
@@ -140,7 +119,7 @@ class OffPolicyEstimate:
         Notes
         -----
         "sequence" is a confidence sequence by betting (Waudby-Smith & Ramdas, 2024) on weighted
-        rewards and on the policy's weights, whose mean is 1, and so is the same for all estimators.
+        rewards and on the policy's weights, whose mean is 1, and so is the same for all methods.
         It takes the log's smallest propensity for the smallest possible one.
         """
         check_kind(kind)
@@ -168,31 +147,6 @@ class OffPolicyEstimate:
         )
 
 
-def estimate_of(
-    name: str,
-    estimator: Estimator,
-    candidates: Sequence[EventSums],
-    evidence: RewardEvidence,
-) -> OffPolicyEstimate:
-    """The estimate given the sums over all events for each setting, one of which is chosen."""
-    values = np.array([sums.value for sums in candidates])
-    errors = np.array([sums.standard_error for sums in candidates])
-    k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
-    sums, setting = candidates[k], estimator.settings[k]
-    undefined = sums.effective_sample_size == 0
-    return OffPolicyEstimate(
-        estimator=name,
-        mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else sums.standard_error,
-        effective_sample_size=sums.effective_sample_size,
-        n_events=sums.n,
-        logged_mean=sums.reward / sums.n,
-        setting=None if np.isnan(setting) else setting,
-        unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
-        evidence=evidence,
-    )
-
-
 def shortcoming(sums: EventSums) -> str:
     """Why the events are insufficient for an estimate; empty if they suffice."""
     size = sums.effective_sample_size
@@ -212,11 +166,37 @@ def shortcoming(sums: EventSums) -> str:
     return ""
 
 
+def make_estimate(
+    name: str,
+    candidates: Sequence[EventSums],
+    estimator: Estimator = METHODS["ips"],
+    evidence: RewardEvidence | None = None,
+) -> OffPolicyEstimate:
+    """The estimate given the sums over all events for each setting, one of which is chosen."""
+    values = np.array([sums.value for sums in candidates])
+    errors = np.array([sums.standard_error for sums in candidates])
+    k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
+    sums, setting = candidates[k], estimator.settings[k]
+    undefined = sums.weight2 == 0
+    return OffPolicyEstimate(
+        estimator=name,
+        mean_reward=np.nan if undefined else sums.value,
+        standard_error=np.nan if undefined else sums.standard_error,
+        effective_sample_size=sums.effective_sample_size,
+        n_events=sums.n,
+        logged_mean=sums.reward / sums.n,
+        setting=None if np.isnan(setting) else setting,
+        unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
+        evidence=evidence,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LogSums:
     """What estimates need of a log; those of disjoint sets of events add up."""
 
-    estimators: Mapping[str, tuple[EventSums, ...]]  # by name, one per setting
+    estimators: Mapping[str, Estimator]  # by method
+    sums: Mapping[str, tuple[EventSums, ...]]  # by method, one per setting
     evidence: RewardEvidence
 
     @classmethod
@@ -224,102 +204,46 @@ class LogSums:
         cls,
         events: WeightedEvents,
         bounds: Range | None,
-        estimators: Mapping[str, Estimator] = ESTIMATORS,
+        estimators: Mapping[str, Estimator] = METHODS,
     ) -> LogSums:
         """Sums over events, for the estimators that they suffice for."""
-        found = {
+        if bounds is not None:
+            check_range(events.reward, bounds)
+        sums = {
             name: estimator.sums(events)
             for name, estimator in estimators.items()
             if events.q_policy is not None or not estimator.needs_predictions
         }
         evidence = RewardEvidence.of(events.reward, events.weight, bounds, events.largest_weight)
-        return cls(found, evidence)
+        return cls(estimators, sums, evidence)
 
     def __add__(self, other: LogSums) -> LogSums:
-        return LogSums(
-            {
-                name: tuple(a + b for a, b in zip(sums, other.estimators[name], strict=True))
-                for name, sums in self.estimators.items()
-            },
-            self.evidence + other.evidence,
-        )
+        sums = {
+            name: tuple(a + b for a, b in zip(sums, other.sums[name], strict=True))
+            for name, sums in self.sums.items()
+        }
+        return LogSums(self.estimators, sums, self.evidence + other.evidence)
 
-    def estimates(
-        self, estimators: Mapping[str, Estimator] = ESTIMATORS
-    ) -> dict[str, OffPolicyEstimate]:
-        """The estimates by name."""
+    def estimates(self) -> dict[str, OffPolicyEstimate]:
+        """The estimates by method."""
         return {
-            name: estimate_of(name, estimators[name], sums, self.evidence)
-            for name, sums in self.estimators.items()
+            name: make_estimate(name, sums, self.estimators[name], self.evidence)
+            for name, sums in self.sums.items()
         }
 
     @property
     def shortcoming(self) -> str:
         """Why the events are insufficient for an estimate; empty if they suffice."""
-        return shortcoming(next(iter(self.estimators.values()))[0])
+        return shortcoming(next(iter(self.sums.values()))[0])
 
 
-@dataclass(frozen=True, eq=False)
-class RewardModels:
-    """How rewards are predicted, by models fitted without the event."""
-
-    model: Any
-    X: Any
-    cv: Any
-    random_state: Any
-
-    def predictions(self, name: str, evaluated: EvaluatedLog) -> np.ndarray:
-        """Predicted rewards, of shape (n_events, n_arms)."""
-        if self.X is None:
-            raise ValueError("X is None: the reward model needs contexts.")
-        if evaluated.of_arms is None:
-            raise ValueError(
-                f"{name} needs the probabilities of all arms, of shape (n_events, n_arms), got "
-                "only those of the logged actions: use ips or snips."
-            )
-        log = evaluated.log
-        return cross_fitted_rewards(
-            self.model,
-            self.X,
-            log.action,
-            log.reward,
-            evaluated.of_arms.shape[1],
-            cv=self.cv,
-            random_state=self.random_state,
+def check_predictable(X: Any, evaluated: EvaluatedLog) -> None:
+    """Require what a reward model and the policy's mean prediction need."""
+    if X is None:
+        raise ValueError("the reward model needs contexts: pass X, or name columns as features=.")
+    if evaluated.of_arms is None:
+        raise ValueError(
+            "a reward model needs the probabilities of all arms, of shape (n_events, n_arms), got "
+            "only those of the logged actions: pass a fitted policy or such a table, or use "
+            "method='snips' or 'ips'."
         )
-
-
-def read_setting(value: Any, name: str) -> tuple[float, ...] | None:
-    """Settings of which the last is used, after the unbiased one; None to choose by SLOPE."""
-    if isinstance(value, str) and value == "slope":
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
-        raise ValueError(f"{name} must be a number of at least 0 or 'slope', got {value!r}.")
-    return np.inf, float(value)
-
-
-def estimates(
-    name: str,
-    evaluated: EvaluatedLog,
-    reward_range: Any,
-    models: RewardModels | None = None,
-    settings: tuple[float, ...] | None = None,
-) -> OffPolicyEstimate:
-    """The estimate of each reward, in that of the first, after a warning if events are few."""
-    estimator = ESTIMATORS[name]
-    if settings is not None:
-        estimator = replace(estimator, settings=settings, adaptive=False)
-    chosen = {name: estimator}
-    bounds = read_range(reward_range)
-    parts = {}
-    for label, part in evaluated.by_reward().items():
-        if bounds is not None:
-            check_range(part.log.reward, bounds)
-        q = None if models is None else models.predictions(name, part)
-        parts[label] = LogSums.of(part.events(q), bounds, chosen)
-    first, *_ = parts.values()
-    if first.shortcoming:
-        warnings.warn(f"{name}: {first.shortcoming}", ReplayCoverageWarning, stacklevel=3)
-    found = {label: sums.estimates(chosen)[name] for label, sums in parts.items()}
-    named = {label: estimate for label, estimate in found.items() if label is not None}
-    return replace(next(iter(found.values())), others=named or None)

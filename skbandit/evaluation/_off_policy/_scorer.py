@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._estimators import (
-    doubly_robust,
-    dr_shrinkage,
-    ips,
-    self_normalized_dr,
-    snips,
-    switch_dr,
-)
+from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-_MODEL_BASED: dict[str, Callable[..., OffPolicyEstimate]] = {
-    "dr": doubly_robust,
-    "self_normalized_dr": self_normalized_dr,
-    "switch_dr": switch_dr,
-    "dr_shrinkage": dr_shrinkage,
-}
-_METHODS: dict[str, Callable[..., OffPolicyEstimate]] = {"ips": ips, "snips": snips} | _MODEL_BASED
 
 
 class OffPolicyScorer(BaseEstimator):
@@ -38,9 +21,8 @@ class OffPolicyScorer(BaseEstimator):
 
     Parameters
     ----------
-    method : {"snips", "ips", "dr", "self_normalized_dr", "switch_dr", "dr_shrinkage"}, \
-            default="snips"
-        The estimator: `snips`, `ips`, `doubly_robust` and so on.
+    method : {"snips", "ips", "dr", "sndr", "switch_dr", "dr_shrinkage"}, default="snips"
+        The estimator, as in `off_policy_value`.
     rule : {"predict", "select"}, default="predict"
         The evaluated choice of the policy: the greedy or the exploring one.
     confidence_level : float, default=None
@@ -49,8 +31,8 @@ class OffPolicyScorer(BaseEstimator):
     kind : {"normal", "sequence"}, default="normal"
         Kind of that interval, as in `OffPolicyEstimate.interval`.
     reward_model : regressor or classifier with predict_proba, default=None
-        For all but "ips" and "snips", as in `doubly_robust`. No model predicts an event of the fold
-        that it was fitted to, and none depends on the policy.
+        For all methods but "ips" and "snips", as in `off_policy_value`. No model predicts an event
+        of the fold that it was fitted to, and none depends on the policy.
     cv : int, cross-validation generator or iterable of splits, default=5
         Cross-fits the reward models within the fold.
     reward_range : (float, float), default=None
@@ -61,20 +43,18 @@ class OffPolicyScorer(BaseEstimator):
 
     See Also
     --------
-    ReplayScorer : For policies that learn while they are judged.
+    ReplayScorer : For policies that learn while they are evaluated.
     skbandit.bandit.OffPolicyClassifier : A policy to be tuned.
 
     Notes
     -----
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward, propensity
     and available needs no configuration; columns of other names are read by the policy's parameter
-    `columns`. If `reward`, `propensity` and `available` are passed beside `y`, they reach the
+    `columns`. If `reward`, `propensity` and `available` are not columns of `y`, they reach the
     scorer with ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
     The best score of many candidates is too good, as it won partly by luck: estimate the winner on
     events that took no part in the search.
-
-    Threads may share a scorer: scoring changes neither it nor the policy.
 
     Examples
     --------
@@ -145,50 +125,33 @@ class OffPolicyScorer(BaseEstimator):
         reward, propensity : array-like of shape (n_events,), default=None
             Values that are not columns of `y`.
         available : array-like, default=None
-            Arms available to each event, as in `ips`.
+            Arms available to each event, as in `off_policy_value`.
 
         Returns
         -------
         float
             Higher is better; nan, with a warning, if the policy never chooses a logged action.
         """
-        if self.method not in _METHODS:
-            raise ValueError(f"method must be in {tuple(_METHODS)}, got {self.method!r}.")
-        options: dict[str, Any] = {}
-        if self.method in _MODEL_BASED:
-            options = {
-                "reward_model": self.reward_model,
-                "cv": self.cv,
-                "random_state": self.random_state,
-            }
-        estimate = _METHODS[self.method](
+        estimate = off_policy_value(
             estimator,
             X,
             y,
+            method=self.method,
+            rule=self.rule,
             reward=reward,
             propensity=propensity,
             available=available,
-            rule=self.rule,
+            reward_model=self.reward_model,
+            cv=self.cv,
             reward_range=self.reward_range,
-            **options,
+            random_state=self.random_state,
         )
         if self.confidence_level is None:
             return estimate.mean_reward
         return estimate.interval(self.confidence_level, kind=self.kind)[0]
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        available: Any = None,
-    ) -> float:
-        return self.score(
-            estimator, X, y, reward=reward, propensity=propensity, available=available
-        )
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     def _accept_sample_weight(self) -> bool:
         # called by scikit-learn on every scorer in a dict when routing is off

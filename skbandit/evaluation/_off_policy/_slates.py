@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, shortcoming
-from skbandit.evaluation._off_policy._sums import IPS, WeightedEvents
-from skbandit.evaluation._policy_protocol import check_rule, log_columns
+from skbandit.evaluation._off_policy._estimate import (
+    OffPolicyEstimate,
+    make_estimate,
+    shortcoming,
+)
+from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
+from skbandit.evaluation._off_policy._target_policy import policy_of
+from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import SlateLog, are_slates, read_slates
 from skbandit.utils._fitting import seed_for
@@ -69,29 +74,17 @@ def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.n
     return (at_place / propensity).sum(axis=1) - at_place.shape[1] + 1.0
 
 
-def weights_of_arms(included: np.ndarray, propensity: np.ndarray) -> np.ndarray:
-    """Weights π_a/p_a of shown arms, nan in empty places, as 0 there."""
-    return np.nan_to_num(included / propensity)
-
-
-def is_policy(given: Any) -> bool:
-    """Whether a policy is given, rather than slates or probabilities."""
-    if hasattr(given, "__array__"):
-        return False
-    policy, _ = behind_transformers(given, None)
-    return hasattr(policy, "select") or hasattr(policy, "predict")
-
-
-def shown_slates(policy: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
-    """Labels of the slates that a policy shows, (n_events, m)."""
-    policy, X = behind_transformers(policy, X)
+def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
+    """Labels of the slates that a policy shows, or that are given, (n_events, m)."""
+    if policy_of(given) is None:
+        return checked_slates(given, len(log), "the evaluated policy")
+    if X is None:
+        raise ValueError("X is None: a policy needs contexts.")
+    policy, X = behind_transformers(given, X)
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
-    return checked_slates(
-        getattr(policy, rule)(X, available=log.available_sets()),
-        len(log),
-        f"{type(policy).__name__}.{rule}",
-    )
+    slates = getattr(policy, rule)(X, available=log.available_sets())
+    return checked_slates(slates, len(log), f"{type(policy).__name__}.{rule}")
 
 
 def checked_slates(slates: Any, n_events: int, name: str) -> np.ndarray:
@@ -144,16 +137,13 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
         if len(given) != len(log):
             raise ValueError(f"there are {len(given)} rows of probabilities for {len(log)} slates.")
         return _of_table(given.to_numpy(np.float64), given.columns.tolist(), log)
-    if not is_policy(given):
-        slates = checked_slates(given, len(log), "the evaluated policy")
-    else:
-        if X is None:
-            raise ValueError("X is None: a policy needs contexts.")
-        policy, rows = behind_transformers(copy.deepcopy(given), X)
-        if rule == "select" and hasattr(policy, "select_proba"):
+    given = copy.deepcopy(given)
+    if rule == "select" and X is not None and policy_of(given) is not None:
+        policy, rows = behind_transformers(given, X)
+        if hasattr(policy, "select_proba"):
             found = policy.select_proba(rows, available=log.available_sets())
             return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
-        slates = shown_slates(policy, rows, log, rule)
+    slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
     return np.where(log.shown, included, np.nan), float(slates.shape[1])
 
@@ -190,7 +180,7 @@ def slate_ips(
     The mean over logged slates of Σ r_a π_a/p_a, where r_a is the reward of a shown arm and π_a and
     p_a are the probabilities that the evaluated and the logging policy include it in the slate: the
     independent estimator. Unbiased if an arm's reward depends neither on its place nor on the
-    arms beside it, and every arm that the policy may show had a positive probability.
+    arms shown with it, and every arm that the policy may show had a positive probability.
 
     Parameters
     ----------
@@ -222,7 +212,7 @@ def slate_ips(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -251,7 +241,7 @@ def slate_ips(
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
     rewards = _known(log)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
-    weight = weights_of_arms(included, _inclusion_propensity(log))
+    weight = np.nan_to_num(included / _inclusion_propensity(log))  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
     return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards.sum(axis=1))
 
@@ -309,7 +299,7 @@ def slate_pseudo_inverse(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -371,7 +361,7 @@ def replay_slates(
     """Estimate what a learning slate policy would have earned on a log of slates.
 
     The policy chooses a slate for every event in turn, and sees the rewards of those of its arms
-    that the log showed, too; the others are unknown to it. Each of these rewards counts 1/p, with p
+    that the log also showed; the others are unknown to it. Each of these rewards counts 1/p, with p
     the probability that the logged slate includes the arm.
 
     Parameters
@@ -404,7 +394,7 @@ def replay_slates(
     Warns
     -----
     ReplayCoverageWarning
-        As in `ips`.
+        As in `off_policy_value`.
 
     See Also
     --------
@@ -477,7 +467,7 @@ def _read(
         reward=reward,
         propensity=propensity,
         available=available,
-        columns=log_columns(policy, columns, named=not are_slates(y)),
+        columns=name_columns(policy, columns, named=not are_slates(y))[0],
     )
 
 
@@ -522,19 +512,14 @@ def _place_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of shown arms at their own and at any place, as shares of slates drawn."""
     m = log.action.shape[1]
-    if is_policy(given):
-        if X is None:
-            raise ValueError("X is None: a policy needs contexts.")
-        given = copy.deepcopy(given)
-        times = n_draws if rule == "select" else 1
-        draws = [shown_slates(given, X, log, rule) for _ in range(times)]
-    else:
-        draws = [checked_slates(given, len(log), "the evaluated policy")]
+    times = n_draws if rule == "select" and policy_of(given) is not None else 1
+    given = copy.deepcopy(given)
+    draws = [shown_slates(given, X, log, rule) for _ in range(times)]
     for slates in draws:
         if slates.shape[1] != m:
             raise ValueError(
                 f"the policy shows {slates.shape[1]} arms, the log {m}: one reward per slate "
-                "tells of slates of its own size only."
+                "evaluates slates of its own size only."
             )
     matches = [place_matches(slates, log) for slates in draws]
     at_place = np.mean([own for own, _ in matches], axis=0)
@@ -545,17 +530,9 @@ def _estimate(
     name: str, earned: np.ndarray, weight: np.ndarray, logged: np.ndarray
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
-    sums = IPS.sums(WeightedEvents(earned, np.ones(len(earned))))[0]
-    weights = IPS.sums(WeightedEvents(logged, weight))[0]
-    lacking = shortcoming(weights)
+    zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
+    lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    undefined = not weight.any()
-    return OffPolicyEstimate(
-        estimator=name,
-        mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else sums.standard_error,
-        effective_sample_size=weights.effective_sample_size,
-        n_events=len(earned),
-        logged_mean=float(logged.mean()),
-    )
+    return make_estimate(name, (sums,))

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -60,22 +62,9 @@ class EventSums:
         n, d = self.n + other.n, self.d + other.d
         base = (self.base * self.n + other.base * other.n) / n if n > 0 else 0.0
         ratio = (self.ratio * self.d + other.ratio * other.d) / d if d > 0 else 0.0
-        one, two = self._about(base, ratio), other._about(base, ratio)
-        return EventSums(
-            n=n,
-            base=base,
-            ratio=ratio,
-            d=d,
-            dd=one.dd + two.dd,
-            ed=one.ed + two.ed,
-            ee=one.ee + two.ee,
-            du=one.du + two.du,
-            eu=one.eu + two.eu,
-            uu=one.uu + two.uu,
-            weight=one.weight + two.weight,
-            weight2=one.weight2 + two.weight2,
-            reward=one.reward + two.reward,
-        )
+        one, two = vars(self._about(base, ratio)), vars(other._about(base, ratio))
+        sums = EventSums(**{name: one[name] + two[name] for name in one})
+        return replace(sums, base=base, ratio=ratio)
 
     def _about(self, base: float, ratio: float) -> EventSums:
         """The same events, with residuals u − ε and e − δd about other values."""
@@ -134,38 +123,9 @@ class WeightedEvents:
     q_policy: np.ndarray | None = None  # Σ_a π(a|x) q(x, a), (n_events,)
 
 
-@dataclass(frozen=True, eq=False)
-class Estimator:
-    """An off-policy estimator Σb/n + Σz/Σd, by the terms of each event.
-
-    Parameters
-    ----------
-    b, d : callable
-        Of the events.
-    z : callable
-        Of the events and a setting.
-    needs_predictions : bool, default=False
-        Whether it needs rewards predicted by models that have not seen the event.
-    settings : tuple of float, default=(nan,)
-        Values of the estimator's parameter, from no bias to the least variance; nan if it has none.
-    adaptive : bool, default=False
-        Whether one of the settings is chosen by SLOPE; else it is the last one.
-    """
-
-    b: Callable[[WeightedEvents], np.ndarray]
-    z: Callable[[WeightedEvents, float], np.ndarray]
-    d: Callable[[WeightedEvents], np.ndarray]
-    needs_predictions: bool = False
-    settings: tuple[float, ...] = (np.nan,)
-    adaptive: bool = False
-
-    def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
-        """Sums over the events, one per setting."""
-        b, d = self.b(events), self.d(events)
-        return tuple(
-            _sums(b, self.z(events, setting), d, events.reward, events.weight)
-            for setting in self.settings
-        )
+def keep_weights(weight: np.ndarray, setting: float) -> np.ndarray:
+    """Weights as they are."""
+    return weight
 
 
 def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
@@ -173,75 +133,92 @@ def switch_weights(weight: np.ndarray, threshold: float) -> np.ndarray:
     return np.where(weight <= threshold, weight, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """An off-policy estimator Σb/n + Σz/Σd, by the terms of each event.
+
+    Parameters
+    ----------
+    needs_predictions : bool
+        Whether b = Q and z = w (r − q), of rewards predicted by models that have not seen the
+        event; else b = 0 and z = w r.
+    normalized : bool, default=False
+        Whether d = w, not 1.
+    parameter : str, default=None
+        Name of the parameter of `change_weights`.
+    change_weights : callable, default=keep_weights
+        Weights in place of w in z, given w and the parameter.
+    settings : tuple of float, default=(nan,)
+        Values of the parameter, from no bias to the least variance; nan if there is none.
+    adaptive : bool, default=False
+        Whether one of the settings is chosen by SLOPE; else it is the last one.
+    """
+
+    needs_predictions: bool
+    normalized: bool = False
+    parameter: str | None = None
+    change_weights: Callable[[np.ndarray, float], np.ndarray] = keep_weights
+    settings: tuple[float, ...] = (np.nan,)
+    adaptive: bool = False
+
+    def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
+        """Sums over the events, one per setting."""
+        weight, value = events.weight, events.reward
+        b = np.zeros(len(value))
+        if self.needs_predictions:
+            assert events.q_policy is not None and events.q_logged is not None
+            b, value = events.q_policy, value - events.q_logged
+        d = weight if self.normalized else np.ones(len(value))
+        return tuple(
+            sum_events(b, self.change_weights(weight, setting) * value, d, events)
+            for setting in self.settings
+        )
+
+    def at(self, value: Any) -> Estimator:
+        """The estimator with a given setting, which follows the unbiased one, or "slope"."""
+        if isinstance(value, str) and value == "slope":
+            return self
+        if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
+            raise ValueError(
+                f"{self.parameter} must be a number of at least 0 or 'slope', got {value!r}."
+            )
+        return replace(self, settings=(np.inf, float(value)), adaptive=False)
+
+
 SWITCH_THRESHOLDS = (np.inf, *(2.0**k for k in range(10, -1, -1)), 0.0)
-"""Thresholds τ among which `switch_dr` chooses, in units of the weight: from infinity, which is
+"""Thresholds τ among which "switch_dr" chooses, in units of the weight: from infinity, which is
 doubly robust, by powers of 2, to 0, which is the mean prediction."""
 
 SHRINKAGES = (np.inf, *(4.0**k for k in range(12, -1, -1)), 0.0)
-"""λ among which `dr_shrinkage` chooses, in units of the squared weight, likewise; weights above
+"""λ among which "dr_shrinkage" chooses, in units of the squared weight, likewise; weights above
 √λ are more than halved."""
 
-
-def _zero(events: WeightedEvents) -> np.ndarray:
-    return np.zeros(len(events.reward))
-
-
-def _one(events: WeightedEvents) -> np.ndarray:
-    return np.ones(len(events.reward))
-
-
-def _weight(events: WeightedEvents) -> np.ndarray:
-    return events.weight
-
-
-def _mean_prediction(events: WeightedEvents) -> np.ndarray:
-    assert events.q_policy is not None  # needs_predictions
-    return events.q_policy
-
-
-def _residual(events: WeightedEvents) -> np.ndarray:
-    assert events.q_logged is not None  # needs_predictions
-    return events.reward - events.q_logged
-
-
-def _weighted_reward(events: WeightedEvents, setting: float) -> np.ndarray:
-    return events.weight * events.reward
-
-
-def _weighted_residual(events: WeightedEvents, setting: float) -> np.ndarray:
-    return events.weight * _residual(events)
-
-
-def _switched_residual(events: WeightedEvents, setting: float) -> np.ndarray:
-    return switch_weights(events.weight, setting) * _residual(events)
-
-
-def _shrunk_residual(events: WeightedEvents, setting: float) -> np.ndarray:
-    return shrunk_weights(events.weight, setting) * _residual(events)
-
-
-IPS = Estimator(b=_zero, z=_weighted_reward, d=_one)
-SNIPS = Estimator(b=_zero, z=_weighted_reward, d=_weight)
-DOUBLY_ROBUST = Estimator(b=_mean_prediction, z=_weighted_residual, d=_one, needs_predictions=True)
-SELF_NORMALIZED_DR = replace(DOUBLY_ROBUST, d=_weight)
-SWITCH_DR = replace(DOUBLY_ROBUST, z=_switched_residual, settings=SWITCH_THRESHOLDS, adaptive=True)
-DR_SHRINKAGE = replace(DOUBLY_ROBUST, z=_shrunk_residual, settings=SHRINKAGES, adaptive=True)
-
-# By the name of the public function; `off_policy_blocks` computes all of them.
-ESTIMATORS = {
-    "ips": IPS,
-    "snips": SNIPS,
-    "doubly_robust": DOUBLY_ROBUST,
-    "self_normalized_dr": SELF_NORMALIZED_DR,
-    "switch_dr": SWITCH_DR,
-    "dr_shrinkage": DR_SHRINKAGE,
+METHODS = {
+    "snips": Estimator(needs_predictions=False, normalized=True),
+    "ips": Estimator(needs_predictions=False),
+    "dr": Estimator(needs_predictions=True),
+    "sndr": Estimator(needs_predictions=True, normalized=True),
+    "switch_dr": Estimator(
+        needs_predictions=True,
+        parameter="threshold",
+        change_weights=switch_weights,
+        settings=SWITCH_THRESHOLDS,
+        adaptive=True,
+    ),
+    "dr_shrinkage": Estimator(
+        needs_predictions=True,
+        parameter="shrinkage",
+        change_weights=shrunk_weights,
+        settings=SHRINKAGES,
+        adaptive=True,
+    ),
 }
+"""By the name of `method`; `off_policy_blocks` computes all of them."""
 
 
-def _sums(
-    b: np.ndarray, z: np.ndarray, d: np.ndarray, reward: np.ndarray, weight: np.ndarray
-) -> EventSums:
+def sum_events(b: np.ndarray, z: np.ndarray, d: np.ndarray, events: WeightedEvents) -> EventSums:
     """Sums over events with base terms b, numerators z and denominators d."""
+    reward, weight = events.reward, events.weight
     for terms in (b, z):
         if np.abs(terms).max(initial=0.0) > LARGEST_NUMERATOR:
             row = int(np.abs(terms).argmax())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
     known_arms,
-    log_columns,
+    name_columns,
     plain_labels,
 )
 from skbandit.logs import (
@@ -26,104 +26,12 @@ from skbandit.logs import (
     code_labels,
     column_names,
     label_array,
-    named_rewards,
     read_log,
     read_numbers,
-    read_rewards,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import first_few, warn_if_reordered
-
-# How pandas calls numbers stored as objects that are not all integers.
-_FLOATING = ("floating", "mixed-integer-float", "decimal")
-
-
-def are_labels(values: pd.Series | np.ndarray, arms: Collection[Any]) -> bool:
-    """Whether one value per event is the label of the chosen arm, not a probability.
-
-    Parameters
-    ----------
-    values : Series or ndarray of shape (n_events,)
-        Only floats can be probabilities; integers, booleans, strings, categories and all other
-        values are labels.
-    arms : collection of labels
-        Arms of the log.
-
-    Returns
-    -------
-    bool
-        Floats are labels if each is an arm and they do not all lie in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If the floats could be either: each is an arm of the log, and all lie in [0, 1]; or if
-        the array is structured.
-    """
-    names = getattr(values.dtype, "names", None)
-    if names is not None:
-        raise ValueError(
-            f"probabilities is a structured array with fields {first_few(names)}: pass "
-            "pandas.DataFrame(probabilities), with one column per arm."
-        )
-    series = pd.Series(values)
-    if not _has_floats(series):
-        return True
-    distinct = series.dropna().unique().tolist()
-    known = set(arms)
-    if not distinct or not all(value in known for value in distinct):
-        return False
-    if all(0 <= value <= 1 for value in distinct):
-        raise ValueError(
-            f"the values {first_few(sorted(distinct))} are both arms of the log and numbers in "
-            "[0, 1]: for labels of the chosen arms, pass integers, strings or a pandas "
-            "Categorical; for probabilities, pass a table with one column per arm."
-        )
-    return True
-
-
-def require_probabilities(values: pd.Series | np.ndarray, name: str) -> None:
-    """Require floats for a column that is said to hold probabilities."""
-    if not _has_floats(pd.Series(values)):
-        found = pd.Series(values)
-        raise ValueError(
-            f"column {name!r} holds {found.dtype} values such as {found.iloc[0]!r}, which look "
-            "like labels of chosen arms: pass a column with the probabilities of the logged "
-            "actions, as floats."
-        )
-
-
-def certain(labels: pd.Series | np.ndarray, n_events: int, codes: Codes) -> np.ndarray:
-    """Probabilities (n_events, n_arms) of a policy that is certain to choose the given labels.
-
-    Labels that are not arms of the log extend `codes`.
-    """
-    if len(labels) != n_events:
-        raise ValueError(
-            f"there are {len(labels)} labels of chosen arms for {n_events} events: pass one "
-            "label per event."
-        )
-    arms = list(codes)
-    choice = code_labels(labels, codes, "the label of the chosen arm")
-    if (choice >= len(arms)).all():
-        new = list(codes)[len(arms) :]
-        raise ValueError(
-            f"none of the chosen labels, {first_few(new)}, is an arm of the log, "
-            f"{first_few(arms)}: pass labels as the log writes them, or floats for the "
-            "probabilities of the logged actions."
-        )
-    of_arms = np.zeros((n_events, len(codes)))
-    of_arms[np.arange(n_events), choice] = 1.0
-    return of_arms
-
-
-def _has_floats(series: pd.Series) -> bool:
-    """Whether the values are floats, also if stored as objects."""
-    if series.dtype == object:
-        return pd.api.types.infer_dtype(series, skipna=True) in _FLOATING
-    return bool(pd.api.types.is_float_dtype(series.dtype))
-
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
@@ -147,24 +55,12 @@ class EvaluatedLog:
         if only the probabilities of the logged actions are known.
     arms : list of labels
         Labels of the columns of `of_arms`.
-    rewards : dict of ndarray, default={}
-        Rewards by name, if they are named; the first ones are those of the log.
     """
 
     log: Log
     logged: np.ndarray
     of_arms: np.ndarray | None
     arms: list[Any]
-    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def by_reward(self) -> dict[str | None, EvaluatedLog]:
-        """The same log with each of the named rewards; by None if they have no name."""
-        if not self.rewards:
-            return {None: self}
-        return {
-            name: replace(self, log=replace(self.log, reward=values), rewards={})
-            for name, values in self.rewards.items()
-        }
 
     def events(self, q: np.ndarray | None = None) -> WeightedEvents:
         """The input of the estimators, with predicted rewards q of shape (n_events, n_arms)."""
@@ -195,13 +91,12 @@ def read_evaluated(
     given: Any,
     X: Any,
     y: Any,
-    available: Any,
-    reward: Any,
-    propensity: Any,
+    *,
     rule: str,
-    arms: Iterable[Any] = (),
-    probabilities: bool = False,
     columns: Mapping[str, Any] | None = None,
+    reward: Any = None,
+    of_logged: bool = False,
+    **options: Any,
 ) -> EvaluatedLog:
     """Read a log, and the choice probabilities of the evaluated policy on its events.
 
@@ -210,14 +105,12 @@ def read_evaluated(
     given : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
         logged actions; or labels of the chosen arms.
-    X, y, available, reward, propensity, columns : object
-        As in `skbandit.evaluation.ips`.
-    rule : {"select", "predict"}
-        The evaluated choice of a policy.
-    arms : iterable of labels, default=()
-        Arms of the whole log, whether or not they occur in these events.
-    probabilities : bool, default=False
+    X, y, rule, columns, reward : object
+        As in `skbandit.evaluation.off_policy_value`.
+    of_logged : bool, default=False
         Whether one value per event is known to be a probability, not a label.
+    **options : dict
+        As in `read_log`.
 
     Returns
     -------
@@ -226,49 +119,49 @@ def read_evaluated(
     check_rule(rule)
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class: pass a fitted {given.__name__}(...).")
-    policy = _policy_of(given)
-    columns = log_columns(policy, columns, reward, named=column_names(y) is not None)
-    reward, columns, reward_names = named_rewards(y, reward, columns)
-    named = {"policy_or_probabilities": given} if policy is None else {}
-    warn_if_reordered({"X": X, **named, "y": y})
-    if policy is not None and X is None:
-        raise ValueError("X is None: a policy needs contexts.")
-    table = _as_table(given) if policy is None else None
-    table_arms = (
-        known_arms(policy) if table is None else _arms_of_columns(table, y, reward, columns)
-    )
+    policy = policy_of(given)
+    named = column_names(y) is not None
+    columns, reward = name_columns(policy, columns, reward, named=named)
+    table = None
+    if policy is None:
+        warn_if_reordered({"X": X, "policy": given, "y": y})
+        table = _as_table(given)
+        table_arms = _arms_of_columns(table, y, reward, columns)
+    else:
+        warn_if_reordered({"X": X, "y": y})
+        table_arms = known_arms(policy)
+        if X is None:
+            raise ValueError("X is None: a policy needs contexts.")
     log = read_log(
         y,
         None if X is None else count_rows(X),
         reward=reward,
-        propensity=propensity,
-        available=available,
-        arms=arms,
         table_arms=table_arms,
         columns=columns,
+        **options,
     )
     if log.propensity is None:
         check_uniform(log)
-    rewards = read_rewards(y, reward_names, len(log))
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
-    if table is not None and table.ndim == 1:
-        if probabilities or not are_labels(table, codes):
-            of_logged = _check_range(read_numbers(table, len(log), "probabilities"))
-            return EvaluatedLog(log, of_logged, None, list(codes), rewards)
-        of_arms = certain(table, len(log), codes)
-    elif table is None:
+    if table is None:
         policy, rows = behind_transformers(given, X)
         check_not_learned(policy, rows, log)
         of_arms = _of_policy(policy, rows, log, codes, rule)
-    else:
+    elif table.ndim == 2:
         of_arms = _of_table(table, table_arms or [], len(log), codes)
+    elif are_floats(table):
+        if not of_logged:
+            _refuse_float_labels(table, codes)
+        logged = _check_range(read_numbers(table, len(log), "probabilities"))
+        return EvaluatedLog(log, logged, None, list(codes))
+    else:
+        of_arms = _of_labels(table, len(log), codes)
     _check_available(of_arms, log, list(codes))
-    of_logged = of_arms[np.arange(len(log)), log.action]
-    return EvaluatedLog(log, of_logged, of_arms, list(codes), rewards)
+    return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
-def _policy_of(given: Any) -> Any:
-    """The policy, taken out of a Pipeline or search; None for probabilities."""
+def policy_of(given: Any) -> Any:
+    """The policy, taken out of a Pipeline or search; None for anything else."""
     if hasattr(given, "__array__"):  # polars tables have a method select, too
         return None
     policy, _ = behind_transformers(given, None)
@@ -276,35 +169,80 @@ def _policy_of(given: Any) -> Any:
 
 
 def _as_table(given: Any) -> Any:
-    """Probabilities or labels as a DataFrame (one column per arm), Series or array."""
-    if isinstance(given, pd.Series | pd.DataFrame):
-        return given
-    if isinstance(given, list | tuple):  # not an array at once, which would turn 1 into "1"
-        given = label_array(given) if _flat(given) else given
+    """A DataFrame with one column per arm, a 2D array, or a Series with one value per event."""
+    if isinstance(given, list | tuple) and not any(
+        isinstance(row, list | tuple | np.ndarray) for row in given
+    ):
+        given = label_array(given)  # not an array at once, which would turn 1 into "1"
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
     try:
-        table = np.asarray(given)
+        table = np.asarray(given) if not isinstance(given, pd.Series) else given
     except ValueError as error:
         raise ValueError(f"probabilities: {error}.") from error
+    names = getattr(table.dtype, "names", None)
+    if names is not None:
+        raise ValueError(
+            f"probabilities is a structured array with fields {first_few(names)}: pass "
+            "pandas.DataFrame(probabilities), with one column per arm."
+        )
     if table.ndim not in (1, 2) or (table.ndim == 2 and table.dtype == object):
         raise TypeError(
             "expected a fitted policy (with select or predict), probabilities of shape "
             "(n_events, n_arms) or (n_events,), or one label of the chosen arm per event, got "
             f"{type(given).__name__}."
         )
-    return table
+    return pd.Series(table) if table.ndim == 1 else table
 
 
-def _flat(values: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether none of the values is itself a row of values."""
-    return not any(isinstance(value, list | tuple | np.ndarray) for value in values)
+def are_floats(values: pd.Series) -> bool:
+    """Whether the values are floats, also if stored as objects."""
+    if values.dtype == object:
+        kind = pd.api.types.infer_dtype(values, skipna=True)
+        return kind in ("floating", "mixed-integer-float", "decimal")
+    return bool(pd.api.types.is_float_dtype(values.dtype))
+
+
+def _refuse_float_labels(values: pd.Series, codes: Codes) -> None:
+    """Refuse floats that may be labels of the chosen arms, and not probabilities."""
+    distinct = values.dropna().unique().tolist()
+    if distinct and all(value in codes for value in distinct):
+        raise ValueError(
+            f"the values {first_few(sorted(distinct))} are both arms of the log and floats: for "
+            "labels of the chosen arms, pass integers, strings or a pandas Categorical; for "
+            "probabilities, pass a table with one column per arm."
+        )
+
+
+def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.ndarray:
+    """Probabilities (n_events, n_arms) of a policy that is certain to choose the given labels.
+
+    Labels that are not arms of the log extend `codes`. Without the name of a method that returned
+    them, they are a user's, of which some must be arms of the log.
+    """
+    if len(labels) != n_events:
+        raise ValueError(
+            f"there are {len(labels)} labels of chosen arms for {n_events} events: pass one "
+            "label per event."
+        )
+    arms = list(codes)
+    choice = code_labels(labels, codes, name or "the label of the chosen arm")
+    if not name and (choice >= len(arms)).all():
+        new = list(codes)[len(arms) :]
+        raise ValueError(
+            f"none of the chosen labels, {first_few(new)}, is an arm of the log, "
+            f"{first_few(arms)}: pass labels as the log writes them, or floats for the "
+            "probabilities of the logged actions."
+        )
+    of_arms = np.zeros((n_events, len(codes)))
+    of_arms[np.arange(n_events), choice] = 1.0
+    return of_arms
 
 
 def _arms_of_columns(
     table: Any, y: Any, reward: Any, columns: Mapping[str, Any] | None
 ) -> list[Any] | None:
-    """Arms of the columns of probabilities; None for probabilities of logged actions."""
+    """Arms of the columns of probabilities; None for one value per event."""
     if table.ndim == 1:
         return None
     if isinstance(table, pd.DataFrame):
@@ -338,10 +276,8 @@ def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.nda
     if not hasattr(policy, rule):
         other = "predict" if rule == "select" else "select"
         raise ValueError(f"{name} has no {rule}: choose rule={other!r}.")
-    choice = code_labels(checked_choices(policy, rule)(X, available), codes, f"{name}.{rule}")
-    of_arms = np.zeros((len(log), len(codes)))
-    of_arms[np.arange(len(log)), choice] = 1.0
-    return of_arms
+    choices = checked_choices(policy, rule)(X, available)
+    return _of_labels(choices, len(log), codes, f"{name}.{rule}")
 
 
 def _with_new_arms(

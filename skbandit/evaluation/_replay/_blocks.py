@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.evaluation._guaranteed import Range, check_range, natural_range, read_range
-from skbandit.evaluation._off_policy._sums import IPS, EventSums, WeightedEvents
-from skbandit.evaluation._policy_protocol import log_columns
+from skbandit.evaluation._guaranteed import check_range, read_range
+from skbandit.evaluation._policy_protocol import name_block_columns
 from skbandit.evaluation._replay._engine import (
     ReplayOptions,
     Streams,
@@ -23,11 +22,10 @@ from skbandit.evaluation._replay._engine import (
 )
 from skbandit.evaluation._replay._result import (
     FEW,
-    LoggedReward,
+    LogTotals,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
-    check_clipped,
     check_kept,
     check_past,
     too_few,
@@ -38,13 +36,10 @@ from skbandit.logs import (
     Log,
     as_blocks,
     check_block_arms,
-    check_names,
     code_labels,
     in_block,
     label_array,
-    named_rewards,
     read_block,
-    read_rewards,
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._validation import as_labels
@@ -61,7 +56,7 @@ def replay_blocks(
     rule: Literal["select", "predict"] = "select",
     deployment_share: float = 0.0,
     max_accepted: int | None = None,
-    reward: str | Sequence[str] | None = None,
+    reward: str | None = None,
     columns: Mapping[str, Any] | None = None,
     reward_range: tuple[float, float] | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -96,9 +91,8 @@ def replay_blocks(
     max_accepted : int, default=None
         Stop when this many events have been kept in the learning bucket; no further block is
         read.
-    reward : str or list of str, default=None
-        Column of the rewards, if not "reward", or several: the policy learns from the first, and
-        ``result["minutes"]`` is the result for the reward minutes, as in `replay`.
+    reward : str, default=None
+        Column of the rewards, if not "reward".
     columns : dict, default=None
         Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
         the policy's `columns`.
@@ -110,7 +104,7 @@ def replay_blocks(
     Returns
     -------
     ReplayResult
-        The result of one run. It takes 29 bytes per kept event, and 8 for each of several rewards;
+        The result of one run. It takes 29 bytes per kept event;
         `event` in its history counts from the start of the first block. If `max_accepted` ends the
         replay, `logged_mean` is the mean over the blocks read.
 
@@ -160,8 +154,7 @@ def replay_blocks(
     )
     if acceptance is None:
         raise ValueError("acceptance must be a number: a block does not show the smallest p.")
-    check_names(reward)
-    columns = log_columns(policy, columns, reward)
+    columns = name_block_columns(policy, columns, reward)
     bounds = read_range(reward_range)
     features = None if features is None else as_labels(features, "features")
     arms = None if arms is None else as_labels(arms, "arms")
@@ -178,26 +171,33 @@ def replay_blocks(
             if replayed is None:
                 options.check_policy(last)
                 replayed = prepared_copy(last, streams, keep_seed=True)
-            _, renamed, names = named_rewards(y, reward, columns)
-            X, log = _read(replayed, X, y, arms, renamed)
-            rewards = read_rewards(y, names, len(log))
+            X, log = _read(replayed, X, y, arms, columns)
             if bounds is not None:
-                for values in rewards.values() or [log.reward]:
-                    check_range(values, bounds)
+                check_range(log.reward, bounds)
             latest = _check_later(log, latest)
             if not kept.parts:
                 check_past(last, X, log, options.learns(last))
-            schedule = draw_schedule(
-                log.probability, acceptance, streams, deployment_share=deployment_share
-            )
+            schedule = draw_schedule(log.probability, acceptance, streams, options)
             left = None if max_accepted is None else max_accepted - kept.n_learning
-            trajectory = replay_block(replayed, X, log, schedule, options, left, rewards)
-            kept.add(trajectory, log, rewards, acceptance)
+            trajectory = replay_block(replayed, X, log, schedule, options, left)
+            kept.add(trajectory, log, float(acceptance))
         if max_accepted is not None and kept.n_learning >= max_accepted:
             break
-    if replayed is None:
+    if replayed is None or kept.totals is None:
         raise ValueError("blocks contains no event.")
-    return _checked(kept, options, float(acceptance), options.learns(replayed), bounds)
+    metadata = ReplayMetadata(
+        label_array(kept.codes),
+        kept.totals,
+        float(acceptance),
+        options.learns(replayed),
+        bounds,
+        **options.of_log,
+    )
+    result = ReplayResult((kept.joined(),), metadata)
+    check_kept(result, max_accepted, stacklevel=3)
+    if result.n_accepted < FEW:
+        warnings.warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
+    return result
 
 
 def _read(
@@ -228,118 +228,40 @@ def _check_later(log: Log, latest: float) -> float:
 
 
 @dataclass
-class _RewardSoFar:
-    """Running totals of a reward over all events."""
-
-    sums: EventSums = field(default_factory=lambda: _moments(np.empty(0)))
-    least: float = np.inf
-    greatest: float = -np.inf
-
-    def add(self, values: np.ndarray) -> None:
-        """Include further events."""
-        self.sums += _moments(values)
-        self.least = min(self.least, float(values.min()))
-        self.greatest = max(self.greatest, float(values.max()))
-
-    def logged(self) -> LoggedReward:
-        """Summary of the events so far."""
-        bounds = natural_range(np.array([self.least, self.greatest]))
-        return LoggedReward(self.sums.value, self.sums.ee / self.sums.n, bounds)
-
-
-@dataclass
 class _KeptSoFar:
-    """The kept events of all blocks so far, and running totals of the log."""
+    """The kept events of all blocks so far, and totals of the log."""
 
     codes: Codes = field(default_factory=dict)  # of the log's arms, in order of appearance
     parts: list[Trajectory] = field(default_factory=list)
-    n_replayed: int = 0
     n_learning: int = 0  # kept in the learning bucket
-    n_clipped: int = 0
-    smallest: float = 1.0  # propensity
-    reward: _RewardSoFar = field(default_factory=_RewardSoFar)  # the first
-    rewards: dict[str, _RewardSoFar] = field(default_factory=dict)  # by name
+    totals: LogTotals | None = None
 
-    @property
-    def n_events(self) -> int:
-        """Number of events in the blocks."""
-        return self.reward.sums.n
-
-    def add(
-        self,
-        trajectory: Trajectory,
-        log: Log,
-        rewards: Mapping[str, np.ndarray],
-        acceptance: float,
-    ) -> None:
+    def add(self, trajectory: Trajectory, log: Log, c: float) -> None:
         """Append the trajectory of the next block."""
-        action = code_labels(log.arms, self.codes)[trajectory.action]
-        before = self.n_events
+        before = self.totals.n_events if self.totals else 0
+        own = LogTotals.of(log, c)
+        self.totals = self.totals + own if self.totals else own
+        self.n_learning += len(trajectory.take("learning"))
         self.parts.append(
             replace(
                 trajectory,
                 event=trajectory.event + before,
-                action=action,
+                action=code_labels(log.arms, self.codes)[trajectory.action],
                 n_seen=trajectory.n_seen + before,
             )
         )
-        self.n_replayed += trajectory.n_events
-        self.n_learning += len(trajectory.take("learning"))
-        self.n_clipped += int((log.probability < acceptance).sum())
-        self.smallest = min(self.smallest, float(log.probability.min()))
-        self.reward.add(log.reward)
-        for name, values in rewards.items():
-            self.rewards.setdefault(name, _RewardSoFar()).add(values)
 
     def joined(self) -> Trajectory:
         """The parts as one trajectory."""
 
-        def joined(name: str) -> np.ndarray:
+        def join(name: str) -> np.ndarray:
             return np.concatenate([getattr(part, name) for part in self.parts])
 
         return Trajectory(
-            joined("event"),
-            joined("action"),
-            joined("reward"),
-            joined("deployment"),
-            joined("n_seen"),
-            self.n_replayed,
-            {
-                name: np.concatenate([part.rewards[name] for part in self.parts])
-                for name in self.rewards
-            },
+            join("event"),
+            join("action"),
+            join("reward"),
+            join("deployment"),
+            join("n_seen"),
+            sum(part.n_events for part in self.parts),
         )
-
-
-def _moments(reward: np.ndarray) -> EventSums:
-    """Sums from which the mean and variance of the logged rewards follow."""
-    (sums,) = IPS.sums(WeightedEvents(reward, np.ones(len(reward))))
-    return sums
-
-
-def _checked(
-    kept: _KeptSoFar, options: ReplayOptions, c: float, learns: bool, bounds: Range | None
-) -> ReplayResult:
-    """The result, after warnings of a biased or unreliable estimate."""
-    clipped, logged = kept.n_clipped / kept.n_events, kept.reward.logged()
-    metadata = ReplayMetadata(
-        arms=label_array(kept.codes),
-        n_events=kept.n_events,
-        logged_mean=logged.mean,
-        logged_variance=logged.variance,
-        c=c,
-        clipped=clipped,
-        learns=learns,
-        deployment_share=options.deployment_share,
-        shuffle=False,
-        subsample=None,
-        reward_range=bounds or logged.range,
-        given_range=bounds is not None,
-        rewards={name: reward.logged() for name, reward in kept.rewards.items()},
-    )
-    result = ReplayResult((kept.joined(),), metadata)
-    check_clipped(c, clipped, kept.smallest)
-    check_kept(result, options.max_accepted)
-    if result.n_accepted < FEW:
-        warnings.warn(f"replay_blocks: {too_few(result)}.", ReplayCoverageWarning, stacklevel=3)
-    return result

@@ -16,20 +16,19 @@ import pandas as pd
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.evaluation._guaranteed import Range, check_range, natural_range, read_range
+from skbandit.evaluation._guaranteed import Range, check_range, read_range
 from skbandit.evaluation._policy_protocol import (
     check_rule,
     checked_choices,
     known_arms,
-    log_columns,
+    name_columns,
 )
 from skbandit.evaluation._replay._result import (
     FEW,
-    LoggedReward,
+    LogTotals,
     ReplayMetadata,
     ReplayResult,
     Trajectory,
-    check_clipped,
     check_kept,
     check_past,
     too_few,
@@ -42,9 +41,7 @@ from skbandit.logs import (
     check_uniform,
     column_names,
     label_order,
-    named_rewards,
     read_log,
-    read_rewards,
 )
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
@@ -95,6 +92,11 @@ class ReplayOptions:
         if self.deployment_share and not hasattr(policy, "predict"):
             raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
 
+    @property
+    def of_log(self) -> dict[str, Any]:
+        """How the log is used, for `ReplayMetadata`."""
+        return {name: getattr(self, name) for name in ("deployment_share", "shuffle", "subsample")}
+
     def learns(self, policy: Any) -> bool:
         """Whether the policy learns in the replay."""
         return self.learn and hasattr(policy, "partial_fit")
@@ -125,13 +127,7 @@ class Streams:
 
 
 def draw_schedule(
-    probability: np.ndarray,
-    c: float,
-    streams: Streams,
-    *,
-    deployment_share: float,
-    shuffle: bool = False,
-    subsample: float | None = None,
+    probability: np.ndarray, c: float, streams: Streams, options: ReplayOptions
 ) -> ReplaySchedule:
     """Draw the order, subsample and buckets of the events, and which matches are kept.
 
@@ -144,18 +140,18 @@ def draw_schedule(
     rng = streams.events
     n_events = len(probability)
     rows = np.arange(n_events)
-    if subsample is not None:
+    if options.subsample is not None:
         chosen = np.zeros(n_events, dtype=bool)
-        size = max(1, round(subsample * n_events))
+        size = max(1, round(options.subsample * n_events))
         chosen[rng.choice(n_events, size, replace=False, shuffle=False)] = True
         rows = np.flatnonzero(chosen)
-    if shuffle:
+    if options.shuffle:
         rows = rng.permutation(rows)
-    of_rows = probability[rows] if shuffle or subsample is not None else probability
-    keep = rng.random(len(rows)) < c / of_rows
+    unchanged = options.subsample is None and not options.shuffle
+    keep = rng.random(len(rows)) < c / (probability if unchanged else probability[rows])
     deployment = np.zeros(len(rows), dtype=bool)
-    if deployment_share:
-        deployment = streams.buckets.random(len(rows)) < deployment_share
+    if options.deployment_share:
+        deployment = streams.buckets.random(len(rows)) < options.deployment_share
     return ReplaySchedule(rows, keep, deployment)
 
 
@@ -339,8 +335,7 @@ def replay(
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions are taken as chosen uniformly among the available arms.
-        `reward` may also be the name of a column of `y`, or a list of names: the policy learns
-        from the first, and ``result["minutes"]`` is the result for the reward minutes.
+        `reward` may also be the name of a column of `y`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
         ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
@@ -395,7 +390,7 @@ def replay(
     --------
     replay_blocks : The same for a log larger than memory.
     ReplayScorer : Replay as a scorer, for model selection.
-    snips : Uses every event, for policies that do not learn.
+    off_policy_value : Uses every event, for policies that do not learn.
 
     Notes
     -----
@@ -459,11 +454,11 @@ def replay(
     )
     policy, X = behind_transformers(policy, X)
     if arm_features is not None:
-        policy = _told_of_arms(policy, arm_features)
+        policy = _describe_arms(policy, arm_features)
     options.check_policy(policy)
     bounds = read_range(reward_range)
-    columns = log_columns(policy, columns, reward, named=column_names(y) is not None)
-    reward, columns, names = named_rewards(y, reward, columns)
+    named = column_names(y) is not None
+    columns, reward = name_columns(policy, columns, reward, named=named)
     X, log = read_replayed(
         policy,
         X,
@@ -474,18 +469,16 @@ def replay(
         timestamp=timestamp,
         columns=columns,
     )
-    rewards = read_rewards(y, names, len(log))
     if bounds is not None:
-        for values in rewards.values() or [log.reward]:
-            check_range(values, bounds)
+        check_range(log.reward, bounds)
     check_past(policy, X, log, options.learns(policy))
-    result = replay_runs(policy, X, log, options, random_state, bounds, rewards)
+    result = replay_runs(policy, X, log, options, random_state, bounds)
     if result.n_accepted < FEW * n_repeats:
         warnings.warn(f"replay: {too_few(result)}.", ReplayCoverageWarning, stacklevel=2)
     return result
 
 
-def _told_of_arms(policy: Any, arm_features: Any) -> Any:
+def _describe_arms(policy: Any, arm_features: Any) -> Any:
     """A copy of a policy that knows these arms."""
     if not hasattr(policy, "describe_arms"):
         raise TypeError(
@@ -525,35 +518,18 @@ def replay_runs(
     options: ReplayOptions,
     random_state: Any,
     bounds: Range | None = None,
-    rewards: Mapping[str, np.ndarray] | None = None,
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
         check_uniform(log)
-    probability = log.probability
-    c = float(probability.min()) if options.acceptance is None else float(options.acceptance)
-    clipped = float(np.mean(probability < c))
-    check_clipped(c, clipped, float(probability.min()))
+    c = options.acceptance
+    c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)
     trajectories = Parallel()(
-        delayed(_run)(policy, X, log, probability, c, options, number, seed, rewards)
-        for number, seed in enumerate(seeds)
+        delayed(_run)(policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
-    metadata = ReplayMetadata(
-        arms=log.arms,
-        n_events=len(log),
-        logged_mean=float(log.reward.mean()),
-        logged_variance=float(log.reward.var()),
-        c=c,
-        clipped=clipped,
-        learns=options.learns(policy),
-        deployment_share=options.deployment_share,
-        shuffle=options.shuffle,
-        subsample=options.subsample,
-        reward_range=natural_range(log.reward) if bounds is None else bounds,
-        given_range=bounds is not None,
-        rewards={name: LoggedReward.of(values) for name, values in (rewards or {}).items()},
-    )
+    totals, learns = LogTotals.of(log, c), options.learns(policy)
+    metadata = ReplayMetadata(log.arms, totals, c, learns, bounds, **options.of_log)
     result = ReplayResult(tuple(trajectories), metadata)
     check_kept(result, options.max_accepted)
     return result
@@ -569,24 +545,15 @@ def _run(
     policy: Any,
     X: Any,
     log: Log,
-    probability: np.ndarray,
     c: float,
     options: ReplayOptions,
     number: int,
     seed: np.random.SeedSequence,
-    rewards: Mapping[str, np.ndarray] | None,
 ) -> Trajectory:
     """Replay the log once, with a copy of the policy and a schedule of its own."""
     began = time.perf_counter()
     streams = Streams.of(seed)
-    schedule = draw_schedule(
-        probability,
-        c,
-        streams,
-        deployment_share=options.deployment_share,
-        shuffle=options.shuffle,
-        subsample=options.subsample,
-    )
+    schedule = draw_schedule(log.probability, c, streams, options)
     if options.shuffle and log.timestamp is not None:  # time runs forward in any order of events
         timestamp = log.timestamp.copy()
         timestamp[schedule.rows] = log.timestamp[np.sort(schedule.rows)]
@@ -602,7 +569,7 @@ def _run(
         report(f"{share:.0%} of the log")
 
     most = options.max_accepted
-    trajectory = replay_block(policy, X, log, schedule, options, most, rewards, report_share)
+    trajectory = replay_block(policy, X, log, schedule, options, most, report_share)
     report(f"kept {len(trajectory.event):,} of {trajectory.n_events:,} events")
     return trajectory
 
@@ -631,13 +598,9 @@ def replay_block(
     schedule: ReplaySchedule,
     options: ReplayOptions,
     max_accepted: int | None,
-    rewards: Mapping[str, np.ndarray] | None = None,
     report: Callable[[float], None] = lambda share: None,
 ) -> Trajectory:
-    """Replay a log, or the next block of one; `policy` is modified as it learns.
-
-    `rewards` are those of the log by name, if they are named.
-    """
+    """Replay a log, or the next block of one; `policy` is modified as it learns."""
     if max_accepted is not None:
         max_accepted = min(max_accepted, len(schedule.rows))  # compiled code has fixed-width ints
     request = ReplayRequest(
@@ -660,5 +623,4 @@ def replay_block(
         deployment=schedule.deployment[accepted],
         n_seen=accepted + 1,
         n_events=n_seen,
-        rewards={name: values[event] for name, values in (rewards or {}).items()},
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +42,6 @@ class Trajectory:
     deployment: np.ndarray  # (n_accepted,), whether it is in the deployment bucket
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
     n_events: int  # replayed in total
-    rewards: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name, (n_accepted,)
 
     def take(self, bucket: str) -> np.ndarray:
         """Positions of a bucket's events among the kept events."""
@@ -60,22 +58,47 @@ class Trajectory:
             self.deployment[kept],
             self.n_seen[kept],
             n_seen,
-            {name: values[kept] for name, values in self.rewards.items()},
         )
 
 
 @dataclass(frozen=True)
-class LoggedReward:
-    """A reward over all events of the log."""
+class LogTotals:
+    """Totals over the events of a log; those of consecutive blocks add up."""
 
-    mean: float
+    n_events: int
+    mean: float  # of the rewards
     variance: float
-    range: Range  # of all possible rewards
+    reward_range: Range  # smallest and largest
+    n_clipped: int  # events with p < c
+    smallest: float  # p
 
     @classmethod
-    def of(cls, values: np.ndarray) -> LoggedReward:
-        """Summary of a log's rewards."""
-        return cls(float(values.mean()), float(values.var()), natural_range(values))
+    def of(cls, log: Log, c: float) -> LogTotals:
+        """Totals of a log, or of a block of one."""
+        reward, p = log.reward, log.probability
+        return cls(
+            len(log),
+            float(reward.mean()),
+            float(reward.var()),
+            (float(reward.min()), float(reward.max())),
+            int((p < c).sum()),
+            float(p.min()),
+        )
+
+    def __add__(self, other: LogTotals) -> LogTotals:
+        n = self.n_events + other.n_events
+        share, gap = other.n_events / n, other.mean - self.mean
+        (a, b), (c, d) = self.reward_range, other.reward_range
+        return LogTotals(
+            n,
+            self.mean + share * gap,
+            self.variance
+            + share * (other.variance - self.variance)
+            + share * (1 - share) * gap**2,  # Chan, Golub and LeVeque (1983)
+            (min(a, c), max(b, d)),
+            self.n_clipped + other.n_clipped,
+            min(self.smallest, other.smallest),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,29 +106,18 @@ class ReplayMetadata:
     """The log and the options shared by all runs of a replay."""
 
     arms: np.ndarray  # (n_arms,), labels
-    n_events: int
-    logged_mean: float  # reward over all events
-    logged_variance: float
+    totals: LogTotals
     c: float  # a match is kept with probability min(1, c/p)
-    clipped: float  # share of the events with p < c
     learns: bool
-    deployment_share: float
-    shuffle: bool
-    subsample: float | None
-    # of all possible rewards, if known, else of the log
-    reward_range: Range = (-math.inf, math.inf)
-    given_range: bool = False
-    rewards: Mapping[str, LoggedReward] = field(default_factory=dict)  # by name
+    bounds: Range | None = None  # of all possible rewards, if known
+    deployment_share: float = 0.0
+    shuffle: bool = False
+    subsample: float | None = None
 
-    def of_reward(self, name: str) -> ReplayMetadata:
-        """The log with another one of its rewards."""
-        logged = self.rewards[name]
-        return replace(
-            self,
-            logged_mean=logged.mean,
-            logged_variance=logged.variance,
-            reward_range=self.reward_range if self.given_range else logged.range,
-        )
+    @property
+    def clipped(self) -> float:
+        """Share of the events with p < c."""
+        return self.totals.n_clipped / self.totals.n_events
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,10 +142,6 @@ class ReplayResult:
 
     Notes
     -----
-    With several rewards, as in ``replay(..., reward=["click", "minutes"])``, all figures are those
-    of the first one, which the policy learns from; ``result["minutes"]`` is the result for the
-    second, on the same events.
-
     With B runs that kept n events on average, the squared standard error is sd²/B + s²q/n. The
     first term is due to the order and choice of events, sd² being the variance of the runs'
     means; the second is due to the log itself. There s² is the variance of the kept rewards (the
@@ -170,21 +178,6 @@ class ReplayResult:
     metadata: ReplayMetadata
     bucket: str = "learning"
 
-    def __getitem__(self, reward: str) -> ReplayResult:
-        rewards = self.metadata.rewards
-        if reward not in rewards:
-            known = list(rewards)
-            raise KeyError(
-                f"no reward {reward!r}: the result has {known or 'one reward without a name'}."
-            )
-        return replace(
-            self,
-            trajectories=tuple(
-                replace(run, reward=run.rewards[reward]) for run in self.trajectories
-            ),
-            metadata=self.metadata.of_reward(reward),
-        )
-
     @property
     def mean_reward(self) -> float:
         """Mean reward per kept event, averaged over runs; nan if no event was kept."""
@@ -198,7 +191,7 @@ class ReplayResult:
     @property
     def logged_mean(self) -> float:
         """Mean reward of all events of the log."""
-        return self.metadata.logged_mean
+        return self.metadata.totals.mean
 
     @property
     def n_events(self) -> int:
@@ -317,13 +310,12 @@ class ReplayResult:
             return self._guaranteed_interval(confidence_level)
         error, freedom = self._error
         half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
-        return clipped_interval(
-            self.mean_reward - half, self.mean_reward + half, self.metadata.reward_range
-        )
+        bounds = self.metadata.bounds or natural_range(np.array(self.metadata.totals.reward_range))
+        return clipped_interval(self.mean_reward - half, self.mean_reward + half, bounds)
 
     def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
-        bounds = known_range(self.metadata.reward_range if self.metadata.given_range else None)
+        bounds = known_range(self.metadata.bounds)
         if not self._rewards:
             return bounds
         n_runs = len(self._rewards)
@@ -373,7 +365,7 @@ class ReplayResult:
         n_runs, n = len(self._rewards), self.n_accepted
         squares = sum(float(((own - own.mean()) ** 2).sum()) for own in self._rewards)
         freedom = n - n_runs + 1
-        of_log = (squares + self.metadata.logged_variance) / freedom * self._reuse * n_runs / n
+        of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
         if n_runs == 1:
             return math.sqrt(of_log), freedom
         of_runs = float(np.var([own.mean() for own in self._rewards], ddof=1)) / n_runs
@@ -386,7 +378,7 @@ class ReplayResult:
     def _reuse(self) -> float:
         """Share of the available events that a run replayed."""
         if self.metadata.shuffle:
-            return self.n_events / len(self.trajectories) / self.metadata.n_events
+            return self.n_events / len(self.trajectories) / self.metadata.totals.n_events
         return self.metadata.subsample or 1.0
 
     def _history_of(self, run: int, trajectory: Trajectory) -> pd.DataFrame:
@@ -447,9 +439,9 @@ def too_few(result: ReplayResult) -> str:
     )
     return (
         f"{kept} of {result.n_events:,} events kept, where {rule}: {known}. "
-        "skbandit.evaluation.snips uses every event, for policies that do not learn; replay needs "
-        "a longer or more evenly explored log, or a larger acceptance=, which keeps more and "
-        "biases the estimate"
+        "skbandit.evaluation.off_policy_value uses every event, for policies that do not learn; "
+        "replay needs a longer or more evenly explored log, or a larger acceptance=, which keeps "
+        "more and biases the estimate"
     )
 
 
@@ -463,32 +455,27 @@ def check_past(policy: Any, X: Any, log: Log, learns: bool) -> None:
     if latest > log.timestamp[0]:
         warnings.warn(
             f"the policy has learned an event at {latest:.15g} s, later than the log's first, at "
-            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is judged on. Use "
+            f"{log.timestamp[0]:.15g} s: it knows the future of the events it is evaluated on. Use "
             "folds in order of time, cv=ReplaySplit(...), or a policy that is not fitted.",
             UserWarning,
             stacklevel=3,
         )
 
 
-def check_clipped(c: float, share: float, smallest: float) -> None:
-    """Warn if c exceeds the propensity of some events, so that they are kept too rarely."""
-    if share:
+def check_kept(result: ReplayResult, max_accepted: int | None, stacklevel: int = 4) -> None:
+    """Warn of a biased estimate, a short run, or identical runs."""
+    c, clipped = result.acceptance, result.metadata.clipped
+    if clipped:
         warnings.warn(
-            f"acceptance={c:g} is above the propensity of {share:.2%} of the events (smallest: "
-            f"{smallest:.3g}): they are kept too rarely, which biases the estimate.",
+            f"acceptance={c:g} is above the propensity of {clipped:.2%} of the events (smallest: "
+            f"{result.metadata.totals.smallest:.3g}): they are kept too rarely, which biases the "
+            "estimate.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
-
-
-def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
-    """Warn of an improbable number of kept events, a short run, or identical runs."""
-    c = result.acceptance
     for run, trajectory in enumerate(result.trajectories):
         expected = c * trajectory.n_events
-        if not result.metadata.clipped and is_far(
-            len(trajectory.event), expected, (1 - c) * expected
-        ):
+        if not clipped and is_far(len(trajectory.event), expected, (1 - c) * expected):
             warnings.warn(
                 f"run {run} kept {len(trajectory.event):,} of {trajectory.n_events:,} events, "
                 f"where c = {c:.3g} keeps {expected:,.0f} ± {np.sqrt((1 - c) * expected):,.0f} for "
@@ -497,7 +484,7 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
                 "random numbers as the policy that wrote the log: give it a seed of its own. The "
                 "estimate is biased.",
                 ReplayCoverageWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
             break
     shortest = min(len(run.take("learning")) for run in result.trajectories)
@@ -506,7 +493,7 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             f"the log ended when a run had kept {shortest:,} events, before max_accepted="
             f"{max_accepted:,}: the result is for this shorter horizon.",
             ReplayCoverageWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     first, *others = result.trajectories
     if others and all(np.array_equal(first.event, other.event) for other in others):
@@ -514,5 +501,5 @@ def check_kept(result: ReplayResult, max_accepted: int | None) -> None:
             f"the {len(result.trajectories)} runs are identical, as nothing is drawn at random: "
             "pass shuffle=True or subsample=0.5.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

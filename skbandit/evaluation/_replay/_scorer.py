@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbandit.evaluation._policy_protocol import log_columns
+from skbandit.evaluation._policy_protocol import name_columns
 from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
 from skbandit.evaluation._replay._result import FEW, ReplayResult, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
@@ -67,7 +67,7 @@ class ReplayScorer(BaseEstimator):
     `y` is the log that the policy is fitted to. A DataFrame with columns action, reward and, if
     known, propensity, available and timestamp needs no configuration; columns of other names are
     read by the policy's parameter `columns`. If `reward`, `propensity`, `available` and `timestamp`
-    are passed beside `y`, they reach the scorer with
+    are not columns of `y`, they reach the scorer with
     ``sklearn.set_config(enable_metadata_routing=True)``; they are requested by default.
 
     `sample_weight` weights the kept events in the mean, not in learning.
@@ -75,9 +75,6 @@ class ReplayScorer(BaseEstimator):
     The score estimates the mean reward over the policy's first T events, where T is about c times
     the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
     that explore little: prefer few long folds.
-
-    Threads may share a scorer: scoring changes neither it nor the policy, of which it replays
-    a copy.
 
     Examples
     --------
@@ -174,6 +171,7 @@ class ReplayScorer(BaseEstimator):
             subsample=self.subsample,
         )
         policy, X = behind_transformers(estimator, X)
+        columns, _ = name_columns(policy, None, named=column_names(y) is not None)
         options.check_policy(policy)
         X, log = read_replayed(
             policy,
@@ -183,7 +181,7 @@ class ReplayScorer(BaseEstimator):
             propensity=propensity,
             available=available,
             timestamp=timestamp,
-            columns=log_columns(policy, None, named=column_names(y) is not None),
+            columns=columns,
         )
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":
@@ -203,28 +201,8 @@ class ReplayScorer(BaseEstimator):
         logged = float(np.average(log.reward, weights=weight))
         return mean / logged if logged > 0 else np.nan
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        reward: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        available: Any = None,
-        timestamp: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        return self.score(
-            estimator,
-            X,
-            y,
-            reward=reward,
-            propensity=propensity,
-            available=available,
-            timestamp=timestamp,
-            sample_weight=sample_weight,
-        )
+    def __call__(self, estimator: Any, X: Any, y: Any, **metadata: Any) -> float:
+        return self.score(estimator, X, y, **metadata)
 
     def _accept_sample_weight(self) -> bool:
         # called by scikit-learn on every scorer in a dict when routing is off

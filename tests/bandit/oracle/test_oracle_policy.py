@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import ReplayScorer
 from skbandit.bandit import OraclePolicy, make_policy_pipeline
-from skbandit.evaluation import ReplaySplit, ips, replay
+from skbandit.evaluation import ReplaySplit, off_policy_value, replay
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_replay_and_search(log):
     ).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     best = search.best_estimator_.fit(X[:300], y[:300])
-    assert ips(best, X[300:], y[300:]).mean_reward > 0.5
+    assert off_policy_value(best, X[300:], y[300:], method="ips").mean_reward > 0.5
 
 
 def test_copies_and_dropped_arms_have_events_of_their_own(log):

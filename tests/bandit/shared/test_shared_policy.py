@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from skbandit import GLMUCBPolicy, ReplayScorer
 from skbandit.bandit import SharedGLMPolicy, make_policy_pipeline, select
-from skbandit.evaluation import ReplaySplit, ips, replay, replay_blocks
+from skbandit.evaluation import ReplaySplit, off_policy_value, replay, replay_blocks
 from tests.bandit.test_compiled_replay import SharedOneByOne
 
 
@@ -289,7 +289,7 @@ def test_searches_and_pipelines(problem):
         cv=ReplaySplit(2),
     ).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    estimate = ips(search.best_estimator_, X[:300], y[:300])
+    estimate = off_policy_value(search.best_estimator_, X[:300], y[:300], method="ips")
     assert 0 <= estimate.mean_reward <= 1
 
 

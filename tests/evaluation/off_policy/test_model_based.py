@@ -5,17 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyRegressor
 
-from skbandit.evaluation import (
-    doubly_robust,
-    dr_shrinkage,
-    ips,
-    self_normalized_dr,
-    snips,
-    switch_dr,
-)
+from skbandit.evaluation import off_policy_value
 from skbandit.evaluation._off_policy._sums import WIDTH, slope
 from tests.evaluation.logs import Softmax, logged
 
+X, Y = logged()
+POLICY = Softmax(["a", "b", "c"], 2.0)
 SPLITS = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
 OPTIONS = {"reward_model": DummyRegressor(), "cv": SPLITS}
 
@@ -35,30 +30,26 @@ def terms(X, y, policy):
 
 
 def test_formulas_event_by_event():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    w, residual, mean = terms(X, y, policy)
-    found = self_normalized_dr(policy, X, y, **OPTIONS)
+    w, residual, mean = terms(X, Y, POLICY)
+    found = off_policy_value(POLICY, X, Y, method="sndr", **OPTIONS)
     assert found.mean_reward == pytest.approx(mean.mean() + (w @ residual) / w.sum())
     for setting in (0.0, 0.7, 2.0, 1e6, np.inf):
-        found = switch_dr(policy, X, y, threshold=setting, **OPTIONS)
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=setting)
         by_hand = mean + np.where(w <= setting, w, 0) * residual
         assert found.mean_reward == pytest.approx(by_hand.mean())
         assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
         assert found.setting == setting
     for setting in (0.0, 0.7, 30.0):
-        found = dr_shrinkage(policy, X, y, shrinkage=setting, **OPTIONS)
+        found = off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=setting)
         by_hand = mean + setting * w / (w**2 + setting) * residual
         assert found.mean_reward == pytest.approx(by_hand.mean())
         assert found.standard_error == pytest.approx(by_hand.std(ddof=1) / 20)
 
 
-@pytest.mark.parametrize("estimator", [switch_dr, dr_shrinkage])
-def test_an_interval_is_no_narrower_than_what_is_known(estimator):
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    low, high = doubly_robust(policy, X, y, **OPTIONS).interval()
-    found = estimator(policy, X, y, **OPTIONS)
+@pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
+def test_an_interval_is_no_narrower_than_what_is_known(method):
+    low, high = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS).interval()
+    found = off_policy_value(POLICY, X, Y, method=method, **OPTIONS)
     own_low, own_high = found.interval()
     assert own_low <= low < high <= own_high
     assert own_low <= found.mean_reward <= own_high
@@ -66,23 +57,19 @@ def test_an_interval_is_no_narrower_than_what_is_known(estimator):
 
 
 def test_without_a_limit_both_are_doubly_robust():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    wanted = doubly_robust(policy, X, y, **OPTIONS)
+    wanted = off_policy_value(POLICY, X, Y, method="dr", **OPTIONS)
     for found in (
-        switch_dr(policy, X, y, threshold=np.inf, **OPTIONS),
-        dr_shrinkage(policy, X, y, shrinkage=np.inf, **OPTIONS),
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="switch_dr", threshold=np.inf),
+        off_policy_value(POLICY, X, Y, **OPTIONS, method="dr_shrinkage", shrinkage=np.inf),
     ):
         assert found.mean_reward == pytest.approx(wanted.mean_reward, rel=1e-14)
         assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
 
 
 def test_self_normalised_with_a_constant_prediction_is_snips():
-    X, y = logged()
-    policy = Softmax(["a", "b", "c"], 2.0)
-    wanted = snips(policy, X, y)
+    wanted = off_policy_value(POLICY, X, Y)
     constant = DummyRegressor(strategy="constant", constant=0.7)
-    found = self_normalized_dr(policy, X, y, reward_model=constant)
+    found = off_policy_value(POLICY, X, Y, method="sndr", reward_model=constant)
     assert found.mean_reward == pytest.approx(wanted.mean_reward)
     assert found.standard_error == pytest.approx(wanted.standard_error)
 
@@ -101,18 +88,18 @@ def few_large_weights(seed, bias=0.0):
 
 
 @pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
-@pytest.mark.parametrize("estimator", [switch_dr, dr_shrinkage])
-def test_few_large_weights(estimator):
-    errors = {ips: [], estimator: []}
+@pytest.mark.parametrize("method", ["switch_dr", "dr_shrinkage"])
+def test_few_large_weights(method):
+    errors = {"ips": [], method: []}
     for seed in range(20):
         X, y, model = few_large_weights(seed)
         pi = np.full((len(X), 2), 0.5)
-        errors[ips].append(ips(pi, X, y).mean_reward - 0.3)
-        found = estimator(pi, X, y, reward_model=model)
-        errors[estimator].append(found.mean_reward - 0.3)
+        for name, options in (("ips", {}), (method, {"reward_model": model})):
+            found = off_policy_value(pi, X, y, method=name, **options)
+            errors[name].append(found.mean_reward - 0.3)
     rms = {name: np.sqrt(np.mean(np.square(values))) for name, values in errors.items()}
     # here 5 to 20 times as large
-    assert rms[ips] > 3 * rms[estimator]
+    assert rms["ips"] > 3 * rms[method]
 
 
 def test_slope_keeps_what_agrees():
@@ -140,16 +127,33 @@ def test_slope_is_near_the_best_sum_of_bias_and_width(seed):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "name"), [(switch_dr, "threshold"), (dr_shrinkage, "shrinkage")]
+    ("method", "name"), [("switch_dr", "threshold"), ("dr_shrinkage", "shrinkage")]
 )
 @pytest.mark.parametrize("value", [-1.0, "auto", None, True, np.nan])
-def test_settings_refused(estimator, name, value):
-    X, y = logged()
+def test_settings_refused(method, name, value):
     with pytest.raises(ValueError, match=f"{name} must be a number of at least 0 or 'slope', got"):
-        estimator(Softmax(["a", "b", "c"]), X, y, **{name: value})
+        off_policy_value(POLICY, X, Y, method=method, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("snips", {"reward_model": DummyRegressor()}),
+        ("ips", {"cv": 3}),
+        ("dr", {"threshold": 2.0}),
+        ("sndr", {"shrinkage": None}),
+        ("switch_dr", {"shrinkage": 1.0}),
+        ("dr_shrinkage", {"threshold": np.inf}),
+    ],
+)
+def test_parameters_that_a_method_does_not_use(method, given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"method='{method}' does not use {name}"):
+        off_policy_value(POLICY, X, Y, method=method, **given)
+    with pytest.raises(ValueError, match=r"method must be in \('snips', .*, got 'doubly_robust'"):
+        off_policy_value(POLICY, X, Y, method="doubly_robust", **given)
 
 
 def test_probabilities_of_logged_actions_do_not_suffice():
-    X, y = logged()
-    with pytest.raises(ValueError, match="switch_dr needs the probabilities of all arms"):
-        switch_dr(np.full(400, 0.4), X, y)
+    with pytest.raises(ValueError, match="needs the probabilities of all arms"):
+        off_policy_value(np.full(400, 0.4), X, Y, method="switch_dr")

@@ -1,6 +1,7 @@
 """Off-policy estimates: what the numbers are, whatever form policy and log are given in."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import OffPolicyEstimate, doubly_robust, ips, replay, snips
+from skbandit.evaluation import OffPolicyEstimate, off_policy_value, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.evaluation.logs import Greedy, Softmax, logged
 from tests.tiers import first
 
+doubly_robust = partial(off_policy_value, method="dr")
+ips = partial(off_policy_value, method="ips")
+snips = partial(off_policy_value, method="snips")
+
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
+X, Y = logged()
 small = pytest.mark.filterwarnings(  # what is tested are numbers, on logs of a few events
     "ignore::skbandit.exceptions.ReplayCoverageWarning"
 )
@@ -51,44 +57,41 @@ def test_by_hand():
 @small
 @pytest.mark.parametrize("rule", ["select", "predict"])
 def test_a_deterministic_policy_counts_its_matches(rule):
-    X, y = logged()
     policy = Greedy(["a", "b", "c"]) if rule == "select" else Softmax(["a", "b", "c"])
     total = weights = 0.0
-    for x, action, reward, p in zip(X, y["action"], y["reward"], y["propensity"], strict=True):
+    for x, action, reward, p in zip(X, Y["action"], Y["reward"], Y["propensity"], strict=True):
         if "abc"[int(np.argmax(x[:3]))] == action:
             total += reward / p
             weights += 1 / p
-    assert ips(policy, X, y, rule=rule).mean_reward == pytest.approx(total / len(X))
-    assert snips(policy, X, y, rule=rule).mean_reward == pytest.approx(total / weights)
+    assert ips(policy, X, Y, rule=rule).mean_reward == pytest.approx(total / len(X))
+    assert snips(policy, X, Y, rule=rule).mean_reward == pytest.approx(total / weights)
 
 
 def test_doubly_robust_by_loops():
-    X, y = logged()
     policy = Softmax(["a", "b", "c"])
     pi = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
     splits = [(np.arange(200, 400), np.arange(200)), (np.arange(200), np.arange(200, 400))]
     terms = []
     for train, test in splits:
-        seen = y.iloc[train]
+        seen = Y.iloc[train]
         q = seen.groupby("action")["reward"].mean()
         for row in test:
-            event = y.iloc[row]
+            event = Y.iloc[row]
             direct = sum(pi.loc[row, arm] * q[arm] for arm in "abc")
             weight = pi.loc[row, event["action"]] / event["propensity"]
             terms.append(direct + weight * (event["reward"] - q[event["action"]]))
-    estimate = doubly_robust(policy, X, y, reward_model=DummyRegressor(), cv=splits)
+    estimate = doubly_robust(policy, X, Y, reward_model=DummyRegressor(), cv=splits)
     assert estimate.mean_reward == pytest.approx(np.mean(terms))
     assert estimate.standard_error == pytest.approx(np.std(terms, ddof=1) / 20)
 
 
 @pytest.mark.parametrize("estimator", ALL)
 def test_the_logging_policy_earned_what_was_logged(estimator):
-    X, y = logged()
-    estimate = estimator(Softmax(["b", "c", "a"], 0.5), X, y)
+    estimate = estimator(Softmax(["b", "c", "a"], 0.5), X, Y)
     assert estimate.lift == pytest.approx(1, abs=0 if estimator is not doubly_robust else 0.05)
     assert estimate.effective_sample_size == pytest.approx(400)
     if estimator is not doubly_robust:
-        assert estimate.standard_error == pytest.approx(y["reward"].std() / 20)
+        assert estimate.standard_error == pytest.approx(Y["reward"].std() / 20)
 
 
 @pytest.mark.parametrize("seed", first(1, range(5)))
@@ -103,20 +106,18 @@ def test_snips_keeps_to_the_range_and_moves_with_the_rewards(seed):
 
 
 def test_ips_does_neither():
-    X, y = logged()
     policy = Softmax(["a", "b", "c"], 3.0)
-    mean_weight = ips(policy, X, y.assign(reward=1)).mean_reward
+    mean_weight = ips(policy, X, Y.assign(reward=1)).mean_reward
     assert mean_weight != pytest.approx(1, abs=1e-4)  # of rewards that are all 1
-    shifted = ips(policy, X, y.assign(reward=10 + y["reward"]))
-    assert shifted.mean_reward == pytest.approx(10 * mean_weight + ips(policy, X, y).mean_reward)
+    shifted = ips(policy, X, Y.assign(reward=10 + Y["reward"]))
+    assert shifted.mean_reward == pytest.approx(10 * mean_weight + ips(policy, X, Y).mean_reward)
 
 
 def test_doubly_robust_of_predictions_that_are_constant_is_shifted_ips():
-    X, y = logged()
-    policy, c = Softmax(["a", "b", "c"]), y["reward"].mean()
-    shifted = ips(policy, X, y.assign(reward=y["reward"] - c))
+    policy, c = Softmax(["a", "b", "c"]), Y["reward"].mean()
+    shifted = ips(policy, X, Y.assign(reward=Y["reward"] - c))
     constant = DummyRegressor(strategy="constant", constant=c)
-    estimate = doubly_robust(policy, X, y, reward_model=constant)
+    estimate = doubly_robust(policy, X, Y, reward_model=constant)
     assert estimate.mean_reward == pytest.approx(c + shifted.mean_reward)
     assert estimate.standard_error == pytest.approx(shifted.standard_error)
 
@@ -139,9 +140,8 @@ def test_interval_lift_repr():
 
 @pytest.mark.parametrize("estimator", ALL)
 def test_forms_of_one_policy(estimator):
-    X, y = logged()
     policy = Softmax(["c", "a", "b"])
-    estimate = estimator(policy, X, y)
+    estimate = estimator(policy, X, Y)
     table = pd.DataFrame(policy.select_proba(X), columns=policy.arms_)
     forms = [
         table,
@@ -153,45 +153,42 @@ def test_forms_of_one_policy(estimator):
         table[["a", "b", "c"]].to_numpy().tolist(),
     ]
     if estimator is not doubly_robust:
-        column = table.columns.get_indexer(y["action"])
+        column = table.columns.get_indexer(Y["action"])
         of_logged = table.to_numpy()[np.arange(400), column]
         forms += [of_logged, list(of_logged), pd.Series(of_logged, index=np.arange(400) + 7)]
     if estimator is not doubly_robust:
-        assert all(estimator(form, None, y) == estimate for form in forms)
+        assert all(estimator(form, None, Y) == estimate for form in forms)
     options = {"random_state": 0} if estimator is doubly_robust else {}
-    found = {estimator(form, X, y, **options).mean_reward for form in forms}
+    found = {estimator(form, X, Y, **options).mean_reward for form in forms}
     assert max(found) - min(found) < 1e-12
 
 
 def test_forms_of_one_log():
-    X, y = logged()
     policy = Softmax(["c", "a", "b"])
-    estimate = ips(policy, X, y)
-    assert ips(policy, pd.DataFrame(X), y.to_records(index=False)) == estimate
-    assert ips(policy, X, pl.DataFrame(y.to_dict("list"))) == estimate
-    parts = {"reward": y["reward"].to_numpy(), "propensity": y["propensity"].to_numpy()}
-    assert ips(policy, X, y["action"].to_numpy(), **parts) == estimate
+    estimate = ips(policy, X, Y)
+    assert ips(policy, pd.DataFrame(X), Y.to_records(index=False)) == estimate
+    assert ips(policy, X, pl.DataFrame(Y.to_dict("list"))) == estimate
+    parts = {"reward": Y["reward"].to_numpy(), "propensity": Y["propensity"].to_numpy()}
+    assert ips(policy, X, Y["action"].to_numpy(), **parts) == estimate
 
 
 def test_a_policy_is_as_it_was():
-    X, y = logged()
     policy = Softmax(["c", "a", "b"])
     before = copy.deepcopy(policy.rng.bit_generator.state)
-    assert ips(policy, X, y) == ips(policy, X, y)
+    assert ips(policy, X, Y) == ips(policy, X, Y)
     assert policy.rng.bit_generator.state == before
 
 
 def test_a_policy_behind_transformers():
-    X, y = logged()
     policy = Softmax(["c", "a", "b"])
     pipeline = make_pipeline(StandardScaler(), policy)
     pipeline[0].fit(X[:50])
-    assert ips(pipeline, X, y) == ips(policy, pipeline[0].transform(X), y)
+    assert ips(pipeline, X, Y) == ips(policy, pipeline[0].transform(X), Y)
 
     class Search:
         best_estimator_ = pipeline
 
-    assert ips(Search(), X, y) == ips(pipeline, X, y)
+    assert ips(Search(), X, Y) == ips(pipeline, X, Y)
 
 
 def test_the_policy_gets_the_arms_of_the_log():
@@ -264,9 +261,8 @@ class Blind:
 
 
 def test_a_policy_that_is_not_told_what_is_available():
-    X, y = logged()
-    estimate = snips(Blind(), X, y, rule="predict")
-    own = y[y["action"] == "a"]
+    estimate = snips(Blind(), X, Y, rule="predict")
+    own = Y[Y["action"] == "a"]
     assert estimate.mean_reward == pytest.approx(
         np.average(own["reward"], weights=1 / own["propensity"])
     )

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skbandit.evaluation._off_policy._sums import (
-    ESTIMATORS,
-    SELF_NORMALIZED_DR,
-    SNIPS,
+    METHODS,
     EventSums,
     WeightedEvents,
     switch_weights,
@@ -19,7 +17,7 @@ from skbandit.logs import shrunk_weights
 from tests.tiers import examples
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", METHODS)
 @given(data=st.data())
 @examples(60)
 def test_parts_add_up(name, data):
@@ -32,9 +30,7 @@ def test_parts_add_up(name, data):
     weight = np.array(data.draw(st.lists(weights, min_size=n, max_size=n)))
     cut = data.draw(st.integers(1, n - 1))
     sums = [
-        ESTIMATORS[name].sums(
-            WeightedEvents(reward[part], weight[part], 1e3, q[part], q_policy[part])
-        )
+        METHODS[name].sums(WeightedEvents(reward[part], weight[part], 1e3, q[part], q_policy[part]))
         for part in (slice(None), slice(cut), slice(cut, None))
     ]
     size = 1 + abs(weight).max() * (abs(reward).max() + abs(q).max()) + abs(q_policy).max()
@@ -48,15 +44,15 @@ def test_parts_add_up(name, data):
                 assert getattr(parts, field) == pytest.approx(wanted, rel=1e-9, abs=tolerance)
 
 
-def sums_of(estimator, *columns):
-    (sums,) = estimator.sums(WeightedEvents(*columns))
+def sums_of(method, *columns):
+    (sums,) = METHODS[method].sums(WeightedEvents(*columns))
     return sums
 
 
 def test_many_parts_of_rewards_far_from_zero():
     rng = np.random.default_rng(0)
     reward, weight = 1e9 + rng.normal(size=1000), rng.uniform(0.5, 2, size=1000)
-    parts = [sums_of(SNIPS, reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
+    parts = [sums_of("snips", reward[k : k + 1], weight[k : k + 1]) for k in range(1000)]
     total = sum(parts[1:], parts[0])
     residual = weight * (reward - 1e9 - np.average(reward - 1e9, weights=weight))
     error = np.sqrt((residual**2).sum() * 1000 / 999) / weight.sum()
@@ -68,7 +64,7 @@ def test_many_parts_of_rewards_far_from_zero():
 def test_the_delta_method_agrees_with_leaving_events_out():
     rng = np.random.default_rng(0)
     reward, weight = rng.normal(size=500), rng.exponential(size=500)
-    sums = sums_of(SNIPS, reward, weight)
+    sums = sums_of("snips", reward, weight)
     total, weights = weight @ reward, weight.sum()
     without = (total - weight * reward) / (weights - weight)
     jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 499 / 500)
@@ -80,7 +76,7 @@ def test_the_delta_method_of_self_normalised_corrections_agrees_with_leaving_eve
     reward, weight, q, q_policy = rng.normal(size=(4, 500))
     weight = np.exp(weight)
     q_policy = 2 * q_policy + weight * (reward - q)  # so that both parts covary
-    sums = sums_of(SELF_NORMALIZED_DR, reward, weight, weight.max(), q, q_policy)
+    sums = sums_of("sndr", reward, weight, weight.max(), q, q_policy)
     total, weights, base = weight @ (reward - q), weight.sum(), q_policy.sum()
     assert sums.value == pytest.approx(base / 500 + total / weights)
     without = (base - q_policy) / 499 + (total - weight * (reward - q)) / (weights - weight)
@@ -106,6 +102,6 @@ def test_weights_that_are_cut_or_shrunk():
 def test_the_error_of_the_mean_weight_is_its_standard_error(spread):
     rng = np.random.default_rng(0)
     weight = 2 + spread * rng.exponential(size=400)
-    sums = sums_of(SNIPS, np.zeros(400), weight)
+    sums = sums_of("snips", np.zeros(400), weight)
     assert sums.mean_weight == pytest.approx(weight.mean())
     assert sums.mean_weight_error == pytest.approx(weight.std() / 20, abs=1e-8)

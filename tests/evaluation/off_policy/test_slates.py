@@ -9,7 +9,12 @@ import pytest
 from skbandit import GLMUCBPolicy, RegressionSetSelector
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import ips, replay_slates, slate_ips, slate_pseudo_inverse
+from skbandit.evaluation import (
+    off_policy_value,
+    replay_slates,
+    slate_ips,
+    slate_pseudo_inverse,
+)
 from skbandit.evaluation._off_policy._slates import (
     weights_of_independent,
     weights_of_uniform,
@@ -160,7 +165,7 @@ def test_slates_of_one_are_single_arms():
     arms = np.unique(y["action"])
     choices = rng.choice(arms, size=len(y))
     one = slate_ips(choices[:, None], None, y)
-    other = ips(pd.Categorical(choices), None, y)
+    other = off_policy_value(pd.Categorical(choices), None, y, method="ips")
     assert one.mean_reward == pytest.approx(other.mean_reward, rel=1e-12)
     assert one.standard_error == pytest.approx(other.standard_error, rel=1e-12)
     assert one.effective_sample_size == pytest.approx(other.effective_sample_size)

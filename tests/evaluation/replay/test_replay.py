@@ -3,7 +3,6 @@
 import pickle
 from itertools import pairwise
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -289,22 +288,6 @@ def test_shuffled_runs_keep_time_running_forward():
     names = [name for name, *_ in diary]
     before_choices = [one for one, then in pairwise(names) if then == "select"]
     assert set(before_choices) == {"advance"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "backend"),
-    first(1, [(EpsilonGreedy(), "threading"), (GLMUCBPolicy(random_state=0), "loky")]),
-    ids=repr,
-)
-def test_repeats_in_parallel_are_those_in_series(policy, backend):
-    X, y = uneven_log(300)
-    options = {"n_repeats": 4, "shuffle": True, "deployment_share": 0.2, "random_state": 7}
-    serial = replay(policy, X, y, **options)
-    with joblib.parallel_config(backend, n_jobs=2):
-        parallel = replay(policy, X, y, **options)
-    pd.testing.assert_frame_equal(serial.history, parallel.history)
-    once = replay(policy, X, y, **(options | {"n_repeats": 1}))
-    pd.testing.assert_frame_equal(once.runs, serial.runs[:1])
 
 
 def test_random_state_of_the_policy():

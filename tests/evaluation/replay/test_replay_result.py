@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t
 
 from skbandit.evaluation import ReplayResult, replay
-from skbandit.evaluation._replay._result import ReplayMetadata, Trajectory
+from skbandit.evaluation._replay._result import LogTotals, ReplayMetadata, Trajectory
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy
 
@@ -23,20 +23,10 @@ def run(rewards, deployment=None, *, n_events=None):
     )
 
 
-def result_of(*runs, **metadata):
-    known = {
-        "arms": np.array(["a", "b"], dtype=object),
-        "n_events": 60,
-        "logged_mean": 0.25,
-        "logged_variance": 0.2,
-        "c": 1 / 3,
-        "clipped": 0.0,
-        "learns": True,
-        "deployment_share": 0.0,
-        "shuffle": False,
-        "subsample": None,
-    }
-    return ReplayResult(runs, ReplayMetadata(**(known | metadata)))
+def result_of(*runs, logged_mean=0.25, logged_variance=0.2, clipped=0.0, **metadata):
+    totals = LogTotals(60, logged_mean, logged_variance, (-np.inf, np.inf), 60 * clipped, 0.2)
+    known = {"arms": np.array(["a", "b"], dtype=object), "c": 1 / 3, "learns": True}
+    return ReplayResult(runs, ReplayMetadata(totals=totals, **(known | metadata)))
 
 
 ONE = [0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1]
@@ -213,7 +203,7 @@ def test_repr():
     mixed = run(ONE + ONE, [0, 1] * 12)
     assert "deployment bucket, mean" in repr(result_of(mixed, deployment_share=0.5).deployment)
     few = repr(result_of(run([1, 0])))
-    assert "2 of 6 events kept" in few and "too few" in few and "snips" in few
+    assert "2 of 6 events kept" in few and "too few" in few and "off_policy_value" in few
 
 
 def test_pickle():

@@ -1,0 +1,213 @@
+"""The mean reward of a fixed policy, from a log in memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from skbandit.evaluation._guaranteed import read_range
+from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
+from skbandit.evaluation._off_policy._sums import METHODS, Estimator
+from skbandit.evaluation._off_policy._target_policy import read_evaluated
+from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.logs import cross_fitted_rewards
+
+
+def off_policy_value(
+    policy: Any,
+    X: Any,
+    y: Any,
+    *,
+    method: str = "snips",
+    rule: str = "select",
+    available: Any = None,
+    reward: Any = None,
+    propensity: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    reward_model: Any = None,
+    cv: Any = 5,
+    threshold: float | Literal["slope"] = "slope",
+    shrinkage: float | Literal["slope"] = "slope",
+    reward_range: tuple[float, float] | None = None,
+    random_state: Any = None,
+) -> OffPolicyEstimate:
+    """Estimate the mean reward of a fixed policy from another policy's log.
+
+    Parameters
+    ----------
+    policy : policy or array-like
+        A fitted policy, or a Pipeline or fitted search that ends in one: see `replay`. It does
+        not learn and is not changed.
+
+        Or the probabilities of its choices, of shape (n_events, n_arms), with rows that sum to 1.
+        The columns of a DataFrame name the arms, and arms without a column are never chosen; the
+        columns of an array are the log's arms, sorted.
+
+        Or one value per event: the labels of the chosen arms (integers, strings, booleans or a
+        pandas Categorical), or as floats the probabilities of the logged actions.
+    X : array-like of shape (n_events, n_features) or None
+        Contexts, not transformed by a policy's Pipeline; required for a policy and for reward
+        models.
+    y : DataFrame or structured array with columns action and reward, or array of actions
+        The log. Columns propensity and available are read if present.
+    method : {"snips", "ips", "dr", "sndr", "switch_dr", "dr_shrinkage"}, default="snips"
+        The estimator; see Notes. "snips" suits most logs; "dr" has less variance if rewards are
+        predictable; "switch_dr" and "dr_shrinkage" are for logs with a few large weights.
+    rule : {"select", "predict"}, default="select"
+        The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
+        the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
+        than 1, the available arms that are new to the policy share the rest.
+    available : sequence of tuples of labels, or boolean array, default=None
+        Arms available to each event, if not a column of `y`; None is all arms of the log. The
+        columns of an unnamed boolean array are those of the probabilities, or the policy's
+        `arms_`.
+    reward, propensity : array-like of shape (n_events,), default=None
+        Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
+        Without propensities, actions are taken as chosen uniformly among the available arms.
+        `reward` may also be the name of a column of `y`.
+    columns : dict, default=None
+        Names of the columns of `y`, if different, as in
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
+    reward_model : regressor or classifier with predict_proba, default=None
+        Predicts rewards for all methods but "snips" and "ips". Fitted per arm to the arm's events;
+        None is ``Ridge()``. The prediction for an arm without events is the mean over all arms.
+        Contexts that are not numeric need a Pipeline.
+    cv : int, cross-validation generator or iterable of splits, default=5
+        Each event is predicted by models fitted without it: it must be tested exactly once.
+    threshold : float or "slope", default="slope"
+        τ of "switch_dr", from 0, which never corrects a prediction, to infinity, which is "dr".
+        "slope" chooses among powers of 2 by SLOPE: the smallest threshold whose estimate agrees,
+        within confidence widths, with those of all larger ones.
+    shrinkage : float or "slope", default="slope"
+        λ of "dr_shrinkage", in units of the squared weight, likewise; "slope" chooses among powers
+        of 4.
+    reward_range : (float, float), default=None
+        Smallest and largest possible reward, which intervals of kind "sequence" require.
+    random_state : int, RandomState instance or None, default=None
+        Shuffles the events into folds for reward models if `cv` is an integer.
+
+    Returns
+    -------
+    OffPolicyEstimate
+        With `mean_reward`, `standard_error`, `interval` and `effective_sample_size`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is given that `method` does not use.
+
+    Warns
+    -----
+    ReplayCoverageWarning
+        If the effective sample size is too small for a reliable estimate or standard error; or
+        if the mean weight is far from its expectation 1: then the propensities are wrong, or the
+        policy chooses arms that the log never does.
+    UserWarning
+        If there are no propensities and the logged actions are not uniform.
+
+    See Also
+    --------
+    off_policy_blocks : All methods at once, for a log larger than memory.
+    OffPolicyScorer : The same as a scorer, for model selection.
+    replay : Evaluates policies that learn.
+
+    Notes
+    -----
+    An event with context x, logged action a and reward r has the weight w = π(a|x)/p, the
+    probability of its action under the policy over its propensity. With predicted rewards q and
+    Q = Σ_a π(a|x) q(x,a), the estimates are these means over events:
+
+    - "ips": mean of w r. Unbiased if the propensities are right and every arm that the policy may
+      choose had a positive one; its variance grows with the difference between the two policies.
+    - "snips": Σ w r / Σ w. It stays within the range of the rewards, and mostly has less variance,
+      with a bias of order 1/n.
+    - "dr": mean of Q + w (r - q). Unbiased like "ips" whatever the predictions; the better they
+      are, the smaller the variance.
+    - "sndr": mean of Q, plus Σ w (r - q) / Σ w. It is to "dr" what "snips" is to "ips".
+    - "switch_dr": as "dr", with weights above τ set to 0.
+    - "dr_shrinkage": as "dr", with the weights λ w/(w² + λ); those above √λ are more than halved.
+
+    The last two are biased by errors of the predictions where weights are changed. Their standard
+    error does not include this; their interval is that of "dr", extended to the estimate.
+
+    Events are assumed independent, and the policy not trained on them: every policy looks better
+    than it is on its own training data.
+
+    References
+    ----------
+    "ips": Horvitz and Thompson (1952), A generalization of sampling without replacement from a
+    finite universe. "snips": Swaminathan and Joachims (2015), The self-normalized estimator for
+    counterfactual learning. "dr": Dudík, Langford and Li (2011), Doubly robust policy evaluation
+    and learning. "sndr": Thomas and Brunskill (2016), Data-efficient off-policy policy evaluation
+    for reinforcement learning. "switch_dr": Wang, Agarwal and Dudík (2017), Optimal and adaptive
+    off-policy evaluation in contextual bandits. "dr_shrinkage": Su, Dimakopoulou, Krishnamurthy
+    and Dudík (2020), Doubly robust off-policy evaluation with shrinkage. SLOPE: Su, Srinath and
+    Krishnamurthy (2020), Adaptive estimator selection for off-policy evaluation.
+
+    Examples
+    --------
+    Fit a policy to the first half of a log and evaluate it on the second:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.datasets import make_bandit_log
+    >>> from skbandit.evaluation import off_policy_value
+    >>> log = make_bandit_log(20_000, n_arms=4, random_state=0)
+    >>> policy = GLMUCBPolicy().fit(log.X[:10_000], log.y[:10_000])
+    >>> off_policy_value(policy, log.X[10_000:], log.y[10_000:], rule="predict")
+    <snips: mean reward 0.1387 ± 0.007, 2.65 x the log's; 10,000 events count as 2,458>
+
+    Probabilities in place of a policy; here rewards are predictable:
+
+    >>> rng = np.random.default_rng(2)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> log = pd.DataFrame({"action": rng.choice(["a", "b"], 1000)})
+    >>> log["reward"] = X[:, 0] + (log["action"] == "b") + 0.1 * rng.normal(size=1000)
+    >>> mostly_b = pd.DataFrame({"a": 0.2, "b": 0.8}, index=log.index)
+    >>> for method in ("ips", "dr"):
+    ...     print(off_policy_value(mostly_b, X, log, method=method, random_state=0))
+    <ips: mean reward 0.7837 ± 0.045, 1.60 x the log's; 1,000 events count as 729>
+    <dr: mean reward 0.8045 ± 0.032, 1.64 x the log's; 1,000 events count as 729>
+    """
+    estimator = _configure(method, reward_model, cv, threshold=threshold, shrinkage=shrinkage)
+    bounds = read_range(reward_range)
+    evaluated = read_evaluated(
+        policy,
+        X,
+        y,
+        rule=rule,
+        columns=columns,
+        reward=reward,
+        propensity=propensity,
+        available=available,
+    )
+    q = None
+    if estimator.needs_predictions:
+        check_predictable(X, evaluated)
+        log, n_arms = evaluated.log, len(evaluated.arms)
+        q = cross_fitted_rewards(
+            reward_model, X, log.action, log.reward, n_arms, cv=cv, random_state=random_state
+        )
+    sums = LogSums.of(evaluated.events(q), bounds, {method: estimator})
+    if sums.shortcoming:
+        message = f"off_policy_value: {sums.shortcoming}"
+        warnings.warn(message, ReplayCoverageWarning, stacklevel=2)
+    return sums.estimates()[method]
+
+
+def _configure(method: Any, reward_model: Any, cv: Any, **settings: Any) -> Estimator:
+    """The estimator of a method, after refusing parameters that it does not use."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be in {tuple(METHODS)}, got {method!r}.")
+    estimator = METHODS[method]
+    unused = [
+        name for name in settings if name != estimator.parameter and str(settings[name]) != "slope"
+    ]
+    if not estimator.needs_predictions:
+        unused += ["reward_model"] * (reward_model is not None)
+        unused += ["cv"] * (not isinstance(cv, int) or cv != 5)
+    if unused:
+        raise ValueError(f"method={method!r} does not use {unused[0]}: leave it out.")
+    return estimator if estimator.parameter is None else estimator.at(settings[estimator.parameter])
