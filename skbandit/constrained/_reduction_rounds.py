@@ -187,11 +187,18 @@ class Judge:
 
     def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
         """The best thresholds on scores at the highest level that is not too costly, and its z."""
-        without_margin = self.rule(scores, 0.0)
-        most = without_margin.objective + self.dearest if self.relax else np.inf
+        without_margin: Rule | None = None
         for z in quantiles_of(self.level, self.relax):
-            rule = without_margin if z == 0 else self.rule(scores, z)
-            if rule.feasible and rule.objective <= most + MET:
+            rule = self.rule(scores, z)
+            if z == 0 or not self.relax:
+                break
+            if not rule.feasible:
+                continue
+            # with groups, the gap bounds the cost, and another long search is spared
+            if self.group is not None and rule.gap <= self.dearest:
+                break
+            without_margin = self.rule(scores, 0.0) if without_margin is None else without_margin
+            if rule.objective <= without_margin.objective + self.dearest + MET:
                 break
         return rule, z
 
