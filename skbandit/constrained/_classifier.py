@@ -61,7 +61,7 @@ from skbandit.constrained.training._train import (
 )
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import Data
+from skbandit.rates._columns import Data
 from skbandit.utils._fitting import atomic_fit, one_blas_thread
 from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (

@@ -43,7 +43,8 @@ from skbandit.constrained._weighted_fits import (
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, Data
+from skbandit.rates._columns import Data
+from skbandit.rates._forms import MET
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, fit_context

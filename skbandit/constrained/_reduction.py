@@ -40,7 +40,9 @@ from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.constrained.thresholds._multipliers import Prices, prices_per_bound
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, satisfied, score_limits
+from skbandit.rates._forms import MET
+from skbandit.rates._metric import satisfied
+from skbandit.rates._score_limits import score_limits
 from skbandit.utils._fitting import atomic_fit, seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress

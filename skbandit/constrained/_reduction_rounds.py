@@ -28,7 +28,8 @@ from skbandit.constrained.thresholds._multipliers import (
     with_group_cuts,
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
-from skbandit.rates._binding import Data, ScoreLimits
+from skbandit.rates._columns import Data
+from skbandit.rates._score_limits import ScoreLimits
 
 FEW_CUTS = 40
 """Common thresholds of a score that become rules where groups have their own: these follow."""

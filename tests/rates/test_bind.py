@@ -11,17 +11,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, assume, given, settings
 
 from skbandit import rates
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    LinearFractionalForms,
-    Rows,
-    bind_constraints,
-    bind_rate,
-    expand,
-    nonnegative_rows,
-    weight_rows,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._forms import LinearFractionalForms, nonnegative_rows, weight_rows
 
 LINEAR = [
     "positive_rate", "negative_rate", "recall", "true_negative_rate", "false_positive_rate",

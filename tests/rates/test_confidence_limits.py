@@ -19,17 +19,12 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    Rows,
-    bind_constraints,
-    confidence_limits,
-    expand,
-    flatten_constraints,
-    interval,
-)
+from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._confidence import confidence_limits
 from skbandit.rates._expression import atom_rate
+from skbandit.rates._parameters import flatten_constraints
+from skbandit.rates._score_limits import interval
 
 RNG = np.random.default_rng(11)
 N = 300

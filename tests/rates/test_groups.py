@@ -16,7 +16,8 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, bind_constraints, expand
+from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._columns import Columns, Data, Rows
 
 
 def make_rows(label, weight=None, **columns):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from skbandit import rates
-from skbandit.rates._binding import Columns, Data, Rows, interval
+from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._expression import atom_rate
 from skbandit.rates._kinds import KINDS, Atom, Kind
+from skbandit.rates._score_limits import interval
 
 EVERY_ROW = ((1, 1), (1, 1))
 

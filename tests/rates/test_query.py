@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.rates import positive_rate
-from skbandit.rates._binding import Columns
-from skbandit.rates._binding._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
+from skbandit.rates._columns import Columns
+from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
 
 RNG = np.random.default_rng(5)
 N = 40

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from skbandit.rates import positive_rate, recall
-from skbandit.rates._binding import Columns, Data, Rows, bind_rate
+from skbandit.rates._bind import bind_rate
+from skbandit.rates._columns import Columns, Data, Rows
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.thresholds._candidates import Threshold, cuts_between, head_sums
-from skbandit.rates._binding import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
+from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
 
 KEPT = 2_000_000
 """Numbers of a table of limits at all thresholds, beyond which it is not kept for other bounds."""

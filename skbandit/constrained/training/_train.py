@@ -40,7 +40,7 @@ from skbandit.constrained.training._starts import (
     unconstrained_direction,
     unconstrained_solution,
 )
-from skbandit.rates._binding import BoundConstraints, LinearFractionalForms
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
 
 
 @dataclass(frozen=True)

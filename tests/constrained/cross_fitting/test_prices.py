@@ -7,7 +7,8 @@ from scipy.stats import norm
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.cross_fitting._choose import STEP, CutSearch, choose, prices_out_of_fold
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, recall
-from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import score_limits
 
 SHIFT = 1.5
 """Positives score N(SHIFT, 1), negatives N(0, 1)."""

@@ -11,7 +11,7 @@ from skbandit.constrained.cross_fitting._choose import (
     standard_error_of_gain,
 )
 from skbandit.rates import error_rate, f1, positive_rate, recall
-from skbandit.rates._binding import Data, Rows
+from skbandit.rates._columns import Data, Rows
 from tests.constrained.cross_fitting.test_choose import GOALS, Z, bound, made
 from tests.tiers import first
 

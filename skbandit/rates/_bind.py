@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._columns import (
+from skbandit.rates._columns import (
     MANY_GROUPS,
     MISSING,
     Data,
@@ -21,8 +21,8 @@ from skbandit.rates._binding._columns import (
     UnknownColumnError,
     encode,
 )
-from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._expression import Constraint, Rate
+from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, Member, On, Slot
 from skbandit.utils._validation import shortened
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import column_or_1d
 
-from skbandit.rates._binding._query import Query, QueryError
 from skbandit.rates._kinds import Member, On, Where
+from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened
 
 _ROUTED = (
