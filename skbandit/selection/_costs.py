@@ -336,6 +336,13 @@ def to_dense(matrix: Any) -> np.ndarray:
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
+def append_columns(X: Any, columns: np.ndarray) -> Any:
+    """X followed by other columns, sparse if X is."""
+    if sp.issparse(X):
+        return sp.hstack([X, columns], format="csr")
+    return np.concatenate([X, columns], axis=1)
+
+
 def quoted(labels: Sequence[Any] | np.ndarray) -> str:
     """The first five labels, and the number of the others."""
     listed = ", ".join(repr(label) for label in np.asarray(labels)[:5].tolist())

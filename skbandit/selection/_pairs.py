@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy.sparse import issparse
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.selection._cost_models import PredictsFromRows, fit_to_costs, predict_finite
-from skbandit.selection._costs import CostMatrix, quoted
+from skbandit.selection._costs import CostMatrix, append_columns, quoted
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 
 
@@ -79,7 +78,7 @@ class AdFeatures:
 def read_ad_features(ad_features: Any) -> AdFeatures:
     """Read a DataFrame, an array whose rows are the ads 0, 1, ..., or a tuple of one of these."""
     table = ad_features[0] if isinstance(ad_features, tuple) else ad_features
-    if issparse(table):
+    if sp.issparse(table):
         raise TypeError("ad_features must not be sparse: pass ad_features.toarray().")
     if not hasattr(table, "ndim"):
         table = check_array(table, dtype=None, input_name="ad_features")
@@ -205,7 +204,7 @@ def join(X: Any, table: Any, rows: np.ndarray, ads: np.ndarray) -> Any:
     """
     left, right = rows_of(X, rows), rows_of(table, ads)
     if sp.issparse(left):
-        return sp.hstack([left, np.asarray(right, dtype=float)], format="csr")
+        return append_columns(left, np.asarray(right, dtype=float))
     if not isinstance(left, pd.DataFrame) or not isinstance(right, pd.DataFrame):
         return np.concatenate([np.asarray(left), np.asarray(right)], axis=1)
     both = [name for name in right.columns if name in set(left.columns)]

@@ -11,18 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.logs import align_rows, read_mask
 from skbandit.selection._cost_models import PredictsFromRows
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,
-    check_n_select,
-    read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, count_rows, fit_context
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -66,11 +63,6 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
     See Also
     --------
     skbandit.RegressionSetSelector : Chooses by costs predicted from X.
-
-    Notes
-    -----
-    Threads may predict with one fitted selector, which that does not change, while none fits
-    it.
 
     Examples
     --------
@@ -135,22 +127,11 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
         self : PopularitySetSelector
         """
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        available = align_rows(available, X)
         with atomic_fit(self) as draft:
-            X = draft._read_X(X, reset=True)
-            costs = read_costs(y)
-            allowed = read_mask(available, costs.ads, costs.shape[0], draft.unknown_ads)
-            costs = costs.where_available(allowed)
-            draft._note_missing(costs, allowed)
-            if count_rows(X) != costs.shape[0]:
-                raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
-            check_n_select(draft.n_select, costs.shape[1])
-            weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
-            used = np.flatnonzero(weight)
-            costs = costs.of_rows(used)
+            _, costs, _, weight = draft._read_training(X, y, available, sample_weight)
             check_every_ad_observed(costs)
-            draft.ads_ = costs.ads
-            draft.mean_costs_ = _means(costs, weight[used])
+            weight = np.ones(costs.shape[0]) if weight is None else weight
+            draft.mean_costs_ = _means(costs, weight)
             draft._model = ConstantCosts(draft.mean_costs_)
         return self
 

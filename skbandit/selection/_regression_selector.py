@@ -12,14 +12,11 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.logs import align_rows, read_mask
 from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,
-    check_n_select,
-    read_costs,
 )
 from skbandit.selection._mixin import CostModelMixin
 from skbandit.selection._pairs import fit_pairs, read_ad_features
@@ -30,11 +27,9 @@ from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
-    count_rows,
     fit_context,
-    rows_of,
 )
-from skbandit.utils._validation import check_row_weights, check_squares, warn_if_reordered
+from skbandit.utils._validation import check_squares, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -128,9 +123,6 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
       ad is added; `n_jobs` has no effect.
 
-    Threads may predict with one fitted selector, which that does not change, while none fits
-    it.
-
     References
     ----------
     .. [1] P. Mineiro, "Choosing m Advertisements from n Candidates", 2010.
@@ -223,33 +215,19 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, available: Any, ad_features: Any, sample_weight: Any) -> None:
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        available = align_rows(available, X)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         stacked = isinstance(self.estimator, str)
         ridge = None if stacked else ridge_of(self.estimator)
         self._needs_numbers = stacked or ridge is not None
-        X = self._read_X(X, reset=True)
-        costs = read_costs(y)
-        allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
-        costs = costs.where_available(allowed)
-        self._note_missing(costs, allowed)
         if stacked and ad_features is not None:
             raise ValueError(
                 'estimator="stack" knows ads by label only: pass estimator=None, or a regressor, '
                 "with ad_features."
             )
+        X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
         if ad_features is None and not stacked:
             warn_of_separate_fits(self.estimator, costs, allowed)
-        if count_rows(X) != costs.shape[0]:
-            raise ValueError(f"X has {count_rows(X)} rows, y has {costs.shape[0]}.")
-        check_n_select(self.n_select, costs.shape[1])
-        weight = None
-        if sample_weight is not None:
-            weight = check_row_weights(sample_weight, costs.shape[0], "sample_weight")
-            used = np.flatnonzero(weight)  # rows of weight 0 count as absent
-            X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
-        self.ads_ = costs.ads
         self._shared: Any = None
         self._described: Any = None
         if ad_features is not None:

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection._costs import check_n_select
+from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
 
@@ -311,9 +310,7 @@ def _with_mask_features(
     """Input of round k: x, from `mask_features_from` on with the mask of excluded ads."""
     if mask_features_from is None or k < mask_features_from:
         return X
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csr_matrix(excluded.astype(X.dtype))], format="csr")
-    return np.hstack([X, excluded.astype(X.dtype)])
+    return append_columns(X, excluded.astype(X.dtype))
 
 
 def _mark_chosen(chosen: np.ndarray, picks: np.ndarray) -> None:
