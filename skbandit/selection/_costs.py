@@ -237,11 +237,6 @@ def check_enough_available(available: Any, n_select: int) -> None:
         )
 
 
-def dense_rows(matrix: Any, rows: slice) -> np.ndarray:
-    """A slice of rows as an array."""
-    return to_dense(matrix[rows])
-
-
 def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
     """Position in `labels` of each of the `wanted` labels; both must be the same set."""
     position = {label: k for k, label in enumerate(labels.tolist())}

@@ -15,10 +15,10 @@ from skbandit.selection._costs import (
     check_enough_available,
     check_n_select,
     column_labels,
-    dense_rows,
     estimated_costs,
     read_costs,
     read_position_weights,
+    to_dense,
     warn_if_rewards,
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
@@ -319,7 +319,7 @@ class SetSelectorMixin:
         if available is None and self._had_availability:
             return np.full(costs.shape, np.nan)
         allowed = read_mask(available, self.ads_, costs.shape[0], self.unknown_ads)
-        mask = None if allowed is None else dense_rows(allowed, slice(None))
+        mask = None if allowed is None else to_dense(allowed)
         return estimated_costs(np.asarray(costs.dense(), dtype=float), weight, mask)
 
     def _chosen(

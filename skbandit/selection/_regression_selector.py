@@ -12,14 +12,18 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags, indexable
 from sklearn.utils.validation import validate_data
 
-from skbandit.selection._bilinear import fit_bilinear, mean_prior_variance
+from skbandit.selection._ad_features import (
+    fit_bilinear,
+    fit_pairs,
+    mean_prior_variance,
+    read_ad_features,
+)
 from skbandit.selection._cost_models import learn_costs, ridge_of, warn_of_separate_fits
 from skbandit.selection._costs import (
     CostMatrix,
     check_every_ad_observed,
 )
 from skbandit.selection._mixin import CostModelMixin
-from skbandit.selection._pairs import fit_pairs, read_ad_features
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
 from skbandit.selection._stack import fit_stack
 from skbandit.utils._fitting import atomic_fit

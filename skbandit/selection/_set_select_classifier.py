@@ -16,11 +16,11 @@ from sklearn.utils import check_random_state, gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
-from skbandit.selection._costs import check_every_ad_observed, dense_rows, to_dense
+from skbandit.selection._costs import check_every_ad_observed, to_dense
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
 from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
-from skbandit.selection._pairs import AdFeatures, read_ad_features
 from skbandit.selection._rounds import (
     RoundSettings,
     last_to_first,
@@ -475,7 +475,7 @@ default="auto"
         for rows in gen_batches(n_rows, max(1, REGRESSOR_BLOCK_BYTES // (8 * n_ads))):
             part = X[rows]
             everything = np.ones((part.shape[0], n_ads), dtype=bool)
-            allowed = everything if available is None else dense_rows(available, rows)
+            allowed = everything if available is None else to_dense(available[rows])
             chosen[rows] = self._ranked(part, allowed, n_select)
         return chosen
 
