@@ -18,13 +18,20 @@ from skbandit.constrained._fit_rows import Classes, read_by, with_weights
 from skbandit.constrained.thresholds._candidates import least_slack
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import bind_atom, bind_constraints, bind_rate, expand, warn_of_groups
+from skbandit.rates._bind import (
+    bind_atom,
+    bind_constraints,
+    bind_rate,
+    expand,
+    flatten_constraints,
+    read_objective,
+    warn_of_groups,
+)
 from skbandit.rates._columns import Data, distinct, positive_is_known
 from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
 from skbandit.rates._metric import worst_pairs
-from skbandit.rates._parameters import flatten_constraints, read_objective
 from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 

@@ -19,11 +19,10 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._confidence import confidence_limits
 from skbandit.rates._expression import atom_rate
-from skbandit.rates._parameters import flatten_constraints
 from skbandit.rates._score_limits import interval
 
 RNG = np.random.default_rng(11)

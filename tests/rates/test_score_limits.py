@@ -17,9 +17,8 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._parameters import flatten_constraints
 from skbandit.rates._score_limits import interval, score_limits
 from tests.tiers import first
 

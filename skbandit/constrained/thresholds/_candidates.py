@@ -14,10 +14,10 @@ from sklearn.utils import check_array
 
 from skbandit.constrained._tolerances import MET, SAME_SCORE
 from skbandit.rates import Constraint
+from skbandit.rates._bind import flatten_constraints
 from skbandit.rates._confidence import ConfidenceLimit
 from skbandit.rates._expression import as_rate
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
-from skbandit.rates._parameters import flatten_constraints
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
