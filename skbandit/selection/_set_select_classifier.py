@@ -22,6 +22,8 @@ from skbandit.selection._costs import check_every_ad_observed, to_dense
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
 from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
 from skbandit.selection._rounds import (
+    MASKED,
+    PUBLISHED,
     RoundSettings,
     last_to_first,
     replace_duplicates,
@@ -361,7 +363,7 @@ default="auto"
             weight,
             n_choices,
             learn,
-            self._settings.scheme,
+            self._settings.method,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
             folds=folds,
@@ -434,12 +436,12 @@ default="auto"
         """
         settings = self._settings
         rules = self._rules
-        if not settings.scheme.repeats:
+        if settings.method == MASKED:
             rules = (rules + rules[-1:] * (n_picks - len(rules)))[:n_picks]
         picks = run_rounds(
-            rules, X, available, settings.scheme, mask_features_from=settings.mask_features_from
+            rules, X, available, settings.method, mask_features_from=settings.mask_features_from
         )
-        if settings.scheme.repeats:
+        if settings.method == PUBLISHED:
             return replace_duplicates(picks, available, n_picks, self._order)
         return picks
 
