@@ -6,7 +6,8 @@ import pytest
 
 from skbandit.rates import positive_rate, recall
 from skbandit.rates._bind import bind_rate
-from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._columns import Columns
+from tests.rates.tables import make_data
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -212,10 +213,8 @@ def test_error_names_the_table_and_the_rate():
         recall({"sx": "F"}).value([1], [1], {"sex": ["F"]})
 
 
-def bind(rate, label=(1, 0, 1), weight=(1, 1, 1), **columns):
-    label = np.array(label, dtype=np.int8)
-    data = Rows(Columns.read(columns, None, len(label)), label, np.array(weight, dtype=float))
-    return bind_rate(rate, Data(data))
+def bind(rate, label=(1, 0, 1), weight=None, **columns):
+    return bind_rate(rate, make_data(label, weight, **columns))
 
 
 def test_where_that_selects_no_rows():
@@ -226,7 +225,7 @@ def test_where_that_selects_no_rows():
         bind(recall({"sex": "X", "age": 1}), sex=["F", "M", "F"], age=[1, 2, 2])
     many = "'a' holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, "
     with pytest.raises(ValueError, match=many + r"\.\.\."):
-        bind(recall({"a": -1}), label=[1] * 12, weight=[1] * 12, a=range(12))
+        bind(recall({"a": -1}), label=[1] * 12, a=range(12))
 
 
 def test_rows_without_weight_are_absent():
@@ -283,8 +282,7 @@ def test_ambiguous_and_scalar_columns():
     ids=["too long", "malformed", "refused", "not boolean", "no rows", "no rows listed", "a list"],
 )
 def test_errors_do_not_repeat_a_long_selection(where):
-    columns = Columns.read({"age": np.arange(50)}, None, 50)
-    data = Data(Rows(columns, np.ones(50, dtype=np.int8), np.ones(50)))
+    data = make_data(np.ones(50), age=np.arange(50))
     with pytest.raises((ValueError, TypeError), match=r" \.\.\. ") as caught:
         bind_rate(recall(where), data)
     assert len(str(caught.value)) < 1_500
