@@ -14,14 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._catalogue import error_rate
-from skbandit.rates._columns import (
-    MANY_GROUPS,
-    MISSING,
-    Data,
-    Rows,
-    UnknownColumnError,
-    encode,
-)
+from skbandit.rates._columns import MANY_GROUPS, MISSING, Data, Rows, UnknownColumnError, encode
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
 from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, Member, On, Slot

@@ -23,12 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
-from skbandit.selection._ridge import (
-    Linear,
-    NormalEquations,
-    choose_penalty,
-    normal_equations_pay,
-)
+from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 

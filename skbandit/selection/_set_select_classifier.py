@@ -31,11 +31,7 @@ from skbandit.selection._rounds import (
     settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._pairwise import (
-    LinearPairs,
-    Tournament,
-    learn_pairwise,
-)
+from skbandit.selection.reductions._pairwise import LinearPairs, Tournament, learn_pairwise
 from skbandit.selection.reductions._registry import (
     REDUCTIONS,
     WITH_COSTS,

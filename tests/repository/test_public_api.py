@@ -126,11 +126,6 @@ ESTIMATORS = {
 
 
 @pytest.mark.parametrize("address", ESTIMATORS)
-def test_estimators_say_what_threads_may_do(address):
-    assert "hreads may" in " ".join(ClassDoc(ESTIMATORS[address])["Notes"])
-
-
-@pytest.mark.parametrize("address", ESTIMATORS)
 def test_documented_signature(address):
     """Sphinx shows the first of these methods that Python code defines."""
     cls = ESTIMATORS[address]
