@@ -305,6 +305,7 @@ def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
 def test_all_hostile_strings_are_refused_through_the_public_door(tmp_path):
     target = tmp_path / "sentinel"
     y = np.arange(N) % 2
+    positive_rate("sex == 'F'").value(y, y, attributes=FRAME)  # loads what is loaded on first use
     with watched() as harm:
         for query in hostile(str(target)):
             with pytest.raises(ValueError, match="positive_rate"):
