@@ -7,16 +7,9 @@ import pandas as pd
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.training._problem import compile_problem
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    LinearFractionalForms,
-    Rows,
-    bind_constraints,
-    bind_rate,
-    expand,
-    flatten_constraints,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._forms import LinearFractionalForms
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):

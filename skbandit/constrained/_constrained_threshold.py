@@ -48,7 +48,7 @@ from skbandit.constrained.thresholds._limits import (
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET
+from skbandit.rates._forms import MET
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skbandit.rates._binding import MISSING, Columns, Data, Rows, encode
+from skbandit.rates._columns import MISSING, Columns, Data, Rows, encode
 from skbandit.utils._sklearn_compat import feature_names
 from skbandit.utils._validation import check_row_weights, first_few, warn_if_reordered
 

@@ -15,24 +15,20 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skbandit.constrained._fit_rows import Classes, read_by, with_weights
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import (
-    AbsoluteRate,
-    BoundConstraints,
-    ConfidenceLimit,
-    Data,
-    LinearFractionalForms,
+from skbandit.rates._bind import (
     bind_atom,
     bind_constraints,
     bind_rate,
-    confidence_limits,
-    distinct,
     expand,
     flatten_constraints,
-    positive_is_known,
     read_objective,
     warn_of_groups,
-    worst_pairs,
 )
+from skbandit.rates._columns import Data, distinct, positive_is_known
+from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
+from skbandit.rates._expression import AbsoluteRate
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
+from skbandit.rates._metric import worst_pairs
 
 
 @dataclass(frozen=True)

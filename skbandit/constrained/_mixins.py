@@ -38,14 +38,10 @@ from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.thresholds._rules import Rule
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import (
-    MET,
-    BoundConstraints,
-    Columns,
-    Data,
-    bind_constraints,
-    worst_pairs,
-)
+from skbandit.rates._bind import bind_constraints
+from skbandit.rates._columns import Columns, Data
+from skbandit.rates._forms import MET, BoundConstraints
+from skbandit.rates._metric import worst_pairs
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context
 from skbandit.utils._validation import check_level, warn_if_reordered

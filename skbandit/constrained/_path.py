@@ -22,14 +22,10 @@ from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained.cross_fitting._cross_fit import SharedWork
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import (
-    Data,
-    LinearFractionalForms,
-    as_rate,
-    bind_constraints,
-    bind_rate,
-    flatten_constraints,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, flatten_constraints
+from skbandit.rates._columns import Data
+from skbandit.rates._expression import as_rate
+from skbandit.rates._forms import LinearFractionalForms
 from skbandit.utils._folds import split_pipeline, transformed
 from skbandit.utils._progress import report_progress
 from skbandit.utils._validation import check_level

@@ -36,7 +36,7 @@ from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.training._starts import in_words
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import interval
+from skbandit.rates._score_limits import interval
 from skbandit.utils._fitting import one_blas_thread
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import Interval, StrOptions

@@ -37,7 +37,8 @@ from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import Prices
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._binding import MET, satisfied
+from skbandit.rates._forms import MET
+from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._progress import report_progress

@@ -37,7 +37,8 @@ from skbandit.constrained.thresholds._multipliers import (
     with_group_cuts,
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
-from skbandit.rates._binding import Data, ScoreLimits, score_limits
+from skbandit.rates._columns import Data
+from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 
 @dataclass(frozen=True)

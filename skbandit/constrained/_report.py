@@ -12,17 +12,11 @@ from scipy.special import ndtr
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.thresholds._limits import Limits, SharedRisk
-from skbandit.rates._binding import (
-    MET,
-    Atom,
-    BoundConstraints,
-    Data,
-    LinearFractionalForms,
-    interval,
-    satisfied,
-    value_and_rows,
-    warn_of_few,
-)
+from skbandit.rates._columns import Data
+from skbandit.rates._forms import MET, BoundConstraints, LinearFractionalForms
+from skbandit.rates._kinds import Atom
+from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
+from skbandit.rates._score_limits import interval
 from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:

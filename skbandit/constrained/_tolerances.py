@@ -8,7 +8,7 @@ width of the ramp's kinks beside `majorise`.
 
 from __future__ import annotations
 
-from skbandit.rates._binding import MET
+from skbandit.rates._forms import MET
 
 __all__ = [
     "AT_CAP",

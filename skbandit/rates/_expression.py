@@ -445,7 +445,7 @@ def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) ->
 
 def _measured(expression: Rate | AbsoluteRate, *predictions: Any) -> float:
     # The metric works on expressions, so importing it at module level would be circular.
-    from skbandit.rates._binding import measure
+    from skbandit.rates._metric import measure
 
     return measure(expression, *predictions)
 

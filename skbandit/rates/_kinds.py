@@ -109,11 +109,6 @@ class Kind:
         failures = (below for above, below in self._cells() if above == 0 and below > 0)
         return next(failures, 1.0)
 
-    @property
-    def curved(self) -> bool:
-        """Whether the rate differs from the share of successes, as F1 does."""
-        return (*self.success, self.failure) != (1.0, 1.0, 1.0)
-
     def of_share(self, q: Any) -> Any:
         """The rate at a share q of successes among trials: q itself, except for F1.
 

@@ -2,8 +2,7 @@
 
 from skbandit.selection._assign import assign
 from skbandit.selection._logged_costs import logged_costs
-from skbandit.selection._popularity_selector import PopularitySetSelector
-from skbandit.selection._regression_selector import RegressionSetSelector
+from skbandit.selection._regression_selector import PopularitySetSelector, RegressionSetSelector
 from skbandit.selection._set_select_classifier import SetSelectClassifier
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skbandit.logs import align_rows, read_mask
-from skbandit.selection._costs import check_n_select, count_available, dense_rows, read_costs
+from skbandit.selection._costs import check_n_select, count_available, read_costs, to_dense
 from skbandit.selection._m_lowest import lowest
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def assign(
     n, n_ads = values.shape
     check_n_select(n_select, n_ads)
     allowed = read_mask(align_rows(available, costs), table.ads, n)
-    mask = np.ones(values.shape, dtype=bool) if allowed is None else dense_rows(allowed, slice(n))
+    mask = np.ones(values.shape, dtype=bool) if allowed is None else to_dense(allowed[slice(n)])
     unknown = np.argwhere(np.isnan(values) & mask)
     if len(unknown):
         row, ad = unknown[0]

@@ -23,12 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
-from skbandit.selection._ridge import (
-    Linear,
-    NormalEquations,
-    choose_penalty,
-    normal_equations_pay,
-)
+from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 
 
@@ -108,8 +103,8 @@ def learn_costs(
         ridge = Ridge(choose_penalty(X, costs, weight))
     learner = ridge or estimator
     if learns_all_at_once(learner, costs):
-        model = fit_multi_output(learner, X, costs, weight)
-        return model if ridge is None else Linear.of([model.estimator])
+        fitted = clone(learner).fit(X, costs.dense(), **weight_params(learner, weight))
+        return MultiOutputModel(fitted) if ridge is None else Linear.of([fitted])
     models = fit_per_ad(learner, X, costs, weight, n_jobs)
     return models if ridge is None else Linear.of(models.estimators)
 
@@ -177,14 +172,6 @@ def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> No
             UserWarning,
             stacklevel=6,
         )
-
-
-def fit_multi_output(
-    estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None
-) -> MultiOutputModel:
-    """Fit one clone to the costs of all ads."""
-    fitted = clone(estimator).fit(X, costs.dense(), **weight_params(estimator, weight))
-    return MultiOutputModel(fitted)
 
 
 def fit_per_ad(

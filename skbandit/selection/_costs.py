@@ -237,11 +237,6 @@ def check_enough_available(available: Any, n_select: int) -> None:
         )
 
 
-def dense_rows(matrix: Any, rows: slice) -> np.ndarray:
-    """A slice of rows as an array."""
-    return to_dense(matrix[rows])
-
-
 def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarray:
     """Position in `labels` of each of the `wanted` labels; both must be the same set."""
     position = {label: k for k, label in enumerate(labels.tolist())}
@@ -334,6 +329,13 @@ def _column(matrix: Any, j: int) -> np.ndarray:
 def to_dense(matrix: Any) -> np.ndarray:
     """The matrix as an array, whether sparse or dense."""
     return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def append_columns(X: Any, columns: np.ndarray) -> Any:
+    """X followed by other columns, sparse if X is."""
+    if sp.issparse(X):
+        return sp.hstack([X, columns], format="csr")
+    return np.concatenate([X, columns], axis=1)
 
 
 def quoted(labels: Sequence[Any] | np.ndarray) -> str:

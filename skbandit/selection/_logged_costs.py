@@ -258,7 +258,7 @@ def _read_slates(
         )
     if ads is None:
         order = _ascending(labels)
-        labels, ad = labels[order], _position(order)[ad]
+        labels, ad = labels[order], np.argsort(order)[ad]
     allowed = None
     if available is not None and ads is not None:
         allowed = read_mask(available, labels, len(names))
@@ -267,7 +267,7 @@ def _read_slates(
         pools = read_pools(available, len(names), codes)
         labels = label_array(codes)
         order = _ascending(labels)
-        labels, ad = labels[order], _position(order)[ad]
+        labels, ad = labels[order], np.argsort(order)[ad]
         allowed = pools.mask(len(labels))[:, order]
     first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
     if len(first_seen) < len(row):
@@ -315,10 +315,3 @@ def _ascending(labels: np.ndarray) -> np.ndarray:
         return np.argsort(labels, kind="stable")
     except TypeError:  # labels of different types
         return np.arange(len(labels))
-
-
-def _position(order: np.ndarray) -> np.ndarray:
-    """Position of each entry once they are put in the given order."""
-    position = np.empty(len(order), dtype=np.intp)
-    position[order] = np.arange(len(order))
-    return position

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skbandit.selection._costs import CostMatrix, dense_rows
+from skbandit.selection._costs import CostMatrix, to_dense
 
 LINEAR_BLOCK_BYTES = 2**25
 """Bytes per block of linear costs. Larger blocks leave the cache; in smaller ones, rereading the
@@ -60,7 +60,7 @@ def choose_in_blocks(
     size = max(1, block_bytes // (8 * n_ads))
     for start in range(0, n_rows, size):  # gen_batches checks its arguments for 0.03 ms
         rows = slice(start, min(start + size, n_rows))
-        allowed = None if available is None else dense_rows(available, rows)
+        allowed = None if available is None else to_dense(available[rows])
         chosen[rows] = lowest(costs_of(rows), m, allowed)
     return chosen
 

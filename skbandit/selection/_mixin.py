@@ -15,14 +15,14 @@ from skbandit.selection._costs import (
     check_enough_available,
     check_n_select,
     column_labels,
-    dense_rows,
     estimated_costs,
     read_costs,
     read_position_weights,
+    to_dense,
     warn_if_rewards,
 )
 from skbandit.selection._m_lowest import choose_in_blocks, set_costs
-from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SetSelectorMixin:
     """Chooses `n_select` of the ads `ads_` per row.
 
     Subclasses have parameters `n_select` and `unknown_ads`, set `ads_` in `fit`, and define
-    `_choose`. Those whose sets cannot hold all ads also define `_largest_set`.
+    `_choose` and `_read_X`. Those whose sets cannot hold all ads also define `_largest_set`.
     """
 
     # Requested by default, so that users need no set_fit_request.
@@ -62,6 +62,10 @@ class SetSelectorMixin:
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
         """Positions in `ads_`, best first; -1 where a row has too few available ads."""
+        raise NotImplementedError
+
+    def _read_X(self, X: Any, reset: bool) -> Any:
+        """Rows in the form that the model takes."""
         raise NotImplementedError
 
     @property
@@ -275,23 +279,47 @@ class SetSelectorMixin:
             )
         return -float(np.average(total, weights=weight))
 
-    def _note_missing(self, costs: CostMatrix, allowed: Any) -> None:
-        """Remember in `fit` whether costs, nan where not `allowed`, are missing otherwise, too.
+    def _read_training(
+        self, X: Any, y: Any, available: Any, sample_weight: Any
+    ) -> tuple[Any, CostMatrix, Any, np.ndarray | None]:
+        """Check the training data in `fit`, without rows of weight 0, which count as absent.
 
-        Warn of costs that look like rewards.
+        Sets `ads_`, and remembers whether costs of available ads are missing.
+
+        Returns
+        -------
+        tuple
+            Rows, costs, a mask of the ads that were available (None for all), and row weights
+            (None for ones).
         """
-        if costs.shape[1] > 1:  # else there is no choice
+        available = align_rows(available, X)
+        X = self._read_X(X, reset=True)
+        costs = read_costs(y)
+        allowed = read_mask(available, costs.ads, costs.shape[0], self.unknown_ads)
+        costs = costs.where_available(allowed)
+        n_rows, n_ads = costs.shape
+        if n_ads > 1:  # else there is no choice
             warn_if_rewards(costs.values, "y")
-        n_needed = costs.shape[0] * costs.shape[1] if allowed is None else int(allowed.sum())
+        if count_rows(X) != n_rows:
+            raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
+        check_n_select(self.n_select, n_ads)
+        self.ads_ = costs.ads
         self._had_availability = allowed is not None
+        n_needed = n_rows * n_ads if allowed is None else int(allowed.sum())
         self._costs_missing = int(costs.n_observed().sum()) < n_needed
+        if sample_weight is None:
+            return X, costs, allowed, None
+        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+        used = np.flatnonzero(weight)
+        allowed = None if allowed is None else allowed[used]
+        return rows_of(X, used), costs.of_rows(used), allowed, weight[used]
 
     def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:
         """Estimated costs; all nan if ads that were not available cannot be told from others."""
         if available is None and self._had_availability:
             return np.full(costs.shape, np.nan)
         allowed = read_mask(available, self.ads_, costs.shape[0], self.unknown_ads)
-        mask = None if allowed is None else dense_rows(allowed, slice(None))
+        mask = None if allowed is None else to_dense(allowed)
         return estimated_costs(np.asarray(costs.dense(), dtype=float), weight, mask)
 
     def _chosen(
@@ -320,7 +348,7 @@ class SetSelectorMixin:
 class CostModelMixin(SetSelectorMixin):
     """Chooses by predicted costs.
 
-    Subclasses set `_model` and define `_read_X`. A model has ``costs(X)``; ``by_rows(X)``, a
+    Subclasses set `_model`. A model has ``costs(X)``; ``by_rows(X)``, a
     function that maps a slice of rows to their costs, an array that may be overwritten; and
     `block_bytes`, the best size of a block of costs.
     """
@@ -328,10 +356,6 @@ class CostModelMixin(SetSelectorMixin):
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"ad_features": True}
 
     _model: Any
-
-    def _read_X(self, X: Any, reset: bool) -> Any:
-        """Rows in the form that the model takes."""
-        raise NotImplementedError
 
     def _choose(self, X: Any, available: Any, n_select: int) -> np.ndarray:
         X = self._read_X(X, reset=False)

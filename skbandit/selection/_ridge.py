@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skbandit.selection._costs import CostMatrix, to_dense
+from skbandit.selection._costs import CostMatrix, append_columns, to_dense
 from skbandit.selection._m_lowest import LINEAR_BLOCK_BYTES
 
 MAX_GRAM = 5000
@@ -237,9 +237,7 @@ def normal_equations_pay(X: Any, costs: CostMatrix) -> bool:
 
 def with_ones(X: Any) -> Any:
     """X with a last column of ones."""
-    if sp.issparse(X):
-        return sp.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
-    return np.concatenate([X, np.ones((len(X), 1), dtype=X.dtype)], axis=1)
+    return append_columns(X, np.ones((X.shape[0], 1), dtype=X.dtype))
 
 
 def _rotate(X: Any, shift: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:

@@ -1,7 +1,7 @@
 """Set selection in rounds: the k-th classifier adds the k-th ad (Mineiro 2010).
 
 K ads, costs f (n, K), lower is better. Round k learns Psi_k on costs that depend on gamma_{k-1},
-the ads chosen by earlier rounds *as predicted*, bool (n, K). Two schemes:
+the ads chosen by earlier rounds *as predicted*, bool (n, K). Two methods:
 
 masked      Psi_k is trained and evaluated on A without gamma_{k-1}. No ad repeats and costs may
             have any sign. The cheapest remaining ad costs no more than the k-th cheapest of all,
@@ -25,65 +25,39 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.parallel import Parallel, delayed
 
-from skbandit.selection._costs import check_n_select
+from skbandit.selection._costs import append_columns, check_n_select
 from skbandit.selection.reductions._registry import REDUCTIONS
 from skbandit.selection.reductions._rule import NO_AD, CostSensitiveRule, Reduction
 
+MASKED, PUBLISHED = "masked", "published"
 
-@dataclass(frozen=True)
-class Scheme:
-    """Treatment of the ads chosen in earlier rounds.
 
-    Parameters
-    ----------
-    problem : callable
-        Maps (costs, available, chosen) to the costs and mask of the round's problem.
-    pick : callable
-        Maps (rule, responses, available, chosen) to one ad per row.
-    repeats : bool
-        Whether an ad may be picked twice, so that `replace_duplicates` must follow.
+def _problem(
+    method: str, costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Costs and mask of the problem of a round.
+
+    Masked: the same costs, without the chosen ads. Published: c_a = 1[a not in gamma] (f_a - b),
+    with b >= 0 the smallest that makes the row nonpositive.
     """
-
-    problem: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-    pick: Callable[[CostSensitiveRule, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-    repeats: bool = False
-
-
-def _masked_problem(
-    costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same costs, without the chosen ads."""
-    return costs, available & ~chosen
-
-
-def _pick_unchosen(
-    rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> np.ndarray:
-    """The best ad not chosen before."""
-    return rule.choose(responses, available & ~chosen)
-
-
-def _published_problem(
-    costs: np.ndarray, available: np.ndarray, chosen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """c_a = 1[a not in gamma] (f_a - b), b >= 0 the smallest that makes the row nonpositive."""
+    if method == MASKED:
+        return costs, available & ~chosen
     known = available & ~np.isnan(costs)
     highest = costs.max(axis=1, keepdims=True, where=known, initial=0.0)
     return np.where(chosen, 0.0, costs - highest), available
 
 
-def _pick_any(
-    rule: CostSensitiveRule, responses: np.ndarray, available: np.ndarray, chosen: np.ndarray
+def _pick(
+    method: str,
+    rule: CostSensitiveRule,
+    responses: np.ndarray,
+    available: np.ndarray,
+    chosen: np.ndarray,
 ) -> np.ndarray:
-    """The best ad, even if chosen before."""
-    return rule.choose(responses, available)
-
-
-MASKED = Scheme(_masked_problem, _pick_unchosen)
-PUBLISHED = Scheme(_published_problem, _pick_any, repeats=True)
+    """The best ad per row; of masked rounds, not chosen before."""
+    return rule.choose(responses, available & ~chosen if method == MASKED else available)
 
 
 @dataclass(frozen=True)
@@ -92,7 +66,7 @@ class RoundSettings:
 
     Parameters
     ----------
-    scheme : Scheme
+    method : {"masked", "published"}
         Treatment of the ads chosen before.
     n_rounds : int
         Number of rounds to train.
@@ -112,7 +86,7 @@ class RoundSettings:
         row; None otherwise.
     """
 
-    scheme: Scheme
+    method: str
     n_rounds: int
     max_select: int
     holes: bool
@@ -149,12 +123,12 @@ def settle_rounds(
     RoundSettings
     """
     check_n_select(n_select, n_ads)
-    masked, kind = method == "masked", REDUCTIONS[reduction]
+    masked, kind = method == MASKED, REDUCTIONS[reduction]
     sees_chosen = masked and kind.depends_on_mask
     trained_once = masked and not kind.depends_on_mask
     holes = sees_chosen and all_available and 2 * n_select > n_ads
     return RoundSettings(
-        scheme=MASKED if masked else PUBLISHED,
+        method=method,
         n_rounds=max(1, n_ads - n_select) if holes else n_select,
         max_select=n_ads if trained_once else n_select,
         holes=holes,
@@ -173,7 +147,7 @@ def train_rounds(
     weight: np.ndarray,
     n_choices: np.ndarray,
     learn: Reduction,
-    scheme: Scheme,
+    method: str,
     *,
     n_rounds: int,
     mask_features_from: int | None,
@@ -197,7 +171,7 @@ def train_rounds(
         Number of rounds in which each row takes part.
     learn : Reduction
         The cost-sensitive learner.
-    scheme : Scheme
+    method : {"masked", "published"}
         Treatment of the ads chosen before.
     n_rounds : int
         m.
@@ -227,7 +201,7 @@ def train_rounds(
             splits = []  # no later round needs the choices of the last one
         X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
         candidates = available & (n_choices > k)[:, None]
-        c, allowed = scheme.problem(costs, candidates, chosen)
+        c, allowed = _problem(method, costs, candidates, chosen)
         rule, *fold_rules = Parallel(n_jobs=n_jobs)(
             delayed(_learn_rows)(learn, X_k, c, allowed, weight, rows)
             for rows in [all_rows, *(train for train, _ in splits)]
@@ -240,7 +214,7 @@ def train_rounds(
         picks = np.empty(len(costs), dtype=np.intp)
         for chooser, rows in unseen if splits else [(rule, all_rows)]:
             responses = chooser.respond(X_k[rows])
-            picks[rows] = scheme.pick(chooser, responses, candidates[rows], chosen[rows])
+            picks[rows] = _pick(method, chooser, responses, candidates[rows], chosen[rows])
         _mark_chosen(chosen, picks)
     return tuple(rules)
 
@@ -249,7 +223,7 @@ def run_rounds(
     rules: Sequence[CostSensitiveRule],
     X: Any,
     available: np.ndarray,
-    scheme: Scheme,
+    method: str,
     *,
     mask_features_from: int | None,
 ) -> np.ndarray:
@@ -263,7 +237,7 @@ def run_rounds(
         if k == 0 or rule is not rules[k - 1]:
             X_k = _with_mask_features(X, chosen | ~available, k, mask_features_from)
             responses = rule.respond(X_k)
-        picks[:, k] = scheme.pick(rule, responses, available, chosen)
+        picks[:, k] = _pick(method, rule, responses, available, chosen)
         _mark_chosen(chosen, picks[:, k])
     return picks
 
@@ -311,9 +285,7 @@ def _with_mask_features(
     """Input of round k: x, from `mask_features_from` on with the mask of excluded ads."""
     if mask_features_from is None or k < mask_features_from:
         return X
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csr_matrix(excluded.astype(X.dtype))], format="csr")
-    return np.hstack([X, excluded.astype(X.dtype)])
+    return append_columns(X, excluded.astype(X.dtype))
 
 
 def _mark_chosen(chosen: np.ndarray, picks: np.ndarray) -> None:

@@ -16,13 +16,14 @@ from sklearn.utils import check_random_state, gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbandit.logs import align_rows, read_mask
+from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
-from skbandit.selection._costs import check_every_ad_observed, dense_rows, read_costs
+from skbandit.selection._costs import check_every_ad_observed, to_dense
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
 from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
-from skbandit.selection._pairs import AdFeatures, read_ad_features
 from skbandit.selection._rounds import (
+    MASKED,
+    PUBLISHED,
     RoundSettings,
     last_to_first,
     replace_duplicates,
@@ -30,11 +31,7 @@ from skbandit.selection._rounds import (
     settle_rounds,
     train_rounds,
 )
-from skbandit.selection.reductions._pairwise import (
-    LinearPairs,
-    Tournament,
-    learn_pairwise,
-)
+from skbandit.selection.reductions._pairwise import LinearPairs, Tournament, learn_pairwise
 from skbandit.selection.reductions._registry import (
     REDUCTIONS,
     WITH_COSTS,
@@ -45,7 +42,6 @@ from skbandit.selection.reductions._registry import (
 )
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._folds import random_folds
 from skbandit.utils._progress import fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
@@ -54,7 +50,7 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -164,9 +160,6 @@ default="auto"
     `logged_costs`, use masked rounds: shifting estimated costs does harm.
 
     Compare with `PopularitySetSelector`, which is hard to beat for m = 1 and for m close to n_ads.
-
-    Threads may predict with one fitted selector, which that does not change, while none fits
-    it.
 
     References
     ----------
@@ -282,7 +275,17 @@ default="auto"
         sample_weight: Any,
         step_done: Callable[[str], None],
     ) -> None:
-        examples = self._read_examples(X, y, available, sample_weight)
+        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
+        if self._reduction == "regression":
+            warn_of_separate_fits(self.estimator, costs, allowed)
+        check_every_ad_observed(costs)
+        examples = Examples(
+            X,
+            costs.dense(),
+            np.ones(costs.shape, dtype=bool) if allowed is None else to_dense(allowed),
+            np.ones(costs.shape[0]) if weight is None else weight,
+        )
         self.reduction_ = self.reduction
         self._pairwise, self._described = None, None
         if ad_features is not None:
@@ -303,7 +306,9 @@ default="auto"
         )
         self.n_rounds_ = self._settings.n_rounds
         random = check_random_state(self.random_state)
-        folds = self._folds(len(examples.costs), random)
+        folds, n_rows = None, len(examples.costs)
+        if self._settings.n_folds is not None and n_rows > 1:  # choices are cross-fitted
+            folds = random.permutation(n_rows) % self._settings.n_folds
 
         def report(k: int) -> None:
             if self.verbose:
@@ -312,13 +317,6 @@ default="auto"
 
         self._rules = self._learn(examples, folds, random, report)
         self._order = random.permutation(len(self.ads_))
-
-    def _folds(self, n_rows: int, random: np.random.RandomState) -> np.ndarray | None:
-        """Fold of each row; None if choices are not cross-fitted."""
-        n_folds = self._settings.n_folds
-        if n_folds is None or n_rows < 2:
-            return None
-        return random_folds(n_rows, n_folds, random)
 
     def _learn(
         self,
@@ -361,7 +359,7 @@ default="auto"
             weight,
             n_choices,
             learn,
-            self._settings.scheme,
+            self._settings.method,
             n_rounds=self.n_rounds_,
             mask_features_from=self._settings.mask_features_from,
             folds=folds,
@@ -434,12 +432,12 @@ default="auto"
         """
         settings = self._settings
         rules = self._rules
-        if not settings.scheme.repeats:
+        if settings.method == MASKED:
             rules = (rules + rules[-1:] * (n_picks - len(rules)))[:n_picks]
         picks = run_rounds(
-            rules, X, available, settings.scheme, mask_features_from=settings.mask_features_from
+            rules, X, available, settings.method, mask_features_from=settings.mask_features_from
         )
-        if settings.scheme.repeats:
+        if settings.method == PUBLISHED:
             return replace_duplicates(picks, available, n_picks, self._order)
         return picks
 
@@ -465,29 +463,6 @@ default="auto"
             ensure_all_finite=finite,
         )
 
-    def _read_examples(self, X: Any, y: Any, available: Any, sample_weight: Any) -> Examples:
-        """Check the training data and set `ads_`."""
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        available = align_rows(available, X)
-        X = self._read_X(X, reset=True)
-        costs = read_costs(y)
-        n_rows = costs.shape[0]
-        if X.shape[0] != n_rows:
-            raise ValueError(f"X has {X.shape[0]} rows, y has {n_rows}.")
-        allowed = read_mask(available, costs.ads, n_rows, self.unknown_ads)
-        costs = costs.where_available(allowed)
-        self._note_missing(costs, allowed)
-        if self._reduction == "regression":
-            warn_of_separate_fits(self.estimator, costs, allowed)
-        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        used = np.flatnonzero(weight)  # rows of weight 0 count as absent
-        costs = costs.of_rows(used)
-        check_every_ad_observed(costs)
-        self.ads_ = costs.ads
-        everything = np.ones(costs.shape, dtype=bool)
-        mask = everything if allowed is None else dense_rows(allowed, slice(None))[used]
-        return Examples(X[used], costs.dense(), mask, weight[used])
-
     def _choose(
         self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int
     ) -> np.ndarray:
@@ -498,7 +473,7 @@ default="auto"
         for rows in gen_batches(n_rows, max(1, REGRESSOR_BLOCK_BYTES // (8 * n_ads))):
             part = X[rows]
             everything = np.ones((part.shape[0], n_ads), dtype=bool)
-            allowed = everything if available is None else dense_rows(available, rows)
+            allowed = everything if available is None else to_dense(available[rows])
             chosen[rows] = self._ranked(part, allowed, n_select)
         return chosen
 

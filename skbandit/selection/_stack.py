@@ -9,6 +9,7 @@ on the same predictions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,27 +114,23 @@ class Member(Protocol):
 
 
 @dataclass(frozen=True)
-class RidgeMember:
-    """Self-tuning ridge, which learns each ad from its own rows."""
+class CostsMember:
+    """Self-tuning ridge or extremely randomised trees, which have one size.
 
-    model: Linear
+    Parameters
+    ----------
+    costs : callable
+        Predicts costs from rows.
+    means : ndarray of shape (K,)
+        Mean cost of each ad.
+    """
+
+    costs: Callable[[Any], np.ndarray]
     means: np.ndarray
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """Costs less the ad means, in the only size."""
-        return [self.model.costs(X) - self.means]
-
-
-@dataclass(frozen=True)
-class TreesMember:
-    """Extremely randomised trees over all ads."""
-
-    forest: Any
-    means: np.ndarray
-
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """Costs less the ad means, in the only size."""
-        return [self.forest.predict(X).reshape(X.shape[0], -1) - self.means]
+        return [self.costs(X).reshape(X.shape[0], -1) - self.means]
 
 
 @dataclass(frozen=True)
@@ -219,13 +216,13 @@ def fit_members(
     members: list[Member] = []
     for name in which:
         if name == "ridge":
-            members.append(RidgeMember(ridge, means))
+            members.append(CostsMember(ridge.costs, means))
         elif name == "extra_trees":
             forest = ExtraTreesRegressor(
                 N_TREES, min_samples_leaf=MIN_LEAF, random_state=SEED, n_jobs=n_jobs
             )
             target = complete if complete.shape[1] > 1 else complete.ravel()
-            members.append(TreesMember(forest.fit(X, target, s), means))
+            members.append(CostsMember(forest.fit(X, target, s).predict, means))
         elif name == "neighbors":
             members.append(NeighborsMember(NearestNeighbors().fit(X), complete - means, s))
         else:

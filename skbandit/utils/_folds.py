@@ -21,11 +21,6 @@ def stratified_folds(labels: np.ndarray, n_folds: int) -> np.ndarray:
     return fold
 
 
-def random_folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> np.ndarray:
-    """Fold number per row, at random; fold sizes differ by one at most."""
-    return rng.permutation(n_rows) % n_folds
-
-
 def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
     """Mask of the rows that some fold tests; a row tested by several folds is an error."""
     times = np.zeros(n_rows, dtype=int)

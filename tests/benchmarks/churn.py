@@ -23,7 +23,7 @@ from skbandit.constrained.solvers._registry import choose_solver
 from skbandit.constrained.training._mm import majorise_minimise
 from skbandit.constrained.training._problem import Point, compile_problem
 from skbandit.rates import Constraint, Rate, churn, error_rate, false_positive_rate, recall
-from skbandit.rates._binding import MISSING, Columns, Data, Rows
+from skbandit.rates._columns import MISSING, Columns, Data, Rows
 from tests.benchmarks._data import Deployment, deployment
 from tests.benchmarks._measure import in_fresh_process, measure
 from tests.benchmarks._rivals import linear_svc

@@ -28,7 +28,8 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import score_limits
 from tests.problems import bound_to_rows
 from tests.tiers import examples, first
 

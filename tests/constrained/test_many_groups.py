@@ -21,7 +21,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows
+from skbandit.rates._columns import Columns, Data, Rows
 
 LINEAR = LogisticRegression()
 CLASSIFIERS = {

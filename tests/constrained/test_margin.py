@@ -29,18 +29,11 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    LinearFractionalForms,
-    Rows,
-    bind_constraints,
-    bind_rate,
-    confidence_limits,
-    expand,
-    flatten_constraints,
-    interval,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._confidence import confidence_limits
+from skbandit.rates._forms import LinearFractionalForms
+from skbandit.rates._score_limits import interval
 from tests.tiers import first
 
 RNG = np.random.default_rng(11)

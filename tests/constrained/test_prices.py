@@ -17,7 +17,8 @@ from skbandit.constrained.thresholds._multipliers import (
     rules_of_cuts,
 )
 from skbandit.rates import error_rate, f1, positive_rate, precision, recall
-from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import score_limits
 from tests.constrained.cross_fitting.test_choose import bound, made
 from tests.problems import bound_to_rows
 

@@ -22,7 +22,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import score_limits
+from skbandit.rates._score_limits import score_limits
 from tests.constrained.cross_fitting.test_choose import made
 from tests.constrained.test_reduction import unfair
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y

@@ -25,7 +25,9 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Data, bind_constraints, confidence_limits, expand
+from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._columns import Data
+from skbandit.rates._confidence import confidence_limits
 
 COLUMNS = [
     "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "unconstrained",

@@ -20,15 +20,9 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    Rows,
-    bind_constraints,
-    confidence_limits,
-    expand,
-    flatten_constraints,
-)
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._confidence import confidence_limits
 from tests.problems import bound_to_rows, compiled
 from tests.tiers import examples, first
 

@@ -11,17 +11,10 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, assume, given, settings
 
 from skbandit import rates
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    LinearFractionalForms,
-    Rows,
-    bind_constraints,
-    bind_rate,
-    expand,
-    nonnegative_rows,
-    weight_rows,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, expand
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._forms import LinearFractionalForms, nonnegative_rows, weight_rows
+from tests.rates.tables import make_data
 
 LINEAR = [
     "positive_rate", "negative_rate", "recall", "true_negative_rate", "false_positive_rate",
@@ -258,13 +251,8 @@ def test_weight_rows_state_the_constraint(made, table):
     assert same((gamma - P @ pi - Q @ (1 - pi))[0], margin)
 
 
-def small_data(label, **columns):
-    label = np.array(label, dtype=np.int8)
-    return Data(Rows(Columns.read(columns, None, len(label)), label, np.ones(len(label))))
-
-
 def test_overlap_is_netted():
-    data = small_data([1, 0, 1, 0, 1], g=["a", "a", "b", "b", "b"])
+    data = make_data([1, 0, 1, 0, 1], g=["a", "a", "b", "b", "b"])
     group, everyone = rates.positive_rate({"g": "a"}), rates.positive_rate()
     bound = bind_constraints([group <= everyone + 0.1], data)
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
@@ -276,7 +264,7 @@ def test_overlap_is_netted():
 
 
 def test_opposite_rates_cancel():
-    data = small_data([1, 0, 1])
+    data = make_data([1, 0, 1])
     bound = bind_constraints([rates.positive_rate() + rates.negative_rate() <= 1], data)
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
     assert not signed.toarray().any()
@@ -285,7 +273,7 @@ def test_opposite_rates_cancel():
 
 def test_precision_is_the_row_of_methods():
     # precision >= p is (1 - p) TP - p FP >= 0
-    bound = bind_constraints([rates.precision() >= 0.75], small_data([1, 0, 1, 0]))
+    bound = bind_constraints([rates.precision() >= 0.75], make_data([1, 0, 1, 0]))
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
     np.testing.assert_allclose(4 * signed.toarray(), [[-0.25, 0.75, -0.25, 0.75]])
     np.testing.assert_allclose(rhs, [0])
@@ -293,7 +281,7 @@ def test_precision_is_the_row_of_methods():
 
 def test_f1_is_the_row_of_methods():
     # F1 >= t is 2 (1 - t) TP - t (FP + FN) >= 0, with FN = positives - TP
-    t, data = 0.6, small_data([1, 0, 1, 0])
+    t, data = 0.6, make_data([1, 0, 1, 0])
     bound = bind_constraints([rates.f1() >= t], data)
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
     np.testing.assert_allclose(-4 * signed.toarray(), [[2 * (1 - t) + t, -t, 2 * (1 - t) + t, -t]])
@@ -326,7 +314,7 @@ def test_stacking_changes_nothing(made, table):
 
 
 def test_no_constraints():
-    data = small_data([1, 0])
+    data = make_data([1, 0])
     bound = bind_constraints([], data)
     signed, rhs = weight_rows(bound.forms, bound.bound, bound.sign)
     assert signed.shape == (0, 2)
@@ -335,7 +323,7 @@ def test_no_constraints():
 
 
 def test_n_rows_counts_the_denominator():
-    data = small_data([1, 0, 1, -1, 1], g=["a", "a", "b", "b", None], w=[1, 1, 1, 1, 0])
+    data = make_data([1, 0, 1, -1, 1], g=["a", "a", "b", "b", None], w=[1, 1, 1, 1, 0])
     bound = bind_constraints(
         [
             rates.recall() >= 0,
@@ -355,9 +343,7 @@ def test_n_rows_counts_the_denominator():
 @pytest.mark.parametrize("share", ["negative_predictive_value", "a / true_negative_rate"])
 def test_rounding_is_no_denominator(n, share):
     # all answers positive: sum(w) / sum(w) - sum(w / sum(w)) is rounding, not a share
-    weight = np.random.default_rng(0).random(n)
-    label = np.arange(n) % 2
-    data = Data(Rows(Columns.read(None, None, n), label.astype(np.int8), weight))
+    data = make_data(np.arange(n) % 2, np.random.default_rng(0).random(n))
     rate = (
         rates.negative_predictive_value()
         if share == "negative_predictive_value"
@@ -373,13 +359,11 @@ def test_rounding_is_no_denominator(n, share):
 
 def test_extra_rows_are_asked_for():
     for on_extra in (rates.positive_rate(on="extra"), rates.each(rates.recall(on="extra"), by="g")):
+        data = make_data([1, 0], g=["a", "b"])
         with pytest.raises(ValueError, match=r"measured on the rows of X_extra: pass X_extra"):
-            bind_constraints(
-                expand([on_extra <= 0.5], small_data([1, 0], g=["a", "b"])),
-                small_data([1, 0], g=["a", "b"]),
-            )
+            bind_constraints(expand([on_extra <= 0.5], data), data)
 
 
 def test_all_without_extra_is_train():
-    bound = bind_constraints([rates.recall(on="all") >= 0.5], small_data([1, 0, 1]))
+    bound = bind_constraints([rates.recall(on="all") >= 0.5], make_data([1, 0, 1]))
     assert bound.values(np.array([1, 0, 0])) == [0.5]

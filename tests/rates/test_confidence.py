@@ -25,10 +25,12 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, bind_rate, count, interval
-from skbandit.rates._binding._bind import fill
-from skbandit.rates._binding._proportions import clopper_pearson, wilson_score
+from skbandit.rates._bind import bind_rate, fill
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._confidence import clopper_pearson, wilson_score
 from skbandit.rates._kinds import Member
+from skbandit.rates._metric import count
+from skbandit.rates._score_limits import interval
 from tests.tiers import examples, first
 
 A, B = {"g": "a"}, {"g": "b"}

@@ -19,17 +19,11 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    Rows,
-    bind_constraints,
-    confidence_limits,
-    expand,
-    flatten_constraints,
-    interval,
-)
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
+from skbandit.rates._confidence import confidence_limits
 from skbandit.rates._expression import atom_rate
+from skbandit.rates._score_limits import interval
+from tests.rates.tables import make_data
 
 RNG = np.random.default_rng(11)
 N = 300
@@ -65,9 +59,7 @@ RATES = [
 
 
 def data_of(y=Y, table=TABLE, weight=None):
-    weight = np.ones(len(y)) if weight is None else weight
-    rows = Rows(Columns.read(table, None, len(y)), y.astype(np.int8), weight)
-    return Data(rows, None, 1, [0, 1])
+    return make_data(y, weight, **table)
 
 
 def bound(constraints, data):
@@ -128,7 +120,7 @@ def test_limits_are_within_the_extremes_over_the_intervals_of_the_atoms(rate):
 @pytest.mark.parametrize("n", [1, 7, 100])
 def test_limits_invert_the_binomial_test(n):
     """At the limit, this many successes or more have probability `margin`."""
-    data = data_of(np.ones(n, dtype=int), None)
+    data = make_data(np.ones(n))
     (lower,), _ = limits_of(recall() >= 0.5, 0.03, data)
     (upper,), _ = limits_of(recall() <= 0.5, 0.03, data)
     for hits in range(n + 1):

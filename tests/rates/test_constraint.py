@@ -21,16 +21,9 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    Rows,
-    as_rate,
-    bind_constraints,
-    expand,
-    flatten_constraints,
-)
-from skbandit.rates._expression import compare
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._expression import as_rate, compare
 
 rng = np.random.default_rng(0)
 PI = rng.random(60)

@@ -16,19 +16,14 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, bind_constraints, expand
-
-
-def make_rows(label, weight=None, **columns):
-    label = np.array(label, dtype=np.int8)
-    weight = np.ones(len(label)) if weight is None else np.array(weight, dtype=float)
-    return Rows(Columns.read(columns, None, len(label)), label, weight)
-
+from skbandit.rates._bind import bind_constraints, expand
+from skbandit.rates._columns import Data
+from tests.rates.tables import make_data, make_rows
 
 G = ["b", "a", "c", "b", "a", "c", None, "a"]
 LABEL = np.array([1, 1, 1, 0, 0, 1, 1, 1])
 PI = np.array([0.5, 0.25, 1, 0, 1, 0.5, 0, 0.75])
-DATA = Data(make_rows(LABEL, g=G), None, 1, [0, 1])
+DATA = make_data(LABEL, g=G)
 RECALL = {"a": 0.5, "b": 0.5, "c": 0.75}
 POSITIVE = {"a": 2 / 3, "b": 0.25, "c": 0.75}
 
@@ -113,7 +108,7 @@ def test_abs_of_each_has_both_sides():
 def test_forms_take_a_function_or_a_rate():
     assert repr(each(recall, by="g")) == "each(recall, by='g')"
     assert repr(each(recall(), by="g")) == "each(recall(), by='g')"
-    data = Data(make_rows(LABEL, g=G, d=[1] * 8, old=[True] * 6 + [False] * 2), None, 1, [0, 1])
+    data = make_data(LABEL, g=G, d=[1] * 8, old=[True] * 6 + [False] * 2)
     by_group = measured((each(churn("d"), by="g") <= 0.5).named("n"), data)
     assert by_group == {f"n [{g}]": ("<=", 1 - POSITIVE[g], 0.5) for g in "abc"}
     in_both = measured((each(positive_rate("old"), by="g") <= 0.5).named("n"), data)
@@ -187,7 +182,7 @@ def test_group_without_labels_is_skipped():
 
 
 def test_group_without_stored_predictions_is_skipped():
-    data = Data(make_rows([1, 0], g=["a", "b"], d=[1, None]), None, 1, [0, 1])
+    data = make_data([1, 0], g=["a", "b"], d=[1, None])
     message = r"\[b\] is not measured.*the selected rows hold no predictions in column 'd'"
     assert skipped(each(churn("d"), by="g") <= 0.5, data, message).n_rows.tolist() == [1, 0]
 

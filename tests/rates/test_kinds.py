@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from skbandit import rates
-from skbandit.rates._binding import Columns, Data, Rows, interval
 from skbandit.rates._expression import atom_rate
 from skbandit.rates._kinds import KINDS, Atom, Kind
+from skbandit.rates._score_limits import interval
+from tests.rates.tables import make_data
 
 EVERY_ROW = ((1, 1), (1, 1))
 
@@ -33,8 +34,7 @@ def test_limits_of_the_share_are_limits_of_the_rate(name):
 def test_a_success_may_count_less_above_than_below():
     """TP / (2 TP + FP + FN): 0.5 at most, and its interval follows the share of hits."""
     half_f1 = Kind("half_f1", "label", ((0, 0), (0, 1)), ((0, 1), (1, 2)), True)
-    label = np.array([1, 1, 1, 0, 0], dtype=np.int8)
-    data = Data(Rows(Columns.read(None, None, 5), label, np.ones(5)), None, 1, [0, 1])
+    data = make_data([1, 1, 1, 0, 0])
     positive = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
     low, high = interval(atom_rate(Atom(half_f1, None, "train", None)), data, positive, 0.9)
     f1_low, f1_high = interval(rates.f1(), data, positive, 0.9)

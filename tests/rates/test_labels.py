@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from skbandit.rates import churn, recall
-from skbandit.rates._binding import encode
-from skbandit.rates._binding._columns import check_two_labels, distinct
+from skbandit.rates._columns import check_two_labels, distinct, encode
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 

@@ -5,16 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skbandit.rates import (
-    accuracy,
-    difference,
-    each,
-    f1,
-    positive_rate,
-    precision,
-    ratio,
-    recall,
-)
+from skbandit.rates import accuracy, difference, each, f1, positive_rate, precision, ratio, recall
 from skbandit.rates._expression import value_range
 
 A, B = positive_rate("a"), positive_rate("b")

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
-from skbandit.rates._binding._proportions import ratio_limits, wilson_score
+from skbandit.rates._confidence import ratio_limits, wilson_score
 from tests.tiers import first
 
 

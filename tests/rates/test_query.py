@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skbandit.rates import positive_rate
-from skbandit.rates._binding import Columns
-from skbandit.rates._binding._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
+from skbandit.rates._columns import Columns
+from skbandit.rates._query import MAX_DEPTH, MAX_LENGTH, Query, QueryError
 
 RNG = np.random.default_rng(5)
 N = 40
@@ -92,11 +92,11 @@ ASKED = [
     "count > 1 == member",
     "city == ''",
     "city > 'C'",
-    "age > 30 and\nmember",
+    "age > 30 and member",
 ]
 
 
-@pytest.mark.parametrize("query", [query for query in ASKED if "\n" not in query])
+@pytest.mark.parametrize("query", ASKED)
 def test_values_are_those_of_pandas(query):
     try:
         expected = by_pandas(query)
@@ -121,7 +121,7 @@ def test_text_is_a_date_beside_dates(zone):
     assert expected.any()
     np.testing.assert_array_equal(rows("seen == '2024-01-05'", frame), expected)
     np.testing.assert_array_equal(rows("seen not in ['2024-01-05']", frame), ~expected)
-    with pytest.raises(ValueError, match="'noon', which is not a date"):
+    with pytest.raises(ValueError, match="holds dates and 'noon' is not one"):
         rows("seen == 'noon'", frame)
 
 
@@ -186,7 +186,7 @@ def test_allowed_queries_have_the_values_of_pandas(query):
         try:
             found = rows(query)
         except ValueError as error:
-            assert "names no column" in str(error) or "compares two literals" in str(error)
+            assert "names no column" in str(error) or "in must follow a column" in str(error)
         else:
             np.testing.assert_array_equal(found, expected)
 
@@ -305,6 +305,7 @@ def test_hostile_strings_are_refused_and_nothing_runs(tmp_path):
 def test_all_hostile_strings_are_refused_through_the_public_door(tmp_path):
     target = tmp_path / "sentinel"
     y = np.arange(N) % 2
+    positive_rate("sex == 'F'").value(y, y, attributes=FRAME)  # loads what is loaded on first use
     with watched() as harm:
         for query in hostile(str(target)):
             with pytest.raises(ValueError, match="positive_rate"):
@@ -341,29 +342,29 @@ def test_random_strings_give_rows_or_a_clear_error(query):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("age ** 1000 > 1", "an exponent other than a number from -100 to 100"),
-        ("2 ** count > 1", "an exponent other than a number"),
-        ("age > 9 ** 9 ** 9", "an exponent other than a number"),
-        ("age > ((9 ** 99) ** 99) ** 99", "leaves the range of floats"),
-        ("age > 1" + 400 * "0", "a number beyond the range of floats"),
-        ("age > 1e999", "a number beyond the range of floats"),
-        ("sex * 1000000000 == 'F'", "calculates with a column of string values: use numbers"),
-        ("'F' * 1000000000 == sex", "calculates with 'F'"),
-        ("'%1000000000d' % count == sex", "calculates with '%1000000000d'"),
-        ("'a' + 'b' * 9 == sex", "calculates with 'b'"),
+        ("age ** 1000 > 1", "exponents must be numbers from -100 to 100"),
+        ("2 ** count > 1", "exponents must be numbers"),
+        ("age > 9 ** 9 ** 9", "exponents must be numbers"),
+        ("age > ((9 ** 99) ** 99) ** 99", "beyond the range of floats"),
+        ("age > 1" + 400 * "0", "beyond the range of floats"),
+        ("age > 1e999", "beyond the range of floats"),
+        ("sex * 1000000000 == 'F'", "arithmetic takes numbers, not a column of string values"),
+        ("'F' * 1000000000 == sex", "arithmetic takes numbers, not 'F'"),
+        ("'%1000000000d' % count == sex", "arithmetic takes numbers, not '%1000000000d'"),
+        ("'a' + 'b' * 9 == sex", "arithmetic takes numbers, not 'b'"),
         ("age > " + "-" * 200 + "1", f"nested more than {MAX_DEPTH} levels"),
         ("age > " + "1 + " * 2000 + "1", "nested"),
         ("(" * 1000 + "age" + ")" * 1000 + " > 1", "cannot evaluate|nested"),
         ("not " * 2000 + "member", "nested"),
         ("age in [" + "1, " * 5000 + "1]", rf"characters, more than {MAX_LENGTH}: .*\[values\]"),
         ("age > 1 / 0", "cannot evaluate the query"),
-        ("[1, 2] == age + [3]", "a list outside of"),
-        ("age in count", "in must be followed by a list of literals"),
-        ("age in [count]", "a list of anything but literals"),
-        ("age < [1]", "a list outside of"),
-        ("age and member", "takes .* values for conditions"),
-        ("~count == 1", "takes Int64 values for conditions"),
-        ("member and 1", "takes 1 for conditions"),
+        ("[1, 2] == age + [3]", r"arithmetic takes numbers, not \[3\]"),
+        ("age in count", "in must follow a column, and a list"),
+        ("age in [count]", "lists must hold literals"),
+        ("age < [1]", "only in and == compare with a list"),
+        ("age and member", "and, or and not join .* not Float64|Int64 values"),
+        ("~count == 1", "and, or and not join .* not Int64 values"),
+        ("member and 1", "and, or and not join .* not 1"),
     ],
 )
 def test_large_and_meaningless_expressions_are_refused(query, message):
@@ -372,9 +373,9 @@ def test_large_and_meaningless_expressions_are_refused(query, message):
 
 
 def test_a_query_is_checked_without_data():
-    with pytest.raises(QueryError, match="holds an attribute"):
+    with pytest.raises(QueryError, match="Attribute is refused"):
         Query.parse("age.values == 1")
-    assert Query.parse("b > `a c` and 1 < b").columns == ["b", "a c"]
+    assert list(Query.parse("b > `a c` and 1 < b").names.values()) == ["b", "a c"]
 
 
 def test_columns_named_as_the_placeholders_of_quoted_names():

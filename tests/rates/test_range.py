@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skbandit.rates import difference, each, error_rate, f1, positive_rate, ratio, recall
-from skbandit.rates._binding import smallest_value
+from skbandit.rates._expression import smallest_value
 
 A, B, C = positive_rate("a"), positive_rate("b"), positive_rate("c")
 

@@ -17,16 +17,9 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    Rows,
-    bind_constraints,
-    expand,
-    flatten_constraints,
-    interval,
-    score_limits,
-)
+from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import interval, score_limits
 from tests.tiers import first
 
 N = 400

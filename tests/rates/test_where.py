@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from skbandit.rates import positive_rate, recall
-from skbandit.rates._binding import Columns, Data, Rows, bind_rate
+from skbandit.rates._bind import bind_rate
+from skbandit.rates._columns import Columns
+from tests.rates.tables import make_data
 
 pl = pytest.importorskip("polars", reason="polars is not installed")
 
@@ -145,9 +147,12 @@ def test_array_X_names_nothing():
         ("age > 'F'", "here: cannot evaluate the query"),
         ("", "here: cannot evaluate the query ''"),
         ("1 == 1", "here: the query '1 == 1' names no column"),
-        ("sex = 'F'", "here: the query .* is an assignment: compare with =="),
-        ("sex == 'F' and age", "takes Float64|Int64 values for conditions: and, or and not join"),
-        ("sex.isna()", "holds a call; a query may hold names .* pass a function of the attributes"),
+        ("sex = 'F'", "here: cannot evaluate the query .* is an assignment: compare with =="),
+        ("sex == 'F' and age", "and, or and not join .*, not (Float64|Int64) values"),
+        (
+            "sex.isna()",
+            "Call is refused. A query may hold names .* pass a function of the attributes",
+        ),
         (lambda frame: [True, False], "here: got 2 values for 5 rows"),
         (lambda frame: True, "here: got 1 values for 5 rows"),
         (lambda frame: frame["age"], r"here must be boolean, got float64 such as 20\.0"),
@@ -208,10 +213,8 @@ def test_error_names_the_table_and_the_rate():
         recall({"sx": "F"}).value([1], [1], {"sex": ["F"]})
 
 
-def bind(rate, label=(1, 0, 1), weight=(1, 1, 1), **columns):
-    label = np.array(label, dtype=np.int8)
-    data = Rows(Columns.read(columns, None, len(label)), label, np.array(weight, dtype=float))
-    return bind_rate(rate, Data(data))
+def bind(rate, label=(1, 0, 1), weight=None, **columns):
+    return bind_rate(rate, make_data(label, weight, **columns))
 
 
 def test_where_that_selects_no_rows():
@@ -222,7 +225,7 @@ def test_where_that_selects_no_rows():
         bind(recall({"sex": "X", "age": 1}), sex=["F", "M", "F"], age=[1, 2, 2])
     many = "'a' holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, "
     with pytest.raises(ValueError, match=many + r"\.\.\."):
-        bind(recall({"a": -1}), label=[1] * 12, weight=[1] * 12, a=range(12))
+        bind(recall({"a": -1}), label=[1] * 12, a=range(12))
 
 
 def test_rows_without_weight_are_absent():
@@ -279,8 +282,7 @@ def test_ambiguous_and_scalar_columns():
     ids=["too long", "malformed", "refused", "not boolean", "no rows", "no rows listed", "a list"],
 )
 def test_errors_do_not_repeat_a_long_selection(where):
-    columns = Columns.read({"age": np.arange(50)}, None, 50)
-    data = Data(Rows(columns, np.ones(50, dtype=np.int8), np.ones(50)))
+    data = make_data(np.ones(50), age=np.arange(50))
     with pytest.raises((ValueError, TypeError), match=r" \.\.\. ") as caught:
         bind_rate(recall(where), data)
     assert len(str(caught.value)) < 1_500

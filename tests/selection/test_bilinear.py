@@ -7,10 +7,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from skbandit.selection import _bilinear
-from skbandit.selection._bilinear import fit_bilinear
+from skbandit.selection import _ad_features
+from skbandit.selection._ad_features import fit_bilinear, read_ad_features
 from skbandit.selection._costs import read_costs
-from skbandit.selection._pairs import read_ad_features
 from skbandit.selection._ridge import NormalEquations
 
 ALPHA = 0.7
@@ -93,7 +92,7 @@ def test_an_ad_without_costs_is_known_by_its_features():
 
 
 def test_too_few_steps_are_told(monkeypatch):
-    monkeypatch.setattr(_bilinear, "CG_MAX_ITER", 1)
+    monkeypatch.setattr(_ad_features, "CG_MAX_ITER", 1)
     rng = np.random.default_rng(0)
     y = rng.normal(size=(20, 4))
     y[rng.random(y.shape) < 0.5] = np.nan

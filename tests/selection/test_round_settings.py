@@ -19,10 +19,10 @@ def settle(n_ads=6, n_select=2, **options):
 
 def test_defaults():
     settings = settle()
-    assert settings.scheme is MASKED
+    assert settings.method == MASKED
     assert (settings.n_rounds, settings.max_select, settings.n_folds) == (2, 2, 5)
     assert not (settings.holes or settings.trained_once or settings.ranked_by_cost)
-    assert settle(method="published").scheme is PUBLISHED
+    assert settle(method="published").method == PUBLISHED
 
 
 @pytest.mark.parametrize(("all_available", "first"), [(True, 1), (False, 0)])

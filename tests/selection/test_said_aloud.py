@@ -94,12 +94,6 @@ def test_a_search_over_partly_observed_costs():
     assert np.isfinite(search.best_score_)
 
 
-def test_two_columns_of_one_name():
-    y = pd.DataFrame(Y[:, :2], columns=["a", "a"])
-    with pytest.raises(ValueError, match="Two columns are called 'a': rename one"):
-        RegressionSetSelector().fit(X, y)
-
-
 def test_masked_costs():
     with pytest.raises(TypeError, match="y is a masked array"):
         RegressionSetSelector().fit(X, np.ma.masked_greater(Y, 1))

@@ -22,17 +22,10 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import (
-    Columns,
-    Data,
-    LinearFractionalForms,
-    Rows,
-    bind_constraints,
-    bind_rate,
-    confidence_limits,
-    expand,
-    flatten_constraints,
-)
+from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._confidence import confidence_limits
+from skbandit.rates._forms import LinearFractionalForms
 from tests.tiers import first
 
 ALARM = 1e-4

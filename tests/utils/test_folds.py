@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from skbandit.utils._folds import random_folds, rows_tested, splits_of_all_rows, stratified_folds
+from skbandit.utils._folds import rows_tested, splits_of_all_rows, stratified_folds
 
 
 def test_stratified_folds_deal_each_label_in_turn():
     fold = stratified_folds(np.array([1, 0, 1, 1, 0, 1]), 3)
     assert fold.tolist() == [0, 0, 1, 2, 1, 0]
-
-
-@pytest.mark.parametrize(("n_rows", "n_folds"), [(10, 3), (2, 5), (7, 7)])
-def test_random_folds_have_equal_sizes(n_rows, n_folds):
-    fold = random_folds(n_rows, n_folds, np.random.RandomState(0))
-    sizes = np.bincount(fold, minlength=n_folds)
-    assert len(fold) == n_rows
-    assert sizes.max() - sizes.min() <= 1
 
 
 @pytest.mark.parametrize("as_masks", [False, True])

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import MET
 from skbandit.constrained.thresholds._candidates import CutSearch, Threshold, small_risk
-from skbandit.rates._binding import ScoreLimits
+from skbandit.rates._score_limits import ScoreLimits
 
 DEFAULT_LEVEL = 0.8
 """Probability, about, with which all bounds shall hold on new rows if no level is asked for."""

@@ -47,7 +47,7 @@ from skbandit.constrained.training._starts import (
     declared_bounds,
     least_relaxations,
 )
-from skbandit.rates._binding import ScoreLimits, score_limits
+from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 SELECTION_ROWS = 100_000
 """Rows by which one of the mixtures is preselected where they are more than twice as many."""

@@ -30,7 +30,7 @@ from skbandit.constrained.training._problem import (
     ramp,
     row_span,
 )
-from skbandit.rates._binding import Data
+from skbandit.rates._columns import Data
 from skbandit.utils._folds import stratified_folds
 
 FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150

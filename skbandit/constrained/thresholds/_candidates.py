@@ -13,15 +13,9 @@ from scipy.sparse import csc_array, csr_array
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._tolerances import MET, SAME_SCORE
-from skbandit.rates._binding import (
-    BoundConstraints,
-    ConfidenceLimit,
-    LinearFractionalForms,
-    MeasuredShares,
-    ScoreLimits,
-    reached_quantiles,
-    risk_of,
-)
+from skbandit.rates._confidence import ConfidenceLimit
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
+from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
 
 if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals

@@ -24,7 +24,7 @@ from skbandit.constrained.thresholds._multiple_choice import (
     Options,
     minimise,
 )
-from skbandit.rates._binding import BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms, weight_rows
 
 TIGHTENED, STRICTER = 12, 1.15
 """Rounds of tightening bounds until all limits are inside, and the factor of each on the last.

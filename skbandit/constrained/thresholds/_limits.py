@@ -12,12 +12,9 @@ from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.thresholds._candidates import least_slack
-from skbandit.rates._binding import (
-    BoundConstraints,
-    ConfidenceLimit,
-    ScoreLimits,
-    confidence_limits,
-)
+from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
+from skbandit.rates._forms import BoundConstraints
+from skbandit.rates._score_limits import ScoreLimits
 
 
 def allowed_error(confidence_level: float) -> float:

@@ -32,13 +32,8 @@ from skbandit.constrained.thresholds._candidates import (
     head_sums_in_groups,
     spread,
 )
-from skbandit.rates._binding import (
-    MET,
-    BoundConstraints,
-    LinearFractionalForms,
-    ScoreLimits,
-    weight_rows,
-)
+from skbandit.rates._forms import MET, BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._score_limits import ScoreLimits
 
 MOST, RAISE = 10.0, 10.0
 """Highest price, in units of the largest change of the objective over that of a constraint.

@@ -14,7 +14,7 @@ from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import FEASIBLE, NO_DIRECTION
 from skbandit.constrained.solvers import ConvexProblem
 from skbandit.constrained.solvers._interface import canonical
-from skbandit.rates._binding import (
+from skbandit.rates._forms import (
     BoundConstraints,
     LinearFractionalForms,
     nonnegative_rows,

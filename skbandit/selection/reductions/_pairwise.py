@@ -15,7 +15,6 @@ other       It learns from x and z_a - z_b. It need not be transitive: the ad th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import gen_batches
 
 from skbandit.selection._cost_models import weight_params
+from skbandit.selection._costs import append_columns
 from skbandit.selection._ridge import Linear
 from skbandit.selection.reductions._all_pairs import AllPairs
 from skbandit.selection.reductions._rule import CostSensitiveRule, LowestCost
@@ -83,7 +83,7 @@ class PlayedPairs(AllPairs):
 
     def respond(self, X: Any) -> np.ndarray:
         """Where i beats j, bool (n, K (K - 1) / 2)."""
-        i, j = _pairs(len(self.Z))
+        i, j = np.triu_indices(len(self.Z), 1)
         wins = np.empty((X.shape[0], len(i)), dtype=bool)
         for rows in gen_batches(X.shape[0], max(1, PAIRS_PER_CALL // max(1, len(i)))):
             row = np.repeat(np.arange(rows.start, rows.stop), len(i))
@@ -95,7 +95,7 @@ class PlayedPairs(AllPairs):
 
     def _wins(self, X: Any, row: np.ndarray, difference: np.ndarray) -> np.ndarray:
         """Preference for the first of each pair; the two orders need not agree."""
-        pairs = _joined(X[row], difference)
+        pairs = append_columns(X[row], difference)
         if hasattr(self.classifier, "predict_proba"):
             return self.classifier.predict_proba(pairs)[:, 1]
         return np.asarray(self.classifier.predict(pairs), dtype=float)
@@ -131,7 +131,7 @@ def learn_pairwise(
     random : RandomState
         Draws the pairs, if there are too many.
     """
-    i, j = _pairs(costs.shape[1])
+    i, j = np.triu_indices(costs.shape[1], 1)
     gain = costs[:, j] - costs[:, i]  # of choosing i
     row, pair = np.nonzero(np.nan_to_num(gain))
     n, q = X.shape[1], Z.shape[1]
@@ -153,34 +153,19 @@ def learn_pairwise(
         size = alpha * max(float(Z.var(axis=0).sum()), np.finfo(float).tiny)
         C = 1.0 / (size * 2 * share * costs.shape[1] / 4)
         learner = LogisticRegression(C=C, fit_intercept=False, max_iter=1000)
-    if isinstance(learner, LinearClassifierMixin):
-        fitted = clone(learner).fit(crossed(X[row], difference), label, **weight_params(learner, s))
-        return LinearPairs(np.asarray(fitted.coef_).reshape(n + 1, q))
-    fitted = clone(learner).fit(_joined(X[row], difference), label, **weight_params(learner, s))
-    return Tournament(fitted)
+    linear = isinstance(learner, LinearClassifierMixin)
+    pairs = (crossed if linear else append_columns)(X[row], difference)
+    fitted = clone(learner).fit(pairs, label, **weight_params(learner, s))
+    return LinearPairs(np.asarray(fitted.coef_).reshape(n + 1, q)) if linear else Tournament(fitted)
 
 
 def crossed(X: Any, Z: np.ndarray) -> Any:
     """Products of each column of [X, 1] with each of Z, row by row, columns of Z the faster."""
-    ones = np.ones((X.shape[0], 1))
+    wide = append_columns(X, np.ones((X.shape[0], 1)))
     if sp.issparse(X):
-        wide = sp.csr_array(sp.hstack([X, ones]))
+        wide = sp.csr_array(wide)
         parts = [wide.multiply(Z[:, [k]]) for k in range(Z.shape[1])]
         p = wide.shape[1]
         order = np.arange(p * Z.shape[1]).reshape(Z.shape[1], p).T.ravel()
         return sp.csr_matrix(sp.hstack(parts, format="csc")[:, order])
-    wide = np.hstack([X, ones])
     return (wide[:, :, None] * Z[:, None, :]).reshape(len(wide), -1)
-
-
-def _joined(X: Any, difference: np.ndarray) -> Any:
-    """X followed by z_a - z_b."""
-    if sp.issparse(X):
-        return sp.hstack([X, difference], format="csr")
-    return np.hstack([X, difference])
-
-
-def _pairs(n_ads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs i < j in lexicographic order."""
-    pairs = np.array(list(combinations(range(n_ads), 2)), dtype=np.intp).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]

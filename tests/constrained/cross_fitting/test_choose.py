@@ -19,7 +19,8 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows, score_limits
+from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.rates._score_limits import score_limits
 from tests.tiers import first
 
 Z = norm.isf(0.2)

@@ -13,7 +13,7 @@ from skbandit.constrained.cross_fitting import _cross_fit, _folds
 from skbandit.constrained.cross_fitting._folds import assign_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
-from skbandit.rates._binding import Columns, Data, Rows
+from skbandit.rates._columns import Columns, Data, Rows
 
 RNG = np.random.default_rng(3)
 N = 400

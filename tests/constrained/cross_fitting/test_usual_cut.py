@@ -10,7 +10,7 @@ from skbandit.constrained.cross_fitting._choose import (
     nearest_to_usual,
 )
 from skbandit.rates import error_rate, f1, positive_rate, recall
-from skbandit.rates._binding import Data, Rows
+from skbandit.rates._columns import Data, Rows
 from tests.constrained.cross_fitting.test_choose import GOALS, Z, bound, made
 from tests.tiers import first
 

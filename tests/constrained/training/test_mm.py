@@ -35,7 +35,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import Columns, Data, Rows
+from skbandit.rates._columns import Columns, Data, Rows
 from tests.problems import compiled, sample
 from tests.tiers import first
 

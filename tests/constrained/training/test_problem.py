@@ -21,7 +21,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.rates._binding import nonnegative_rows
+from skbandit.rates._forms import nonnegative_rows
 from tests.problems import compiled, sample
 from tests.tiers import examples, first
 

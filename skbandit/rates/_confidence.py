@@ -4,8 +4,11 @@ For a rule fixed in advance, each row in a rate's denominator is a trial, each r
 numerator a success. With unequal weights w, the number of trials is (sum w)^2 / sum w^2 (Kish
 1965), an approximation that is too narrow if heavy and light rows have different rates.
 
-A single rate has Clopper and Pearson's limits. The limits of training combine them by MOVER, as
-if rates that share rows went wrong together (correlation 1), each of A rates at tail / A. MOVER
+A single rate has the limits of Clopper & Pearson (Biometrika 1934). The limits of training combine
+them by MOVER, the method of variance estimates recovery (Zou & Donner, Statistics in Medicine 2008;
+ratios: Donner & Zou 2012): the distances of the limits of the parts from their estimates stand in
+for multiples of standard errors, and are added as these are, with correlations. Here it is as if
+rates that share rows went wrong together (correlation 1), each of A rates at tail / A. MOVER
 alone would do without this division for a rule fixed in advance; it is what the choice among many
 thresholds costs, for which no theorem is known here. In simulations the limits of two rates then
 err in 5 to 9 of 100 samples at a tail of 10 %, whereas undivided ones err in 13 to 17. The
@@ -24,12 +27,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
+from scipy.special import betaincinv
 
-from skbandit.rates._binding._bind import atom_counts
-from skbandit.rates._binding._columns import Data
-from skbandit.rates._binding._forms import BoundConstraints
-from skbandit.rates._binding._proportions import clopper_pearson, ratio_limits
+from skbandit.rates._bind import atom_counts
+from skbandit.rates._columns import Data
 from skbandit.rates._expression import Rate
+from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._kinds import Atom, Kind
 
 
@@ -224,3 +227,102 @@ def _distances(
 def _crossed(one: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Sum over pairs of atoms that share rows of the products of their distances."""
     return np.einsum("i...,ij,j...->...", one, shared, other)
+
+
+# --- of proportions --------------------------------------------------------------------
+
+
+def clopper_pearson(share: np.ndarray, trials: np.ndarray, tail: float) -> np.ndarray:
+    """Lower confidence limit of a binomial probability (Clopper & Pearson 1934).
+
+    Parameters
+    ----------
+    share, trials : ndarray
+        Share of successes and number of trials, not necessarily an integer.
+    tail : float
+        Probability, at most, that the limit is above the true probability.
+
+    Returns
+    -------
+    ndarray
+        The upper limit is ``1 - clopper_pearson(1 - share, trials, tail)``.
+
+    Examples
+    --------
+    >>> float(clopper_pearson(np.array(1.0), np.array(10), 0.025).round(4))
+    0.6915
+    """
+    successes = share * trials
+    found = betaincinv(successes, trials - successes + 1.0, tail)
+    return np.where(successes > 0, found, 0.0)
+
+
+def wilson_score(share: np.ndarray, trials: np.ndarray, z: float) -> np.ndarray:
+    """Lower score limit of a binomial probability (Wilson 1927); 0 without trials.
+
+    Parameters
+    ----------
+    share, trials : ndarray
+        Share of successes and number of trials, not necessarily an integer.
+    z : float
+        Normal quantile of the level, at least 0.
+
+    Returns
+    -------
+    ndarray
+        The upper limit is ``1 - wilson_score(1 - share, trials, z)``.
+
+    Examples
+    --------
+    >>> float(wilson_score(np.array(0.5), np.array(100), 1.96).round(4))
+    0.4038
+    """
+    z2 = z * z
+    if z2 == 0:
+        return np.asarray(share, dtype=float)
+    # sqrt(z2) * sqrt(z2/4) is z2/2: at share 0 the limit is 0
+    spread = z * np.sqrt(share * (1.0 - share) * trials + z2 / 4.0)
+    return np.maximum((share * trials + z2 / 2.0 - spread) / (trials + z2), 0.0)
+
+
+def ratio_limits(
+    numerator: np.ndarray,
+    down: np.ndarray,
+    divisor: np.ndarray,
+    divisor_down: np.ndarray,
+    divisor_up: np.ndarray,
+    crossed: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Lower limits of C ratios N/D of estimates (MOVER), in closed form.
+
+    The limit t is where the lower limit of N - tD, ``N - tD - sqrt(a^2 + t^2 b^2 + 2 |t| ab
+    r)``, is 0; a is `down`, b is `divisor_up` if t > 0 and `divisor_down` if t < 0, and ab r is
+    the respective one of `crossed`.
+
+    Parameters
+    ----------
+    numerator, divisor : ndarray of shape (C,)
+        N, and D >= 0.
+    down, divisor_down, divisor_up : ndarray of shape (C,)
+        Distances of the lower limit of N, and of both limits of D, from these.
+    crossed : pair of ndarray of shape (C,)
+        Cross terms for t < 0 and for t > 0.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+        -inf where every lower limit is possible because the divisor may be 0.
+    """
+    N, a, D = numerator, down, divisor
+    c = (N - a) * (N + a)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # t >= 0: the smaller root of (D^2 - b^2) t^2 - 2 (N D + abr) t + c
+        half = N * D + crossed[1]
+        lead = (D - divisor_up) * (D + divisor_up)
+        positive = c / (half + np.sqrt(np.maximum(half**2 - lead * c, 0.0)))
+        # t < 0, s = -t: the larger root of (D^2 - b^2) s^2 + 2 (N D - abr) s + c
+        half = N * D - crossed[0]
+        lead = (D - divisor_down) * (D + divisor_down)
+        negative = (half - np.sqrt(np.maximum(half**2 - lead * c, 0.0))) / lead
+        negative = np.where(lead > 0, negative, -np.inf)
+    return np.where(N - a >= 0, np.where(c > 0, positive, 0.0), negative)

@@ -1,4 +1,4 @@
-"""Binding of expressions and constraints to data: from rates to linear-fractional forms."""
+"""Binding of objectives and constraints to data: from rates to linear-fractional forms."""
 
 from __future__ import annotations
 
@@ -13,22 +13,72 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._columns import (
-    MANY_GROUPS,
-    MISSING,
-    Data,
-    Rows,
-    UnknownColumnError,
-    encode,
-)
-from skbandit.rates._binding._forms import BoundConstraints, Form, LinearFractionalForms
-from skbandit.rates._expression import Constraint, Rate
+from skbandit.rates._catalogue import error_rate
+from skbandit.rates._columns import MANY_GROUPS, MISSING, Data, Rows, UnknownColumnError, encode
+from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
+from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, Member, On, Slot
 from skbandit.utils._validation import shortened
 
 
 class UnlabelledRateError(EmptyRateError):
     """A rate needs labels or reference predictions, and its dataset has none."""
+
+
+def read_objective(objective: Any) -> Rate | AbsoluteRate:
+    """Return the objective; None stands for ``error_rate()``."""
+    if objective is None:
+        return error_rate()
+    if not isinstance(objective, Rate | AbsoluteRate):
+        raise TypeError(
+            f"objective={objective!r} is not a rate: pass one such as skbandit.rates.recall(), "
+            "with parentheses, or None for error_rate()."
+        )
+    return objective
+
+
+def flatten_constraints(constraints: Any) -> list[Constraint]:
+    """Flatten a constraint, or nested lists of constraints, to a list.
+
+    Parameters
+    ----------
+    constraints : Constraint or iterable of Constraint, nested to any depth
+        As declared by the user; None for no constraints.
+
+    Returns
+    -------
+    list of Constraint
+
+    Raises
+    ------
+    TypeError
+        If an element is not a constraint.
+
+    Examples
+    --------
+    >>> from skbandit.rates import precision, recall
+    >>> flatten_constraints([recall() >= 0.9, [precision() >= 0.5]])
+    [recall() >= 0.9, precision() >= 0.5]
+    """
+    if isinstance(constraints, Constraint):
+        return [constraints]
+    if isinstance(constraints, bool):
+        raise TypeError(
+            f"Found {constraints} among the constraints: == does not create a constraint. "
+            "For an equality, write abs(rate - c) <= tol."
+        )
+    if isinstance(constraints, Rate | AbsoluteRate):
+        raise TypeError(
+            f"{constraints} is a rate, not a constraint: compare it with a bound, such as >= 0.9."
+        )
+    if constraints is None:
+        return []
+    if isinstance(constraints, str | dict) or not isinstance(constraints, Iterable):
+        raise TypeError(
+            f"{constraints!r} is not a constraint: compare a rate with a bound, as in "
+            "skbandit.rates.recall() >= 0.9."
+        )
+    return [one for part in constraints for one in flatten_constraints(part)]
 
 
 def bind_rate(rate: Rate, data: Data) -> tuple[Form, Form, np.ndarray]:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import column_or_1d
 
-from skbandit.rates._binding._query import Query, QueryError
 from skbandit.rates._kinds import Member, On, Where
+from skbandit.rates._query import Query, QueryError
 from skbandit.utils._validation import first_few, shortened
 
 _ROUTED = (
@@ -118,17 +118,13 @@ class Columns:
     def _query(self, text: str, context: str) -> Any:
         try:
             query = Query.parse(text)
-        except QueryError as error:
-            raise ValueError(f"{context}: {shortened(str(error))}.") from error
-        unknown = [name for name in query.columns if name not in self.frame.columns]
-        if unknown:
-            raise UnknownColumnError(
-                f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
-            )
-        named = self.several(query.columns, context)
-        try:
+            names = list(query.names.values())
+            if unknown := [name for name in names if name not in self.frame.columns]:
+                raise UnknownColumnError(
+                    f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
+                )
             # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
-            return query.evaluate(named.convert_dtypes())
+            return query.evaluate(self.several(names, context).convert_dtypes())
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
 
@@ -138,7 +134,7 @@ class Columns:
             return list(where)
         if not isinstance(where, str) or where in self.frame.columns:
             return []
-        return Query.parse(where).columns
+        return list(Query.parse(where).names.values())
 
     def values_of(self, name: str, context: str) -> str:
         """List the first distinct values of a column for error messages."""

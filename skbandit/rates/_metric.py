@@ -13,25 +13,11 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_consistent_length
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._binding._bind import (
-    UnlabelledRateError,
-    choices,
-    fill,
-    named,
-    prediction_counts,
-)
-from skbandit.rates._binding._columns import (
-    MISSING,
-    Columns,
-    Data,
-    Rows,
-    check_two_labels,
-    distinct,
-    encode,
-)
-from skbandit.rates._binding._confidence import effective_rows
-from skbandit.rates._binding._forms import MET
+from skbandit.rates._bind import UnlabelledRateError, choices, fill, named, prediction_counts
+from skbandit.rates._columns import MISSING, Columns, Data, Rows, check_two_labels, distinct, encode
+from skbandit.rates._confidence import effective_rows
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate
+from skbandit.rates._forms import MET
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import check_row_weights, warn_if_reordered
 

@@ -24,11 +24,10 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from skbandit.rates._binding._columns import Data
-from skbandit.rates._binding._confidence import trials_at, trials_if_predicted
-from skbandit.rates._binding._forms import MET, BoundConstraints
-from skbandit.rates._binding._proportions import clopper_pearson, wilson_score
+from skbandit.rates._columns import Data
+from skbandit.rates._confidence import clopper_pearson, trials_at, trials_if_predicted, wilson_score
 from skbandit.rates._expression import Rate
+from skbandit.rates._forms import MET, BoundConstraints
 from skbandit.rates._kinds import Atom, Kind
 
 FEW_TRIALS = 10.0

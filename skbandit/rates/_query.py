@@ -1,0 +1,286 @@
+"""Conditions on columns, written as strings: parsed, checked, then evaluated. Nothing is run.
+
+The language is the part of a pandas query that cannot do harm, with the values of
+``DataFrame.eval(query, engine="python")``. Any other syntax (a call, an attribute, a subscript,
+...) is refused before a column is read, so a string may come from a configuration file. Operators
+are applied here, as `DataFrame.eval` of pandas 2 cannot calculate with nullable columns and that of
+pandas 3 finds no date equal to a text.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pandas as pd
+
+MAX_LENGTH = 10_000
+"""Characters in a query, at most; longer ones are refused."""
+
+MAX_DEPTH = 100
+"""Nested operations in a query, at most; deeper ones are refused."""
+
+MAX_EXPONENT = 100
+"""Largest magnitude of an exponent, which must be a number."""
+
+_TOKEN = re.compile(
+    r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?P<name>[^`]*)`|[&|@]"""
+)
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.And: operator.and_,
+    ast.Or: operator.or_,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+
+_ALLOWED = (
+    *(ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Compare, ast.In, ast.NotIn),
+    *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Not, ast.Invert, *_OPERATORS),
+)
+
+_NUMBERS = (
+    *("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"),
+    *("datetime64", "datetime", "timedelta64", "timedelta"),
+)
+
+
+class QueryError(ValueError):
+    """A query that is malformed, refused, or does not fit the columns."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked condition.
+
+    Attributes
+    ----------
+    text : str
+        As written.
+    tree : ast.expr
+        Its syntax tree, of allowed nodes only.
+    names : dict of str to str
+        Column that each identifier of the tree stands for.
+    """
+
+    text: str
+    tree: ast.expr
+    names: dict[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> Query:
+        """Check a query without data.
+
+        Examples
+        --------
+        >>> list(Query.parse("age > 30 & `born in` == 'CH'").names.values())
+        ['age', 'born in']
+        """
+        if len(text) > MAX_LENGTH:
+            raise QueryError(
+                f"the query has {len(text)} characters, more than {MAX_LENGTH}: for a long list "
+                "of values, write {column: [values]}"
+            )
+        source, quoted = _translate(text)
+        try:
+            with warnings.catch_warnings():  # about escapes such as "\d", which are kept as written
+                warnings.simplefilter("ignore")
+                tree = ast.parse(source.strip(), mode="eval").body
+            _check(tree)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            why = error.msg if isinstance(error, SyntaxError) else error
+            if why is not error and re.search(r"(?<![=<>!:])=(?!=)", _TOKEN.sub("", text)):
+                why = "it is an assignment: compare with =="
+            raise QueryError(f"cannot evaluate the query {text!r}: {why}") from error
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        if not found:
+            raise QueryError(f"the query {text!r} names no column")
+        found.sort(key=lambda name: (name.lineno, name.col_offset))
+        return cls(text, tree, {name.id: quoted.get(name.id, name.id) for name in found})
+
+    def evaluate(self, frame: pd.DataFrame) -> Any:
+        """Value on a frame that holds all columns: one per row, not necessarily boolean."""
+        columns = {name: frame[column] for name, column in self.names.items()}
+        try:
+            return _value(self.tree, columns)
+        except Exception as error:  # operators of columns may raise anything
+            raise QueryError(f"cannot evaluate the query {self.text!r}: {error}") from error
+
+
+def _translate(text: str) -> tuple[str, dict[str, str]]:
+    """Python source of a query, and the columns that its replaced identifiers stand for.
+
+    As in pandas, ``&`` and ``|`` are ``and`` and ``or``, and `` `any name` `` is a column.
+    """
+    names: dict[str, str] = {}
+    stem = "column"
+    while stem in text:
+        stem += "_"
+
+    def translate(found: re.Match[str]) -> str:
+        token = found.group()
+        if token == "@":
+            raise QueryError(
+                "a query cannot refer to Python variables with @, which are out of "
+                "scope at fit: write the value, or pass a function"
+            )
+        if token[0] == "`":
+            name = f"{stem}{len(names)}"
+            names[name] = found.group("name")
+            return f" {name} "
+        return {"&": " and ", "|": " or "}.get(token, token)
+
+    return _TOKEN.sub(translate, " ".join(text.splitlines())), names
+
+
+def _check(tree: ast.expr) -> None:
+    """Refuse all syntax but the allowed one, and whatever could be large; without recursion."""
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        for node in level:
+            if not isinstance(node, _ALLOWED):
+                raise QueryError(
+                    f"{type(node).__name__} is refused. A query may hold names of columns, "
+                    "literals, comparisons, in, and, or, not, and arithmetic; for anything else, "
+                    "pass a function of the attributes: where=lambda attributes: ..."
+                )
+            if isinstance(node, ast.Constant):
+                if not isinstance(node.value, str | int | float | None):
+                    raise QueryError(f"{node.value!r} is refused: write a text or a number")
+                if isinstance(node.value, int | float):
+                    _check_size(node.value)
+            if isinstance(node, ast.List | ast.Tuple) and not all(map(_is_literal, node.elts)):
+                raise QueryError("lists must hold literals")
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                _check_exponent(node.right)
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise QueryError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+def _check_size(value: float) -> None:
+    if not abs(value) <= sys.float_info.max:
+        raise QueryError("a number is beyond the range of floats")
+
+
+def _check_exponent(node: ast.expr) -> None:
+    if not _is_literal(node) or not (
+        isinstance(value := ast.literal_eval(node), int | float) and abs(value) <= MAX_EXPONENT
+    ):
+        raise QueryError(f"exponents must be numbers from -{MAX_EXPONENT} to {MAX_EXPONENT}")
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Whether a node is a literal, with a sign or not."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        node = node.operand
+        return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+    return isinstance(node, ast.Constant)
+
+
+def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
+    """Value of a checked tree: a Series, a literal or a list of literals."""
+    if isinstance(node, ast.Name):
+        return columns[node.id]
+    if isinstance(node, ast.Constant | ast.List | ast.Tuple):
+        return ast.literal_eval(node)
+    if isinstance(node, ast.Compare):
+        sides = [_value(side, columns) for side in (node.left, *node.comparators)]
+        return reduce(operator.and_, map(_compare, sides, node.ops, sides[1:]))
+    if isinstance(node, ast.BoolOp):
+        return reduce(
+            _OPERATORS[type(node.op)], [_condition(_value(one, columns)) for one in node.values]
+        )
+    if isinstance(node, ast.UnaryOp):
+        value = _value(node.operand, columns)
+        if isinstance(node.op, ast.Not | ast.Invert):
+            return _condition(value) ^ True
+        return _OPERATORS[type(node.op)](_number(value))
+    assert isinstance(node, ast.BinOp)  # no other node passes the check
+    sides = [_value(node.left, columns), _value(node.right, columns)]
+    if not (isinstance(node.op, ast.Add) and all(map(_is_text, sides))):
+        sides = [*map(_number, sides)]
+    value = _OPERATORS[type(node.op)](*sides)
+    if isinstance(value, int | float):
+        _check_size(value)
+    return value
+
+
+def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
+    """Compare two sides; ``==`` and ``!=`` with a text or a list mean membership, as in pandas."""
+    equal = isinstance(op, ast.Eq | ast.NotEq)
+    listed = any(isinstance(side, str | list | tuple) for side in (a, b))
+    if isinstance(op, ast.In | ast.NotIn) or (equal and listed):
+        column, values = (a, b) if isinstance(a, pd.Series) else (b, a)
+        if not listed or not isinstance(column, pd.Series):
+            raise QueryError("in must follow a column, and a list of literals follow it")
+        found = _find_among(column, [values] if isinstance(values, str) else list(values))
+        return ~found if isinstance(op, ast.NotIn | ast.NotEq) else found
+    if any(isinstance(side, list | tuple) for side in (a, b)):
+        raise QueryError("only in and == compare with a list")
+    return _OPERATORS[type(op)](a, b)
+
+
+def _find_among(column: pd.Series, values: list[Any]) -> pd.Series:
+    """Whether each value is listed: None matches missing values, text matches dates."""
+    known = [value for value in values if value is not None]
+    if pd.api.types.is_datetime64_any_dtype(column):
+        known = [_date(value, column) for value in known]
+    found = column.isin(known)
+    return found | column.isna() if len(known) < len(values) else found
+
+
+def _date(value: Any, column: pd.Series) -> pd.Timestamp:
+    try:
+        date = pd.Timestamp(value)
+        return date if date.tzinfo is not None else date.tz_localize(column.dt.tz)
+    except (TypeError, ValueError) as error:
+        raise QueryError(
+            f"{column.name!r} holds dates and {value!r} is not one: write, for example, "
+            "'2024-01-31'"
+        ) from error
+
+
+def _condition(value: Any) -> Any:
+    if isinstance(value, bool) or pd.api.types.is_bool_dtype(value):
+        return value
+    shown = f"{value.dtype} values" if isinstance(value, pd.Series) else repr(value)
+    raise QueryError(f"and, or and not join comparisons and boolean columns, not {shown}")
+
+
+def _number(value: Any) -> Any:
+    """Refuse texts, which Python multiplies and formats, and objects."""
+    kind = _kind(value)
+    if kind in _NUMBERS or isinstance(value, int | float):  # and bool
+        return value
+    shown = f"a column of {kind} values" if kind else repr(value)
+    raise QueryError(f"arithmetic takes numbers, not {shown}")
+
+
+def _kind(value: Any) -> str | None:
+    return pd.api.types.infer_dtype(value, skipna=True) if isinstance(value, pd.Series) else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or _kind(value) == "string"
