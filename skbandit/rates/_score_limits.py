@@ -140,16 +140,6 @@ class ScoreLimits:
         """The limits for a level that is promised: those of few trials never cover too rarely."""
         return replace(self, exact_below=FEW_TRIALS)
 
-    def by_score(self) -> ScoreLimits:
-        """Wilson's limits for all: their widths shrink with the square root of the rows."""
-        return replace(self, exact_below=0.0)
-
-    def times_too_few(self, positive: np.ndarray) -> float:
-        """How many times as many rows no rate would need an exact limit at; 1 at least."""
-        sums = (self.rows @ positive + self.constant)[:, None]
-        trials = np.array([_share_of(one, sums)[1][0] for one in self.shares])
-        return float(max(1.0, self.exact_below / trials[trials > 0].min(initial=np.inf)))
-
     def columns(self, rows: np.ndarray) -> ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
         return replace(self, rows=self.rows[:, rows])

@@ -168,8 +168,11 @@ def column_scales(X: Any, weight: np.ndarray, *, centred: bool) -> np.ndarray:
     return np.where(varied, np.sqrt(variance / np.where(nonzero > 0, nonzero, 1.0)), constant)
 
 
-MAX_LBFGS = 200
-"""Largest number of steps of logistic regression."""
+MAX_LBFGS, SMALL_GRADIENT = 200, 1e-6
+"""Largest number of steps of logistic regression, and the largest slope that ends them.
+
+With the default, 1e-4, directions are rough where a class has hardly any weight.
+"""
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,8 @@ def fit_logistic(
     >>> print(f"{-fit.intercept / fit.coef[0]:.3f}")
     1.500
     """
-    model = LogisticRegression(max_iter=MAX_LBFGS, fit_intercept=fit_intercept, warm_start=True)
+    settings = {"tol": SMALL_GRADIENT, "max_iter": MAX_LBFGS, "fit_intercept": fit_intercept}
+    model = LogisticRegression(**settings, warm_start=True)
     if start is not None:
         model.coef_, model.intercept_ = start.coef[None, :], np.array([start.intercept])
     with warnings.catch_warnings():
