@@ -62,8 +62,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     alpha : float or "auto", default="auto"
-        The paper's lambda, in units of the mean objective. "auto" is 0.1; from 3,000 rows on,
-        0.1 and 0.01 are compared out of fold.
+        The paper's lambda, in units of the mean objective. "auto" evaluates a path of ramps, at
+        0.1 and 0.01, out of fold.
     cv : int, cross-validation generator or iterable, default=None
         The folds that are left out in turn. None is for 5 stratified folds, or 3 if there are
         at least 3,000 rows and 150 per feature. Each row must be tested once, and all others

@@ -40,10 +40,7 @@ FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 """Rows that each direction is fitted to at most, or so many per column; more hardly change it."""
 
 ALPHAS = (0.1, 0.01)
-"""The ramp's path for alpha="auto", in units of the sum of the objective's absolute costs.
-
-On fewer than MANY_ROWS rows the first one only: the second one gains nothing there.
-"""
+"""The ramp's path for alpha="auto", in units of the sum of the objective's absolute costs."""
 
 MM_STEPS, MM_TOL = 8, 3e-4
 """Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
@@ -383,8 +380,7 @@ class _Columns:
 def _alphas(goals: Goals, options: CrossFitOptions) -> tuple[float, ...]:
     if options.alpha is not None:
         return (options.alpha,)
-    path = ALPHAS if len(goals.measured.rows) >= MANY_ROWS else ALPHAS[:1]
-    return tuple(alpha * size_of(goals.measured) for alpha in path)
+    return tuple(alpha * size_of(goals.measured) for alpha in ALPHAS)
 
 
 def size_of(goals: MeasuredGoals) -> float:
