@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from skbandit import ConstrainedRampClassifier
+from skbandit.constrained import RampClassifier
 from skbandit.rates import Constraint, positive_rate, ratio
 from tests.benchmarks._data import Sample, census
 from tests.benchmarks._measure import in_fresh_process, measure
@@ -47,11 +49,11 @@ def svc(sample: Sample, goals: list[Constraint]) -> Fit:
     return partial(linear_svc, sample.X, sample.y, sample.group)
 
 
-def skbandit(**settings: Any) -> Callable[[Sample, list[Constraint]], Fit]:
+def skbandit(ramp: Any) -> Callable[[Sample, list[Constraint]], Fit]:
     """A fit of ours, start and threshold included."""
 
     def fit(sample: Sample, goals: list[Constraint]) -> Fit:
-        clf = ConstrainedRampClassifier(constraints=goals, **settings)
+        clf = clone(ramp).set_params(constraints=goals)
         groups = pd.DataFrame({"g": sample.group})
 
         def run() -> Rule:
@@ -65,9 +67,9 @@ def skbandit(**settings: Any) -> Callable[[Sample, list[Constraint]], Fit]:
 
 METHODS = {
     "LinearSVC C=1": svc,
-    "newton, five steps": skbandit(solver="newton", max_iter=5),
-    "newton": skbandit(solver="newton"),
-    "cvxpy, five steps": skbandit(solver="cvxpy", max_iter=5),
+    "newton, five steps": skbandit(RampClassifier(solver="newton", max_iter=5)),
+    "newton": skbandit(ConstrainedRampClassifier(solver="newton")),
+    "cvxpy, five steps": skbandit(RampClassifier(solver="cvxpy", max_iter=5)),
 }
 """The unit first."""
 

@@ -222,7 +222,7 @@ CALLS = [
         {"source": ..., "features": ["a"], "names": None, "block_size": 25},
         "pyarrow",
     ),
-    PublicCall("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0, "tol": 1e-3}),
+    PublicCall("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0}),
     PublicCall("path_measured", path_measured, {**_LABELLED, "confidence_level": 0.9}),
     *(
         PublicCall(call.__name__, call, inputs, "matplotlib")
