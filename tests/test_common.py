@@ -29,7 +29,6 @@ from tests.selection.widened import (
 from tests.tiers import first
 
 ESTIMATORS = [  # one of each class
-    ConstrainedRampClassifier(),
     # "auto" leaves the checks' few rows to cvxpy; the default threshold is among the variants
     RampClassifier(constraints=[error_rate() <= 0.6], threshold=False, solver="newton"),
     ConstrainedThreshold(LogisticRegression()),
@@ -47,6 +46,7 @@ ESTIMATORS = [  # one of each class
 ]
 
 VARIANTS = [
+    ConstrainedRampClassifier(),
     RampClassifier(constraints=[error_rate() <= 0.6], init="zeros", solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6], solver="newton"),
     ConstrainedRampClassifier(constraints=[error_rate() <= 0.6, accuracy() >= 0.1]),

@@ -152,6 +152,7 @@ def test_within_a_search_steps_belong_to_the_fits():
     assert not {"_skl_callbacks", *TRANSIENT} & set(vars(search.best_estimator_))
 
 
+@pytest.mark.thorough
 def test_within_a_search_impossible_fits_are_scored_as_errors():
     recorder = Everywhere()
     clf = RampClassifier(constraints=GOAL, **QUICK)

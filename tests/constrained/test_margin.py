@@ -328,6 +328,7 @@ def test_groups_frames_and_extra_rows(estimator):
     assert (report["slack"] >= report["margin"] - MET).all()
 
 
+@pytest.mark.thorough
 @IGNORED
 def test_grid_search_over_confidence_level(estimator):
     step = type(estimator).__name__.lower()

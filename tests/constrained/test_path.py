@@ -445,7 +445,7 @@ def test_a_cross_fitted_path_trains_for_two_bounds(monkeypatch):
         "train_folds",
         lambda *args: trained.append(args[-1] is not None) or original(*args),
     )
-    bounds = np.linspace(0.02, 0.4, 20)
+    bounds = np.linspace(0.02, 0.4, 6)
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
     path = constraint_path(clf, *noisy(200), bounds=bounds)
     assert trained == [False, True], "the later one knows the earlier one"

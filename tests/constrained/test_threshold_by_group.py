@@ -140,6 +140,7 @@ def test_routed_through_searches(routing):
     assert best.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA).shape == (len(X_EXTRA),)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.7"),
     reason="a search of scikit-learn 1.6 routes nothing to the score of a Pipeline",
