@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
-    LinearFit,
     Mixture,
     column_scales,
-    fit_logistic,
     standardise,
 )
 
@@ -112,15 +109,3 @@ def test_scales_of_numbers_indicators_and_constants():
     assert scales[0] == pytest.approx(X[:, 1].std())
     assert scales[1] == pytest.approx(np.sqrt(1 - 3 / N))
     assert scales[2:] == pytest.approx([7.0, 1.0])
-
-
-@pytest.mark.parametrize("start", [None, LinearFit(np.full(4, 5.0), -7.0)], ids=["0", "far"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_logistic_regression_ends_at_the_optimum_from_any_start(fit_intercept, start):
-    rng = np.random.default_rng(4)
-    X, weight = rng.normal(size=(150, 4)) * [1.0, 0.3, 2.0, 1.0], rng.exponential(size=150)
-    positive = X[:, 0] + rng.logistic(size=150) > 0.3
-    fit = fit_logistic(X, positive, weight, fit_intercept=fit_intercept, start=start)
-    slope = weight * (expit(X @ fit.coef + fit.intercept) - positive)
-    np.testing.assert_allclose(X.T @ slope, -fit.coef, atol=0.05)
-    assert (abs(slope.sum()) < 0.05) if fit_intercept else (fit.intercept == 0)
