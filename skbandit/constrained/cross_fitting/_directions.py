@@ -99,8 +99,10 @@ class Directions:
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             coef[:, flat], raw[:, flat] = coef[:, [0]], raw[:, [0]]
             mean, deviation = _moments(raw, share, centred)
-            deviation[deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)] = 1.0
+            flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
+            deviation[flat] = 1.0
             raw = (raw - mean) / deviation
+            raw[:, flat] = 0.0  # else rounding would tell rows apart
             scores[fold == k] = raw[fold == k]
             coefs.append(coef / deviation)
             centres.append(mean / deviation)
