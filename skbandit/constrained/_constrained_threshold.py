@@ -22,7 +22,6 @@ from skbandit.constrained._fit_rows import (
 )
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
-from skbandit.constrained._reduction_rounds import Judge
 from skbandit.constrained._report import (
     level_reached,
     margins_of,
@@ -39,6 +38,7 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
+from skbandit.constrained.cross_fitting._rounds import Judge
 from skbandit.constrained.thresholds._limits import (
     Limits,
     SeparateLimits,

@@ -317,12 +317,6 @@ class Grouping:
             self._blame(columns, codes == UNKNOWN)
         return codes
 
-    def check_present(self, columns: Columns, counted: np.ndarray, name: str) -> None:
-        """Require a group for each of the rows `counted` at fit."""
-        missing = columns.several(self.columns, self._context).isna().to_numpy() & counted[:, None]
-        if missing.any():
-            self._blame_missing(missing, name)
-
     def index(self) -> pd.Index:
         """The groups as an index."""
         if len(self.columns) == 1:
@@ -337,7 +331,7 @@ class Grouping:
         frame = columns.several(self.columns, self._context)
         missing = frame.isna().to_numpy()
         if missing.any():
-            self._blame_missing(missing, "")
+            self._blame_missing(missing)
         row = int(np.flatnonzero(unknown)[0])
         _, distinct = _distinct(frame.iloc[[row]])
         raise ValueError(
@@ -346,10 +340,10 @@ class Grouping:
             "give rare groups one value in common before fit and predict."
         )
 
-    def _blame_missing(self, missing: np.ndarray, name: str) -> None:
+    def _blame_missing(self, missing: np.ndarray) -> None:
         row, column = map(int, np.argwhere(missing)[0])
         raise ValueError(
-            f"{self._context}: column {self.columns[column]!r}{name} is missing in "
+            f"{self._context}: column {self.columns[column]!r} is missing in "
             f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a group: "
             "give missing values one of their own, such as 'unknown', before fit and predict."
         )

@@ -221,28 +221,26 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class TrainingData:
-    """The arguments of `fit`, validated and bound.
+class TrainingGoals:
+    """The goals of a fit, bound to all its rows and ready to be bound to parts of them.
 
     Attributes
     ----------
-    design : ndarray or csr_array
-        All rows, extra ones below.
-    y : ndarray of shape (n_samples,)
-        Labels of the rows of X.
     goals : Goals
-        On all rows.
+        On all rows, extra ones below those of X.
     declared : Declared
         The goals without data.
-    factors : ndarray
+    factors : ndarray of shape (n_samples,)
         Factors of the weights of the rows of X in the objective.
     """
 
-    design: Any
-    y: np.ndarray
     goals: Goals
     declared: Declared
     factors: np.ndarray
+
+    def part(self, kept: np.ndarray) -> Goals:
+        """The goals on the rows in a mask; those without rows there are skipped."""
+        return self.declared.bind_part(self.goals, kept, self.factors)
 
 
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:

@@ -23,7 +23,7 @@ from skbandit.constrained._fit_rows import (
     read_rows,
     stack_rows,
 )
-from skbandit.constrained._goals import Declared, Goals, TrainingData
+from skbandit.constrained._goals import Declared, Goals, TrainingGoals
 from skbandit.constrained._mixins import ConstrainedClassifierMixin
 from skbandit.constrained._report import missed, plain_columns
 from skbandit.constrained._tolerances import INACCURATE
@@ -142,16 +142,18 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         """
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            draft._fit(draft._read_training(X, y, sample_weight, attributes, extra), step_done)
+            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
+            draft._fit(design, bound, step_done)
         return self
 
-    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
+        """Fit to all rows, extra ones below; `step_done` is called after each training step."""
         raise NotImplementedError
 
     def _read_training(
         self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra | None
-    ) -> TrainingData:
-        """Validate the arguments of `fit`, and bind the goals to them."""
+    ) -> tuple[Any, TrainingGoals]:
+        """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
         declared = Declared.read(self.objective, self.constraints)
         given, y_given = X, y
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -171,7 +173,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         declared.require_pos_label(classes, self.pos_label, data)
         factors = class_factors(self.class_weight, classes.labels, y, train_rows.weight)
         goals = declared.bind(data, factors)
-        return TrainingData(stack_rows(X, X_extra), y, goals, declared, factors)
+        return stack_rows(X, X_extra), TrainingGoals(goals, declared, factors)
 
     def _reporter(self, step_done: Callable[[str], None]) -> Callable[[Step], None]:
         """Report each MM step to callbacks and, if verbose, in one line."""
@@ -430,12 +432,12 @@ class RampClassifier(BaseRampClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
         """Train on all rows until no pair of groups outside the working set is the worst."""
         alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         with one_blas_thread():
-            span = row_span(read.design)
-        (n, d), n_dimensions = read.design.shape, span.rows.shape[1]
+            span = row_span(design)
+        (n, d), n_dimensions = design.shape, span.rows.shape[1]
         solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
         options = TrainingOptions(
@@ -446,13 +448,13 @@ class RampClassifier(BaseRampClassifier):
             report=self._reporter(step_done),
             from_zero=self.init == "zeros",
         )
-        goals: Goals | None = read.goals
+        goals: Goals | None = bound.goals
         while goals is not None:
             problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
             trained = train(problem, options)
             self._take_constraints(goals)
             self._set_model(trained, problem, goals, span)
-            scores = self._linear(read.design)
+            scores = self._linear(design)
             report = self._report(scores, goals.data, goals.constraints)
             self._report_columns = plain_columns(report)
             self.feasible_ = bool(report["satisfied"].fillna(True).all())

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import Extra
-from skbandit.constrained._goals import Goals, TrainingData
+from skbandit.constrained._goals import Goals, TrainingGoals
 from skbandit.constrained._ramp import BaseRampClassifier
 from skbandit.constrained._report import (
     INTERVAL_LEVEL,
@@ -52,8 +52,9 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     It optimises one rate expression under bounds on others, and chooses by rows that were left
     out of training: directions are trained without each fold in turn, by logistic regression, by
     majorisation-minimisation on the ramp loss (Goh, Cotter, Gupta & Friedlander, NIPS 2016,
-    Algorithm 1) and by multipliers of the constraints. The best of them and of their mixtures is
-    selected, at the exact best threshold that meets the constraints with a margin for chance.
+    Algorithm 1), and by cost-sensitive logistic regression at multipliers of the constraints
+    (Agarwal et al., ICML 2018). The best of them and of their mixtures is selected, at the exact
+    best threshold that meets the constraints with a margin for chance.
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     alpha : float or "auto", default="auto"
-        The paper's lambda, in units of the mean objective. "auto" evaluates a path of ramps, at
-        0.1 and 0.01, out of fold.
+        The paper's lambda, in units of the mean objective. "auto" is 0.1 for a single rate, and
+        in proportion to the costs of an objective that combines several.
     cv : int, cross-validation generator or iterable, default=None
         The folds that are left out in turn. None is for 5 stratified folds, or 3 if there are
         at least 3,000 rows and 150 per feature. Each row must be tested once, and all others
@@ -101,15 +102,15 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         Intercept of the randomised rule: the one with which the ramp of the selected direction
         does best on the training rows.
     alpha_ : float
-        The alpha of the ramp in the selected direction, or of the ramp that does best if another
-        direction was selected; it refers to columns in units of their deviation.
+        The ramp's alpha; it refers to columns in units of their deviation.
     direction_ : str
-        The selected direction: "logistic", "ramp", "lagrangian" or a mixture such as
-        "0.5 logistic + 0.5 ramp".
+        The selected direction: "logistic", "ramp", "tightened ramp", "cost-sensitive", or a
+        mixture such as "0.5 logistic + 0.5 ramp".
     classes_ : ndarray of shape (2,)
         Class labels.
     n_iter_ : int
-        Number of training steps at `alpha_`, the largest of all folds.
+        Number of training steps of the ramp in the selected direction, or of the one under the
+        declared bounds; the largest of all folds.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
         out-of-fold objective per unit by which a bound, as declared, is relaxed, in the best
@@ -117,7 +118,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         or `difference` of more than six groups, only the ordered pairs that training has needed
         have an entry; that of the others is 0.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective after each step at `alpha_`, mean over the folds, signed so
+        Regularised ramp objective of that ramp after each step, mean over the folds, signed so
         that lower is better.
     constraint_report_ : DataFrame
         One row per constraint (see `multipliers_`). On the training rows: `constraint`, `on`,
@@ -222,26 +223,26 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, read: TrainingData, step_done: Callable[[str], None]) -> None:
+    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
         """Choose direction and threshold out of fold; see `cross_fitting`."""
-        options = self._options(read, step_done)
+        options = self._options(design, bound.goals, step_done)
         work = SharedWork() if self._shared_work is None else self._shared_work
         with one_blas_thread():
-            fitted = cross_fit(read, options, work)
-            while fitted.choice.feasible and (wider := read.goals.widened(fitted.predictions)):
-                read = replace(read, goals=wider)
-                fitted = cross_fit(read, options, work)
-        goals = read.goals
+            fitted = cross_fit(design, bound, options, work)
+            while fitted.choice.feasible and (wider := bound.goals.widened(fitted.predictions)):
+                bound = replace(bound, goals=wider)
+                fitted = cross_fit(design, bound, options, work)
+        goals = bound.goals
         self._take_constraints(goals)
         self.solver_ = options.solver.name
         self._set_model(fitted, goals)
-        report = self._cross_fitted_report(read.design, fitted, goals)
+        report = self._cross_fitted_report(design, fitted, goals)
         self._report_columns = plain_columns(report)
         self.feasible_ = bool(report["satisfied"].fillna(True).all()) and fitted.choice.feasible
-        self._check_fitted(read.design, fitted, goals)
+        self._check_fitted(design, fitted, goals)
         level = fitted.choice.level if self.confidence_level is None else None
         self._warn_of_weak_fit(
-            read.declared.objective,
+            bound.declared.objective,
             goals,
             fitted.predictions,
             fitted.unconstrained,
@@ -262,31 +263,34 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self._validate_params()
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit for these bounds will warn
-            read = self._read_training(X, y, sample_weight, attributes, Extra.read(**extra))
-            work.train(read, self._options(read, lambda _: None))
+            given = Extra.read(**extra)
+            design, bound = self._read_training(X, y, sample_weight, attributes, given)
+            work.train(design, bound, self._options(design, bound.goals, lambda _: None))
 
-    def _options(self, read: TrainingData, step_done: Callable[[str], None]) -> CrossFitOptions:
+    def _options(
+        self, design: Any, goals: Goals, step_done: Callable[[str], None]
+    ) -> CrossFitOptions:
         """Settings of `cross_fit`."""
-        n, d = read.design.shape
+        n, d = design.shape
         name = self.solver
         if name == "auto" and not self.solver_options:  # fits are rough and many
             name = "newton" if n >= NEWTON_ROWS_PER_COLUMN * d else "augmented_lagrangian"
-        dimensions = n if is_wide(read.design) else d
+        dimensions = n if is_wide(design) else d
         return CrossFitOptions(
             choose_solver(name, self.solver_options or {}, n, d, dimensions),
             None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
             self.fit_intercept,
             self.confidence_level,
-            self._read_folds(read),
+            self._read_folds(design, goals.data.train.label),
             self._reporter(step_done),
         )
 
-    def _read_folds(self, read: TrainingData) -> np.ndarray | None:
+    def _read_folds(self, design: Any, label: np.ndarray) -> np.ndarray | None:
         """Fold of each row of X, from the parameter `cv`."""
         if self.cv is None:
             return None
-        n = len(read.y)
-        splits = list(check_cv(self.cv, read.y, classifier=True).split(read.design[:n], read.y))
+        n = len(label)
+        splits = list(check_cv(self.cv, label, classifier=True).split(design[:n], label))
         tested = rows_tested(splits, n)
         if not tested.all():
             row = int(np.flatnonzero(~tested)[0])

@@ -18,7 +18,6 @@ from skbandit.constrained._fit_rows import (
 )
 from skbandit.constrained._goals import Goals
 from skbandit.constrained._mixins import MovedThresholdMixin
-from skbandit.constrained._reduction_rounds import Costs, Judge, Round, Winner, best_round, rounds
 from skbandit.constrained._report import level_reached, missed, plain_columns
 from skbandit.constrained._weighted_fits import (
     USUAL,
@@ -33,6 +32,14 @@ from skbandit.constrained._weighted_fits import (
     weight_parameter,
 )
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.constrained.cross_fitting._rounds import (
+    Costs,
+    Judge,
+    Round,
+    Winner,
+    best_round,
+    rounds,
+)
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import Prices
 from skbandit.exceptions import InfeasibleConstraintsError

@@ -483,10 +483,8 @@ def test_every_bound_chooses_among_the_directions_of_all(monkeypatch):
     assert (np.diff(costs) <= 1e-9).all() and costs[-1] < costs[0]
     names = {model.direction_ for model in path.estimators}
     assert all("#" not in name for name in names)
-    assert {one.direction.other for one in found} <= {
-        "logistic", *(f"{kind}{mark}" for mark in ("", " #2")
-        for kind in ("ramp 0.1", "ramp 0.01", "lagrangian"))
-    }  # fmt: skip
+    runs = {one.direction.other.partition("#")[2] for one in found}
+    assert runs <= {"", "2"}  # two bounds were trained for
 
 
 def test_a_cross_fitted_path_of_one_bound_is_a_single_fit():

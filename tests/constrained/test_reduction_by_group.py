@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._reduction_rounds import Judge, Round, best_round
+from skbandit.constrained.cross_fitting._rounds import Judge, Round, best_round
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (

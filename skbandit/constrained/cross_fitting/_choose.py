@@ -19,8 +19,24 @@ DEFAULT_LEVEL = 0.8
 HALVINGS = 3
 """Times that the quantile is halved where no candidate's limits are inside; 0 is tried last."""
 
+MAX_OBJECTIVE_LOSS = 0.05
+"""What the default level may cost at most, in units of the sum of the objective's absolute costs.
+
+With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
+"""
+
 NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
+
+
+def size_of(goals: MeasuredGoals) -> float:
+    """The sum of the objective's absolute costs; 1 for a single rate."""
+    return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
+
+
+def max_objective_loss(goals: MeasuredGoals) -> float:
+    """What the default level may cost of the objective at most."""
+    return MAX_OBJECTIVE_LOSS * size_of(goals)
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,7 @@ def choose(
     relax: bool = True,
     cuts: np.ndarray | None = None,
     preferred: float = 0.0,
-    dearest: float = np.inf,
+    max_loss: float = np.inf,
     tighter: Choice | None = None,
 ) -> Choice:
     """Choose the candidate and the threshold with the lowest objective among those inside.
@@ -88,7 +104,7 @@ def choose(
         The thresholds that may be chosen; None is for all.
     preferred : float
         Threshold to which ties go.
-    dearest : float
+    max_loss : float
         If the level may fall: how much worse the objective may be than at rates that are just
         inside.
     tighter : Choice or None
@@ -105,7 +121,7 @@ def choose(
     without_margin = _best(searches, 0.0, preferred)
     if without_margin is None:
         return _closest(searches, quantiles[0], preferred)
-    most = without_margin.threshold.objective + dearest if relax else np.inf
+    most = without_margin.threshold.objective + max_loss if relax else np.inf
     for z in quantiles:
         choice = without_margin if z == 0 else _best(searches, z, preferred)
         if choice is not None and choice.threshold.objective <= most + MET:

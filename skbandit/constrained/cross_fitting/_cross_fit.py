@@ -1,10 +1,10 @@
-"""Cross-fitting: directions trained without each fold, judged on it; the best with its threshold.
+"""Cross-fitting: directions trained without each fold; the best one and its threshold by that fold.
 
-Nothing that is chosen is chosen on rows that trained it. Directions are those of logistic
-regression, of the ramp along a path of alphas, of a Lagrangian, and mixtures of the first with
-each other: less or more than all of the step from one to the other, without another fit. The final
-direction is the mean of the folds' ones. A fit on all rows would cost one more and would be a rule
-that no row has judged; the mean is made of the rules that were judged, and varies less than each.
+Nothing is chosen by rows that trained it. Directions are those of logistic regression, of the ramp
+under the bounds and under tighter ones, of cost-sensitive logistic regressions, and mixtures of the
+first with each other: half, all, or one and a half of the step from one to the other. The final
+direction is the mean of the folds' ones: a fit to all rows would cost one more, would be a rule
+that no row has tested, and would vary more.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingData
+from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
 from skbandit.constrained._tolerances import MET, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
     choose,
+    max_objective_loss,
 )
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
 from skbandit.constrained.cross_fitting._folds import (
     PLAIN,
     RAMP,
+    TIGHTENED,
     CrossFitOptions,
     TrainedFolds,
-    size_of,
+    alpha_of,
     train_folds,
 )
 from skbandit.constrained.thresholds._candidates import CutSearch, spread
@@ -52,14 +54,8 @@ from skbandit.rates._score_limits import ScoreLimits, score_limits
 SELECTION_ROWS = 100_000
 """Rows by which one of the mixtures is preselected where they are more than twice as many."""
 
-SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+SHARES = (0.5, 1.0, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
-
-DEAREST = 0.05
-"""What the default level may cost at most, in units of the sum of the objective's absolute costs.
-
-With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
-"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class CrossFitted:
     direction : Mixture
         Which direction was chosen.
     alpha : float
-        The ramp's alpha: of the direction, or that whose ramp does best if it is not a ramp.
+        The ramp's alpha.
     point : Point
         w, and the b of the randomised rule.
     cut : float
@@ -110,16 +106,20 @@ class CrossFitted:
 
     @property
     def direction_name(self) -> str:
-        """The direction without its alpha and run of training."""
-        return re.sub(r"(?<=ramp) [^ #]+| #\d+", "", str(self.direction))
+        """The direction without its number and run of training."""
+        return re.sub(r"(?<=cost-sensitive) \d+| #\d+", "", str(self.direction))
 
 
-def cross_fit(read: TrainingData, options: CrossFitOptions, work: SharedWork) -> CrossFitted:
+def cross_fit(
+    design: Any, bound: TrainingGoals, options: CrossFitOptions, work: SharedWork
+) -> CrossFitted:
     """Train directions without each fold; choose one, and its threshold, by the rows left out.
 
     Parameters
     ----------
-    read : TrainingData
+    design : ndarray or csr_array of shape (n, d)
+        All rows, extra ones below those of X.
+    bound : TrainingGoals
     options : CrossFitOptions
     work : SharedWork
         What has been done for other bounds on the same rows; it is brought up to date.
@@ -128,9 +128,9 @@ def cross_fit(read: TrainingData, options: CrossFitOptions, work: SharedWork) ->
     -------
     CrossFitted
     """
-    if not work.suits(read.goals):
-        work.train(read, options)
-    fitted = _choose(work.mix(read, options), read.goals, options, work.tighter)
+    if not work.suits(bound.goals):
+        work.train(design, bound, options)
+    fitted = _choose(work.mix(bound, options), bound.goals, options, work.tighter)
     work.last = fitted.choice
     return fitted
 
@@ -163,16 +163,16 @@ class SharedWork:
         """Whether directions were trained on the rows that count in these goals."""
         return self.rows is not None and np.array_equal(goals.measured.rows, self.rows)
 
-    def train(self, read: TrainingData, options: CrossFitOptions) -> None:
+    def train(self, design: Any, bound: TrainingGoals, options: CrossFitOptions) -> None:
         """Train directions under some bounds."""
-        self.trained = train_folds(read, options, self.trained)
-        self.rows, self.candidates, self.tighter = read.goals.measured.rows, None, None
+        self.trained = train_folds(design, bound, options, self.trained)
+        self.rows, self.candidates, self.tighter = bound.goals.measured.rows, None, None
 
-    def mix(self, read: TrainingData, options: CrossFitOptions) -> Candidates:
+    def mix(self, bound: TrainingGoals, options: CrossFitOptions) -> Candidates:
         """Mix what was trained."""
         if self.candidates is None:
             assert self.trained is not None
-            self.candidates = Candidates.of(self.trained, read, options)
+            self.candidates = Candidates.of(self.trained, bound, options)
         return self.candidates
 
 
@@ -205,16 +205,16 @@ class Candidates:
     def of(
         cls,
         trained: TrainedFolds,
-        read: TrainingData,
+        bound: TrainingGoals,
         options: CrossFitOptions,
     ) -> Candidates:
         """Mix the directions, preselect on large data, and sort their scores."""
-        goals, directions = read.goals, trained.directions
+        goals, directions = bound.goals, trained.directions
         measured = goals.measured
         mixtures = {str(one): one for one in _mixtures(directions.names)}
         settings = _choice_settings(options, measured)
         if len(measured.rows) > 2 * SELECTION_ROWS:
-            names = _preselected(mixtures, directions, read, settings)
+            names = _preselected(mixtures, directions, bound, settings)
             mixtures = {name: mixtures[name] for name in names}
         limits = _limits(goals, options)
         design, centred = trained.columns.design, options.fit_intercept
@@ -239,7 +239,7 @@ def _choose(
     choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
-    alpha, folds = trained.ramps[_ramp_of(chosen, trained, searches, measured, limits)]
+    alpha, folds = alpha_of(measured, options), trained.ramps[_ramp_of(chosen)]
     coef, mean, standardised = candidates.final[choice.name]
     scales = trained.columns.scales
     size, b = _ramp_scale(
@@ -290,42 +290,34 @@ def _relaxed(searches: list[CutSearch], goals: Goals) -> Relaxations:
     return least_relaxations((one.slacks() for one in searches), declared)
 
 
-def dearest(goals: MeasuredGoals) -> float:
-    """What the default level may cost of the objective at most."""
-    return DEAREST * size_of(goals)
-
-
 def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:
     """Arguments of `choose` that do not depend on the candidates."""
     return {
         "level": DEFAULT_LEVEL if options.level is None else options.level,
         "relax": options.level is None,
         "cuts": None if options.fit_intercept else np.zeros(1),
-        "dearest": dearest(measured),
+        "max_loss": max_objective_loss(measured),
     }
 
 
 def _preselected(
     mixtures: dict[str, Mixture],
     directions: Directions,
-    read: TrainingData,
+    bound: TrainingGoals,
     settings: dict[str, Any],
 ) -> list[str]:
-    """The plain direction, each ramp, and the mixture that is best on a sample of the rows."""
-    kept = np.zeros(len(read.goals.data), dtype=bool)
-    chosen = np.random.default_rng(0).choice(
-        read.goals.measured.rows, SELECTION_ROWS, replace=False
-    )
-    kept[chosen] = True
-    part = read.declared.bind_part(read.goals, kept, read.factors)
+    """The plain direction, and the mixture that is best on a sample of the rows."""
+    kept = np.zeros(len(bound.goals.data), dtype=bool)
+    rows = bound.goals.measured.rows
+    kept[np.random.default_rng(0).choice(rows, SELECTION_ROWS, replace=False)] = True
+    part = bound.part(kept)
     measured = part.measured
     limits = score_limits(part.constraints, part.data).columns(measured.rows)
     candidates = {
         name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
     }
     best = choose(candidates, measured, limits, **(settings | {"relax": True}))
-    ramps = [name for name in directions.names if name.startswith(RAMP)]
-    return list(dict.fromkeys([PLAIN, best.name, *ramps]))
+    return list(dict.fromkeys([PLAIN, best.name]))
 
 
 def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
@@ -334,19 +326,9 @@ def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
     return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, one, t) for one in others for t in SHARES)]
 
 
-def _ramp_of(
-    chosen: Mixture,
-    trained: TrainedFolds,
-    candidates: Mapping[str, CutSearch],
-    measured: MeasuredGoals,
-    limits: ScoreLimits,
-) -> str:
-    """The ramp of a mixture; else the ramp that does best, or the first without any."""
-    ramps = list(trained.ramps)
-    if chosen.other in ramps or len(ramps) == 1:
-        return chosen.other if chosen.other in ramps else ramps[0]
-    there = {name: candidates[name] for name in ramps if name in candidates}
-    return choose(there, measured, limits).name if there else ramps[0]
+def _ramp_of(chosen: Mixture) -> str:
+    """The ramp of a mixture, or the first one."""
+    return chosen.other if chosen.other.startswith((RAMP, TIGHTENED)) else RAMP
 
 
 def _ramp_scale(

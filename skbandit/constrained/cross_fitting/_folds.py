@@ -1,36 +1,39 @@
-"""Directions trained without each fold: logistic, ramps along a path of alphas, a Lagrangian."""
+"""Directions trained without each fold: logistic regressions and ramps under the constraints."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import ndtri
 
-from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingData
-from skbandit.constrained._tolerances import NEAR
+from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
+from skbandit.constrained._weighted_fits import WeightedTask
+from skbandit.constrained.cross_fitting._choose import size_of
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
     LinearFit,
     column_scales,
     fit_logistic,
-    lagrangian_direction,
 )
+from skbandit.constrained.cross_fitting._rounds import Costs, Judge, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
+from skbandit.constrained.thresholds._multipliers import Prices
 from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorise_minimise
 from skbandit.constrained.training._problem import (
     MAX_ROWS,
     Point,
-    RampProblem,
     RowSpan,
     compile_problem,
-    ramp,
     row_span,
 )
+from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates._columns import Data
+from skbandit.rates._forms import BoundConstraints
+from skbandit.rates._score_limits import ScoreLimits, score_limits
 from skbandit.utils._folds import stratified_folds
 
 FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
@@ -39,11 +42,26 @@ FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
 """Rows that each direction is fitted to at most, or so many per column; more hardly change it."""
 
-ALPHAS = (0.1, 0.01)
-"""The ramp's path for alpha="auto", in units of the sum of the objective's absolute costs."""
+ALPHA = 0.1
+"""The ramp's alpha if it is "auto", in units of the sum of the objective's absolute costs."""
 
-MM_STEPS, MM_TOL = 8, 3e-4
-"""Majorisation-minimisation steps per alpha at most, and the decrease that ends them."""
+MM_STEPS, MM_TOL = 15, 3e-4
+"""Majorisation-minimisation steps per ramp at most, and the decrease that ends them."""
+
+TIGHTER_LEVEL = 0.8
+"""Level of the limits by whose margins the bounds of the tightened ramp are tighter."""
+
+LARGEST_TIGHTENING = 0.9
+"""Largest margin, as a share of the slack of random predictions where these meet the bound.
+
+So the two sides of a bound on a difference never exclude each other.
+"""
+
+COST_SENSITIVE_FITS = 3
+"""Logistic regressions per fold, one after the other, at multipliers of the constraints."""
+
+PRICE_ROWS = 100_000
+"""Rows by which multipliers are set if they are more than twice as many."""
 
 FEW_COLUMNS = 1000
 """Most columns at which constraints are hard once the ramp is inside.
@@ -54,9 +72,8 @@ Of more, hard ones may take multipliers far above those of the end, and ten time
 NEWTON_ROWS_PER_COLUMN = 5
 """Fewest rows per column at which rough fits are smoothed Newton's, whose matrix is d x d."""
 
-PLAIN, RAMP, LAGRANGIAN = "logistic", "ramp", "lagrangian"
+PLAIN, RAMP, TIGHTENED, COST_SENSITIVE = "logistic", "ramp", "tightened ramp", "cost-sensitive"
 """Names of directions."""
-
 
 ROUGH_GAP = 1e-3
 """Duality gap of the ramp's convex subproblems, in units of the sum of absolute costs.
@@ -102,12 +119,12 @@ class CrossFitOptions:
     solver : Solver
         Of the ramp's convex subproblems.
     alpha : float or None
-        The ramp's alpha; None is for the path `ALPHAS`.
+        The ramp's alpha; None is for `ALPHA` in units of the objective.
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
         Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
-        where that is out of reach or dearer than `DEAREST`.
+        where that is out of reach or costs more than `MAX_OBJECTIVE_LOSS`.
     fold : ndarray of int, shape (n_samples,), or None
         Fold of each row of X; None is for `FOLDS` or `FEW_FOLDS` stratified ones.
     report : callable
@@ -130,22 +147,22 @@ class OneFold:
     ----------
     plain : LinearFit
         Logistic regression, which no bound changes.
-    ramps : dict of float to MMResult
-        By alpha.
-    lagrangian : ndarray of shape (d,) or None
-        None if no prices made both answers best for some rows.
+    ramps : dict of str to MMResult
+        By the name of the direction.
+    cost_sensitive : tuple of LinearFit
+        Logistic regressions at multipliers that all folds share.
     """
 
     plain: LinearFit
-    ramps: dict[float, MMResult]
-    lagrangian: np.ndarray | None
+    ramps: dict[str, MMResult]
+    cost_sensitive: tuple[LinearFit, ...]
 
     def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
         found = {PLAIN: self.plain.coef}
-        found |= {ramp_name(alpha, run): mm.point.coef for alpha, mm in self.ramps.items()}
-        priced = {} if self.lagrangian is None else {LAGRANGIAN + _mark(run): self.lagrangian}
-        return found | priced
+        found |= {_named(name, run): mm.point.coef for name, mm in self.ramps.items()}
+        numbered = enumerate(self.cost_sensitive, start=1)
+        return found | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
 
 
 @dataclass(frozen=True)
@@ -201,17 +218,18 @@ class TrainedFolds:
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
 
     @property
-    def ramps(self) -> dict[str, tuple[float, list[MMResult]]]:
-        """Alpha and results without each fold of every ramp, by the name of its direction."""
+    def ramps(self) -> dict[str, list[MMResult]]:
+        """Results without each fold of every ramp, by the name of its direction."""
         return {
-            ramp_name(alpha, run): (alpha, [one.ramps[alpha] for one in folds])
+            _named(name, run): [one.ramps[name] for one in folds]
             for run, folds in enumerate(self.runs)
-            for alpha in folds[0].ramps
+            for name in folds[0].ramps
         }
 
 
 def train_folds(
-    read: TrainingData,
+    design: Any,
+    bound: TrainingGoals,
     options: CrossFitOptions,
     warm: TrainedFolds | None = None,
 ) -> TrainedFolds:
@@ -219,7 +237,9 @@ def train_folds(
 
     Parameters
     ----------
-    read : TrainingData
+    design : ndarray or csr_array of shape (n, d)
+        All rows.
+    bound : TrainingGoals
     options : CrossFitOptions
     warm : TrainedFolds or None
         Trained on the same rows for the same objective and other bounds: columns, folds and all
@@ -229,24 +249,27 @@ def train_folds(
     -------
     TrainedFolds
     """
-    goals = read.goals
+    goals = bound.goals
     used = rows_used(goals)
     if warm is not None and not np.array_equal(used, warm.used):
         warm = None
     if warm is None:
-        columns, place = _read_columns(read.design, used.astype(float), options.fit_intercept)
+        columns, place = _read_columns(design, used.astype(float), options.fit_intercept)
         fold = assign_folds(goals.data, used, columns.design.shape[1], options.fold)
     else:
         columns, place, fold = warm.columns, warm.place, warm.fold
-    n_columns = columns.design.shape[1]
-    alphas, folds = _alphas(goals, options), []
-    runs = () if warm is None else warm.runs
-    for k in range(int(fold.max()) + 1):
-        kept = rows_to_fit(fold, used, k, n_columns)
-        part = read.declared.bind_part(goals, kept, read.factors)
-        before = runs[0][k].plain if runs else None
-        folds.append(_train_fold(columns, part, kept, read.factors, alphas, options, before))
-    runs = (*runs, folds)
+    kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
+    intercept = options.fit_intercept
+    plain = [_fit_plain(columns, bound, rows, intercept) for rows in kept]
+    if warm is not None:
+        plain = [one.plain for one in warm.runs[0]]
+    ramps = [
+        _train_ramps(columns, bound.part(rows), start, options)
+        for rows, start in zip(kept, plain, strict=True)
+    ]
+    fits = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
+    folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
+    runs = (*(() if warm is None else warm.runs), folds)
     found: list[Mapping[str, np.ndarray]] = [
         {
             name: coef / columns.scales
@@ -256,7 +279,7 @@ def train_folds(
         for of_fold in zip(*runs, strict=True)
     ]
     directions = Directions.standardised(
-        columns.design, used.astype(float), fold, found, centred=options.fit_intercept
+        columns.design, used.astype(float), fold, found, centred=intercept
     )
     return TrainedFolds(columns, place, used, fold, runs, directions)
 
@@ -377,99 +400,121 @@ class _Columns:
         return (part if self.centre is None else part - self.centre) / self.scales
 
 
-def _alphas(goals: Goals, options: CrossFitOptions) -> tuple[float, ...]:
-    if options.alpha is not None:
-        return (options.alpha,)
-    return tuple(alpha * size_of(goals.measured) for alpha in ALPHAS)
+def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
+    """The ramp's alpha."""
+    return ALPHA * size_of(goals) if options.alpha is None else options.alpha
 
 
-def size_of(goals: MeasuredGoals) -> float:
-    """The sum of the objective's absolute costs; 1 for a single rate."""
-    return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
+def _named(name: str, run: int = 0, number: int = 0) -> str:
+    """The name of a direction, told apart from others of its kind."""
+    marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
+    return name + "".join(marks)
 
 
-def ramp_name(alpha: float, run: int = 0) -> str:
-    """The name of a ramp's direction."""
-    return f"{RAMP} {alpha:.3g}{_mark(run)}"
+def _fit_plain(
+    columns: _Columns, bound: TrainingGoals, kept: np.ndarray, fit_intercept: bool
+) -> LinearFit:
+    """Logistic regression of the labels of some rows."""
+    train, factors = bound.goals.data.train, bound.factors
+    weight = kept[: len(train)] * train.weight * factors
+    return _fit_weighted(columns, WeightedTask(train.label == 1, weight), fit_intercept)
 
 
-def _mark(run: int) -> str:
-    """What tells the directions of several runs of training apart."""
-    return f" #{run + 1}" if run else ""
+def _fit_weighted(
+    columns: _Columns, task: WeightedTask, fit_intercept: bool, start: LinearFit | None = None
+) -> LinearFit:
+    """Logistic regression of the rows with a weight; the mean weight does not count."""
+    rows = np.flatnonzero(task.weight > 0)
+    weight = task.weight[rows]
+    return fit_logistic(
+        columns.rows(rows),
+        task.positive[rows],
+        weight / weight.mean(),
+        fit_intercept=fit_intercept,
+        start=start,
+    )
 
 
-def _train_fold(
-    columns: _Columns,
-    part: Goals,
-    kept: np.ndarray,
-    factors: np.ndarray,
-    alphas: tuple[float, ...],
-    options: CrossFitOptions,
-    plain: LinearFit | None,
-) -> OneFold:
-    """All directions without one fold; the plain one, which no bound changes, may be known."""
-    plain = _train_plain(columns, part, kept, factors, options) if plain is None else plain
+def _train_ramps(
+    columns: _Columns, part: Goals, plain: LinearFit, options: CrossFitOptions
+) -> dict[str, MMResult]:
+    """The ramp under the declared bounds and, from there on, under tighter ones.
+
+    Few rows determine a direction worse than they seem to: it misses on others the bounds that it
+    just meets on its own.
+    """
     measured = part.measured
     here = replace(measured, rows=np.arange(len(measured.rows)))
-    X = columns.rows(measured.rows)
-    problem = compile_problem(X, here, alphas[0], options.fit_intercept)
-    ramps, point = _ramp_path(problem, plain, alphas, options)
-    cost = _cost(problem, point)
-    priced = lagrangian_direction(
-        X, cost, problem.rows, problem.rhs, fit_intercept=options.fit_intercept, start=plain
+    alpha = alpha_of(measured, options)
+    problem = compile_problem(columns.rows(measured.rows), here, alpha, options.fit_intercept)
+    penalty = ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS)
+    settings = TrainingOptions(
+        RoughSolver(options.solver), MM_STEPS, MM_TOL, False, options.report, penalty=penalty
     )
-    return OneFold(plain, ramps, priced)
-
-
-def _train_plain(
-    columns: _Columns, part: Goals, kept: np.ndarray, factors: np.ndarray, options: CrossFitOptions
-) -> LinearFit:
-    """Logistic regression of the labels, without a fold."""
-    train = part.data.train
-    labelled = np.flatnonzero(kept[: len(train)] & (train.weight * factors > 0))
-    weight = (train.weight * factors)[labelled]
-    return fit_logistic(
-        columns.rows(labelled),
-        train.label[labelled] == 1,
-        weight / weight.mean(),
-        fit_intercept=options.fit_intercept,
-    )
-
-
-def _ramp_path(
-    problem: RampProblem,
-    plain: LinearFit,
-    alphas: tuple[float, ...],
-    options: CrossFitOptions,
-) -> tuple[dict[float, MMResult], Point]:
-    """The ramp at each alpha in turn, from the logistic classifier on; and where it ended.
-
-    Under bounds that this misses, violations cost more and more until it is inside. A start that
-    is inside already is nearly constant, and MM hardly leaves it in the steps that it has. Nor does
-    it start from the ramp under another bound, which would keep it near that one's local optimum.
-    """
-    point = Point(plain.coef, plain.intercept)
-    found, expected = {}, math.inf
-    for alpha in alphas:
-        found[alpha] = majorise_minimise(
-            replace(problem, alpha=alpha),
-            point,
-            RoughSolver(options.solver),
+    trained = train(problem, settings)
+    ramps = {RAMP: replace(trained.mm, point=trained.point)}
+    if len(problem.rhs):
+        limits = score_limits(part.constraints, part.data).columns(measured.rows)
+        positive = (problem.scores(Point(plain.coef, plain.intercept)) > 0).astype(float)
+        ramps[TIGHTENED] = majorise_minimise(
+            problem.with_margins(_tightening(measured.constraints, limits, positive)),
+            trained.point,
+            settings.solver,
             max_iter=MM_STEPS,
             tol=MM_TOL,
-            expected=expected,
-            penalty=ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS),
+            penalty=penalty,
             report=options.report,
         )
-        point, expected = found[alpha].point, NEAR
-    return found, point
+    return ramps
 
 
-def _cost(problem: RampProblem, point: Point) -> np.ndarray:
-    """The objective's cost per positive prediction; of a ratio N/D, of N - rho D at a point."""
-    cost = problem.objective.numerator[[0]].toarray().ravel()
-    if problem.fractional:
-        value = problem.objective_value(ramp(problem.scores(point)))
-        if np.isfinite(value):
-            cost = cost - value * problem.objective.denominator[[0]].toarray().ravel()
-    return cost
+def _tightening(
+    constraints: BoundConstraints, limits: ScoreLimits, positive: np.ndarray
+) -> np.ndarray:
+    """Margins of the bounds, as declared: those of the limits at given predictions."""
+    margin = limits.at(positive, 0.0) - limits.at(positive, float(ndtri(TIGHTER_LEVEL)))
+    margin = np.where(np.isfinite(margin), margin, 0.0)
+    slack = constraints.slack(constraints.values(np.full(len(positive), 0.5)))
+    return np.where(slack > 0, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
+
+
+def _cost_sensitive_fits(
+    columns: _Columns,
+    bound: TrainingGoals,
+    fold: np.ndarray,
+    kept: list[np.ndarray],
+    plain: list[LinearFit],
+    options: CrossFitOptions,
+) -> list[tuple[LinearFit, ...]]:
+    """Logistic regressions of each fold at multipliers that all folds share: see `rounds`."""
+    goals = bound.goals
+    judged, n = goals.measured.rows, len(fold)
+    if len(judged) > 2 * PRICE_ROWS:
+        sample = np.zeros(n)
+        sample[np.random.default_rng(0).choice(judged, PRICE_ROWS, replace=False)] = 1.0
+        goals = bound.part(sample)
+        judged = goals.measured.rows
+    judge = Judge.of(goals, options.level, 0.0, None, 1)
+    costs = Costs.of(bound.declared, bound.goals, bound.goals.data, bound.factors)
+    fits = [plain]
+
+    def score(task: WeightedTask | None) -> np.ndarray:
+        if task is not None:
+            tasks = [replace(task, weight=task.weight * rows) for rows in kept]
+            starts = zip(tasks, fits[-1], strict=True)
+            intercept = options.fit_intercept
+            fits.append([_fit_weighted(columns, one, intercept, start) for one, start in starts])
+        scores = np.empty(n)
+        for k, fit in enumerate(fits[-1]):
+            tested = judged[fold[judged] == k]
+            scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
+        return scores[judged]
+
+    def task_of(prices: Prices) -> WeightedTask | None:
+        task = costs.task(prices)
+        return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
+
+    limit = 1 + COST_SENSITIVE_FITS
+    for _ in rounds(judge, judge.known(), costs.plain, score, task_of, max_iter=limit, tol=MM_TOL):
+        pass
+    return list(zip(*fits[1:], strict=True)) or [()] * len(plain)

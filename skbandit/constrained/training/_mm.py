@@ -132,6 +132,10 @@ class ElasticPenalty:
         return self
 
 
+ELASTIC = ElasticPenalty()
+"""The penalty to begin with unless another is passed."""
+
+
 @dataclass(frozen=True)
 class AccuracySchedule:
     """Duality gaps to which the subproblems are solved: rough at first, exact in the end.
@@ -188,7 +192,7 @@ def majorise_minimise(
     max_iter: int,
     tol: float,
     expected: float = math.inf,
-    penalty: ElasticPenalty | None = None,
+    penalty: ElasticPenalty = ELASTIC,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
     """Minimise tight convex upper bounds in turn (Algorithm 1).
@@ -202,7 +206,6 @@ def majorise_minimise(
     """
     current = problem.evaluate(start)
     path: list[float] = []
-    penalty = ElasticPenalty() if penalty is None else penalty
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
     solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)
     converged = False

