@@ -101,6 +101,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
+    unseen : {"error", "overall"}, default="error"
+        With `by`, what predicts rows of a group that `fit` has not seen, or of none: nothing, but
+        an error that names the group; or the best common threshold of all rows, `threshold_`.
 
     Attributes
     ----------
@@ -116,7 +119,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds.
         nan for groups that were skipped.
     threshold_ : float
-        Without `by`:
+        Without `by`, or for groups that are not in `thresholds_` if ``unseen="overall"``:
         The response above which the positive class is predicted: a probability, or a value
         of `decision_function` (negated if the positive class is ``classes_[0]``). Midway
         between neighbouring scores, or 1/2 beyond the outermost. Of several equally good
@@ -159,7 +162,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     insurance may not depend on sex or origin, even to make rates equal. See "One threshold per
     group" among the how-to pages. `predict`, `decision_function` and `score` take the columns
     from `attributes` or from X. scikit-learn's searches hand over none at `predict`: use their
-    `best_estimator_`. A group that fit has not seen is an error.
+    `best_estimator_`. A group that `fit` has not seen is an error, unless
+    ``unseen="overall"``.
 
     The best combination of thresholds is found by branch and bound: in trials exactly for up to
     four groups, and for ten groups of 10,000 rows each with a certified `duality_gap_` below
@@ -242,6 +246,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "confidence_level": [Interval(Real, 0.5, 1, closed="left"), None],
         "by": [str, "array-like", None],
+        "unseen": [StrOptions({"error", "overall"})],
     }
 
     def __init__(
@@ -256,6 +261,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         n_jobs: int | None = None,
         confidence_level: float | None = None,
         by: str | Sequence[str] | None = None,
+        unseen: str = "error",
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -266,6 +272,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.confidence_level = confidence_level
         self.by = by
+        self.unseen = unseen
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         """Fit the classifier unless it is prefit, score the rows, and choose the thresholds."""
@@ -339,7 +346,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
             if wider is None or not rule.feasible:
                 break
             goals = wider
-        self._set_thresholds(rule)
+        self._set_thresholds(rule, judge, signed[rows])
         self.duality_gap_, self.confidence_level_ = rule.gap, float(ndtr(z))
         self._take_constraints(goals)
         known = judge.known()

@@ -230,6 +230,7 @@ class FitRows:
         """
         given, y_given = X, y
         y = column_or_1d(y, warn=True)
+        refuse_missing_labels(y)
         assert_all_finite(y, input_name="y")
         X, y = indexable(X, y)
         classes, label = classify(y)
@@ -250,6 +251,17 @@ class FitRows:
         train = self.data.train
         if len(np.unique(train.label[train.weight > 0])) < 2:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
+
+
+def refuse_missing_labels(y: Any) -> None:
+    """Raise an error if a label is missing: such rows belong into X_extra."""
+    missing = np.asarray(pd.isna(y))
+    if missing.ndim and missing.any():
+        raise ValueError(
+            f"y has no label in {int(missing.sum())} rows, row {int(np.argmax(missing))} first "
+            "(NaN or None): pass rows without labels as X_extra, and count them in rates with "
+            'on="extra" or "all".'
+        )
 
 
 def labels_of(y: np.ndarray, pos_label: Any) -> tuple[Classes, np.ndarray]:
@@ -337,7 +349,7 @@ class Grouping:
         raise ValueError(
             f"{self._context}: row {row} is of group {_named(self.columns, distinct[0])}, which "
             f"has no threshold: fit saw only {self._listed()}. Fit with rows of that group, or "
-            "give rare groups one value in common before fit and predict."
+            "give rare groups one value in common before fit and predict, or set unseen='overall'."
         )
 
     def _blame_missing(self, missing: np.ndarray) -> None:
@@ -345,7 +357,8 @@ class Grouping:
         raise ValueError(
             f"{self._context}: column {self.columns[column]!r} is missing in "
             f"{int(missing.any(axis=1).sum())} rows, row {row} first, and each row needs a group: "
-            "give missing values one of their own, such as 'unknown', before fit and predict."
+            "give missing values one of their own, such as 'unknown', before fit and predict, or "
+            "set unseen='overall'."
         )
 
     def _listed(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,9 +33,11 @@ from skbandit.constrained._report import (
     rarely_predicted,
     report_of,
     report_table,
+    verdicts,
 )
 from skbandit.constrained._weighted_fits import USUAL
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.constrained.cross_fitting._rounds import Judge
 from skbandit.constrained.thresholds._rules import Rule
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
@@ -178,7 +181,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         Returns
         -------
         DataFrame
-            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`. `on` is
+            The columns of `constraint_report_`, then `ci_low` and `ci_high` for `value`, and
+            `verdict`: "met" or "violated" if the whole interval is, else "undecided". `on` is
             "given" for the rows of X, and `unconstrained` is the rate of the classifier without
             constraints on these rows. A constraint that they cannot measure has ``n_rows`` 0, with
             a warning. Of a `ratio` or `difference` of more than six groups, the 30 pairs with the
@@ -196,7 +200,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         plain_positive = None if np.isnan(plain).all() else self._positive_where(plain > 0)
         table = self._report(scores, data, goals, plain_positive)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
-        return add_intervals(table, goals, data, positive, confidence_level)
+        table = add_intervals(table, goals, data, positive, confidence_level)
+        return table.assign(verdict=verdicts(table, goals.sign))
 
     def _read(
         self,
@@ -323,8 +328,8 @@ OF_ONE_FIT = (*FEATURES, "threshold_", "_cuts")
 class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     """Predicts by a response of other classifiers, above one threshold or that of a row's group.
 
-    Subclasses have the parameters of `Declared.read`, `estimator`, `cv` and `by`. They define
-    `_fit`, which calls `_read_rows`, `_find_groups`, `_set_thresholds` and `_take_features`.
+    Subclasses have the parameters of `Declared.read`, `estimator`, `cv`, `by` and `unseen`. They
+    define `_fit`, which calls `_read_rows`, `_find_groups`, `_set_thresholds` and `_take_features`.
     """
 
     # The group of a row travels with it: users need no set_predict_request.
@@ -341,6 +346,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     pos_label: Any
     cv: Any
     by: str | Sequence[str] | None
+    unseen: str
     threshold_: float
     response_method_: str
     _grouping: Grouping | None
@@ -480,7 +486,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             return scores + self._shifts(None)
         warn_if_reordered({"X": X, "attributes": attributes})
         columns = Columns.read(attributes, X, count_rows(X))
-        return scores + self._shifts(self._grouping.known_codes(columns))
+        return scores + self._shifts(self._codes(columns))
 
     def predict(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Predict class labels.
@@ -552,11 +558,14 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _n_groups(self) -> int:
         return 1 if self._grouping is None else len(self._grouping.groups)
 
-    def _set_thresholds(self, rule: Rule) -> None:
-        if self.by is None:
-            self.threshold_ = float(rule.cuts[0])
-        else:
+    def _set_thresholds(self, rule: Rule, judge: Judge, scores: np.ndarray) -> None:
+        """Set the thresholds of a rule, and one for groups unseen in `fit` if that is wanted."""
+        if self.by is not None:
             self._cuts = rule.cuts
+            if self.unseen == "error":
+                return
+            rule, _ = replace(judge, group=None, n_groups=1).best_rule(scores)
+        self.threshold_ = float(rule.cuts[0])
 
     def _cross_fitted(
         self,
@@ -578,10 +587,16 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _shift(self) -> float:
         return 0.0  # what reports call scores are decisions here: see `_read`
 
+    def _codes(self, columns: Columns) -> np.ndarray:
+        """Number of the group of each row; if it is unseen, UNKNOWN or an error."""
+        assert self._grouping is not None
+        grouping = self._grouping
+        return (grouping.known_codes if self.unseen == "error" else grouping.codes)(columns)
+
     def _shifts(self, codes: np.ndarray | None) -> Any:
-        """What turns scores into decisions: nan for rows of an unknown group."""
-        # UNKNOWN is -1, the last
-        cuts = self.threshold_ if codes is None else np.append(self._cuts, np.nan)[codes]
+        """What turns scores into decisions: nan for rows of an unknown group in training."""
+        fallback = vars(self).get("threshold_", np.nan)
+        cuts = fallback if codes is None else np.append(self._cuts, fallback)[codes]  # UNKNOWN: -1
         return -self._classes.orientation * cuts
 
     def _read(
@@ -597,7 +612,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         codes = None
         if self._grouping is not None:
             parts = [rows for rows in (data.train, data.extra) if rows is not None]
-            codes = np.concatenate([self._grouping.known_codes(rows.columns) for rows in parts])
+            codes = np.concatenate([self._codes(rows.columns) for rows in parts])
         both[:, 0] += self._shifts(codes)
         return both, data
 

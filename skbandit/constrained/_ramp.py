@@ -21,6 +21,7 @@ from skbandit.constrained._fit_rows import (
     class_factors,
     read_extra,
     read_rows,
+    refuse_missing_labels,
     stack_rows,
 )
 from skbandit.constrained._goals import Declared, Goals, TrainingGoals
@@ -156,6 +157,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         """Validate the arguments of `fit`; return all rows, and the goals bound to them."""
         declared = Declared.read(self.objective, self.constraints)
         given, y_given = X, y
+        refuse_missing_labels(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)

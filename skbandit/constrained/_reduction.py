@@ -103,14 +103,17 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     by : str or list of str, default=None
         Columns of the attributes, or of X, whose values or combinations of values are groups
         with a threshold each. `predict` then needs the columns, too: see Notes.
+    unseen : {"error", "overall"}, default="error"
+        With `by`, what predicts rows of a group that `fit` has not seen, or of none: nothing, but
+        an error that names the group; or the best common threshold of all rows, `threshold_`.
 
     Attributes
     ----------
     estimators_ : list of classifier
         The classifier that predicts, or the two whose mean response does.
     threshold_ : float
-        Without `by`: the response above which the positive class is predicted, see
-        `response_method_`.
+        Without `by`, or for groups that are not in `thresholds_` if ``unseen="overall"``: the
+        response above which the positive class is predicted, see `response_method_`.
     thresholds_ : Series
         The threshold of each group, with `by`.
     response_method_ : {"predict_proba", "decision_function"}
@@ -168,7 +171,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     - With `by`, mixtures are of rules with a threshold per group, so that prices are for what
       thresholds alone cannot attain; on the scores of each round, the thresholds are the best ones
       that the search of `ConstrainedThreshold` finds. `predict`, `decision_function` and `score`
-      take the columns from `attributes` or from X; a group that fit has not seen is an error.
+      take the columns from `attributes` or from X; a group that `fit` has not seen is an
+      error, unless ``unseen="overall"``.
       Deciding by group may be forbidden: see "One threshold per group" among the how-to pages.
 
     A goal holds on new rows up to sampling error and to the difference between `estimators_` and
@@ -219,6 +223,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "by": [str, "array-like", None],
+        "unseen": [StrOptions({"error", "overall"})],
     }
 
     def __init__(
@@ -237,6 +242,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         by: str | Sequence[str] | None = None,
+        unseen: str = "error",
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -251,6 +257,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.by = by
+        self.unseen = unseen
 
     def _fit(self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]) -> None:
         weight_name = weight_parameter(self.estimator)
@@ -331,7 +338,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
         self.best_rounds_, self.n_iter_ = found.numbers, len(done)
-        self._set_thresholds(found.rule)
+        of_won = np.mean([done[k].scores for k in found.numbers], axis=0)
+        self._set_thresholds(found.rule, judge, of_won)
         self.confidence_level_ = found.level
         every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
         self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]

@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from skbandit import ConstrainedRampClassifier
-from skbandit.constrained import RampClassifier
+from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.exceptions import InfeasibleConstraintsError, SolverError
 from skbandit.rates import (
@@ -81,6 +82,15 @@ def refused(error, message, *, given=None, **parameters):
         fresh.fit(**({"X": X, "y": Y, "attributes": ATTRIBUTES} | (given or {})))
     assert not hasattr(fresh, "classes_") and not hasattr(fresh, "n_features_in_")
     return caught.value
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_rows_without_a_label_belong_into_extra(missing):
+    y = Y.astype(object)
+    y[[7, 11]] = missing
+    refused(ValueError, r"no label in 2 rows, row 7 .* as X_extra", given={"y": y})
+    with pytest.raises(ValueError, match="as X_extra"):
+        ConstrainedThreshold(LogisticRegression()).fit(X, y)
 
 
 # --- declarations that the data do not carry -----------------------------------------------
@@ -195,7 +205,7 @@ def test_chained_comparison():
         ({"y": np.arange(80) / 7}, "Unknown label type"),
         ({"y": np.column_stack([Y, Y])}, "1d array"),
         ({"y": None}, "y cannot be None|requires y"),
-        ({"y": np.where(np.arange(80) == 4, np.nan, Y)}, "y contains NaN"),
+        ({"y": np.where(np.arange(80) == 4, np.nan, Y)}, "y has no label in 1 rows"),
         ({"y": Y[:7]}, "inconsistent numbers of samples"),
         ({"X": WITH_NAN}, "X contains NaN"),
         ({"X": WITH_INF}, "X contains infinity"),

@@ -86,10 +86,24 @@ def report_on(clf, rows, **more):
 # --- what is in it -------------------------------------------------------------------------
 
 
+def test_a_verdict_takes_the_whole_interval():
+    """However far the value is from the bound, three rows decide nothing."""
+    clf = ConstrainedRampClassifier(
+        constraints=[recall() >= 0.3, false_positive_rate() <= 0.9, recall() <= 0.9999]
+    ).fit(X, Y)
+    report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW])
+    inside = report["ci_low"][0] >= 0.3, report["ci_high"][1] <= 0.9
+    assert all(inside) and report["verdict"].tolist()[:2] == ["met", "met"]
+    stricter = clf.constraint_report(ALL_X[NEW], 1 - ALL_Y[NEW])
+    assert stricter["verdict"][0] == "violated" and stricter["ci_high"][0] < 0.3
+    few = clf.constraint_report(ALL_X[NEW][:3], np.array([1, 0, 1]))
+    assert few["verdict"].tolist()[0] == "undecided"
+
+
 def test_columns_and_types(fitted):
     report = fitted.constraint_report_
     assert list(report.columns) == FITTED_COLUMNS
-    assert list(report_on(fitted, NEW).columns) == [*COLUMNS, "ci_low", "ci_high"]
+    assert list(report_on(fitted, NEW).columns) == [*COLUMNS, "ci_low", "ci_high", "verdict"]
     assert report["satisfied"].dtype == "boolean" and report["n_rows"].dtype.kind == "i"
     assert report["constraint"].tolist() == [repr(goal) for goal in fitted.constraints]
     assert report["on"].tolist() == ["train"] * len(RATES) + ["extra"]

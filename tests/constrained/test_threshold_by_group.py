@@ -73,6 +73,20 @@ def test_one_group_is_one_threshold():
 # --- prediction ----------------------------------------------------------------------------
 
 
+def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
+    one, each_group = fit(by=None), fit(unseen="overall")
+    assert each_group.threshold_ == one.threshold_
+    strangers = ATTRIBUTES_EXTRA.assign(sex="X")
+    answers = each_group.predict(X_EXTRA, attributes=strangers)
+    np.testing.assert_array_equal(answers, one.predict(X_EXTRA))
+    nobody = ATTRIBUTES_EXTRA.assign(sex=None)
+    np.testing.assert_array_equal(each_group.predict(X_EXTRA, attributes=nobody), answers)
+    known = each_group.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
+    np.testing.assert_array_equal(known, fit().predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA))
+    with pytest.raises(ValueError, match=r"group sex='X'.* or set unseen='overall'"):
+        fit().predict(X_EXTRA, attributes=strangers)
+
+
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     clf = fit(pos_label=pos_label)

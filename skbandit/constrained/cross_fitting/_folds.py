@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from scipy.special import ndtri
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
+from skbandit.constrained._tolerances import MET
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import size_of
 from skbandit.constrained.cross_fitting._directions import (
@@ -52,7 +53,7 @@ TIGHTER_LEVEL = 0.8
 """Level of the limits by whose margins the bounds of the tightened ramp are tighter."""
 
 LARGEST_TIGHTENING = 0.9
-"""Largest margin, as a share of the slack of random predictions where these meet the bound.
+"""Largest margin, as a share of the most slack that the same prediction for all rows leaves.
 
 So the two sides of a bound on a difference never exclude each other.
 """
@@ -474,8 +475,11 @@ def _tightening(
     """Margins of the bounds, as declared: those of the limits at given predictions."""
     margin = limits.at(positive, 0.0) - limits.at(positive, float(ndtri(TIGHTER_LEVEL)))
     margin = np.where(np.isfinite(margin), margin, 0.0)
-    slack = constraints.slack(constraints.values(np.full(len(positive), 0.5)))
-    return np.where(slack > 0, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
+    n = len(positive)
+    with np.errstate(invalid="ignore"):  # a rate without predictions in its denominator
+        slacks = [constraints.slack(constraints.values(np.full(n, p))) for p in (0.0, 0.5, 1.0)]
+    slack = np.fmax.reduce(slacks)
+    return np.where(slack > MET, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
 
 
 def _cost_sensitive_fits(
