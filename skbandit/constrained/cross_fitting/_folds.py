@@ -61,7 +61,7 @@ So the two sides of a bound on a difference never exclude each other.
 COST_SENSITIVE_FITS = 3
 """Logistic regressions per fold, one after the other, at multipliers of the constraints."""
 
-PRICE_ROWS = 100_000
+PRICE_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
 
 FEW_COLUMNS = 1000
