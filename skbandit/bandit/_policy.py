@@ -365,6 +365,18 @@ class GLMUCBPolicy(PosteriorPolicy):
             )
         return prior
 
+    def _merged(self, base: Beliefs, workers: list[Beliefs]) -> tuple[Beliefs, np.ndarray]:
+        from skbandit.bandit._posterior import merged
+
+        prior = self._prior()
+        if prior.adaptive_mean is not None:
+            raise ValueError(
+                f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
+                "an adaptive prior, what new arms started from is not known. Merge needs a fixed "
+                "prior."
+            )
+        return merged(base, workers, prior)
+
     def _absorb(self, events: Events) -> None:
         """Learn events now."""
         from skbandit.bandit._passes import learn_rows
