@@ -61,7 +61,9 @@ def test_policies_and_estimators_take_them():
     sums = log.y.assign(reward=log.y["reward"].map(sum)).drop(columns="propensity")
     assert np.isfinite(slate_pseudo_inverse(policy, log.X[200:], sums[200:]).mean_reward)
     whole = SlatePolicy(n_select=2, random_state=0).fit(log.X, log.y)
-    np.testing.assert_array_equal(whole.predict_reward(X), expected.predict_reward(X))
+    np.testing.assert_array_equal(
+        whole.predict_reward(log.X), expected.predict_reward(log.X.to_numpy())
+    )
 
 
 def test_rewards_may_be_unknown_and_slates_of_any_size():
