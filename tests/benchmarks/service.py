@@ -1,0 +1,103 @@
+"""Choices a second of `examples/service`, beside the same service without a policy.
+
+    python -m tests.benchmarks.service [--seconds 12] [--runs 5] [--visitors 8] [--kill] [--keep]
+
+Visitors ask for a choice, report a reward, and ask again, all on this machine. With --kill, a web
+worker and the learner are killed in the middle of each run. Needs `pip install ".[service]"`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tests.benchmarks._kept import keep
+from tests.service import Client, Service
+
+APPS = {"GLMUCBPolicy": "app:app", "no policy": "_service_without_policy:app"}
+
+
+async def visit(port: int, end: float, seed: int, seconds: list[float], lost: list[int]) -> None:
+    """One visitor, who comes again and again; requests cut off by a kill are sent again."""
+    rng, client = np.random.default_rng(seed), Client(port)
+
+    async def insist(path: str, body: dict) -> dict:
+        while True:
+            try:
+                status, answer = await client.ask("POST", path, body)
+            except (OSError, asyncio.IncompleteReadError):
+                lost.append(1)
+                await asyncio.sleep(0.02)
+                continue
+            assert status == 200, answer
+            return answer
+
+    while time.perf_counter() < end:
+        x = rng.normal(size=2).tolist()
+        start = time.perf_counter()
+        answer = await insist("/choose", {"context": x})
+        seconds.append(time.perf_counter() - start)
+        liked = float(answer["arm"] == ("a" if x[0] > 0 else "b"))
+        await insist("/reward", {"id": answer["id"], "reward": liked})
+    client.close()
+
+
+async def load(service: Service, seconds: float, visitors: int, seed: int, kill: bool) -> dict:
+    """Rate and latencies of choices."""
+    took: list[float] = []
+    lost: list[int] = []
+    end = time.perf_counter() + seconds
+    visits = [
+        asyncio.create_task(visit(service.port, end, 1000 * seed + k, took, lost))
+        for k in range(visitors)
+    ]
+    if kill:
+        await asyncio.sleep(seconds / 2)
+        os.kill(service.web_workers()[0], signal.SIGKILL)
+        service.kill_learner()
+        service.start_learner()
+    await asyncio.gather(*visits)
+    percentiles = np.percentile(took, [50, 99]) * 1e3
+    return {
+        "choices_per_second": len(took) / seconds,
+        "p50_ms": percentiles[0],
+        "p99_ms": percentiles[1],
+        "cut_off": len(lost),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=12)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--visitors", type=int, default=8)
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    given = parser.parse_args()
+    start, runs = time.process_time(), []
+    for seed in range(given.runs):  # in turn, so that a busy machine slows both
+        for name, app in APPS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                with Service(folder, app, path=Path(__file__).parent) as service:
+                    asyncio.run(load(service, 1, given.visitors, -seed - 1 + 100, False))  # warm up
+                    found = load(service, given.seconds, given.visitors, seed, given.kill)
+                    runs.append({"service": name, **asyncio.run(found)})
+    grouped = pd.DataFrame(runs).groupby("service", sort=False)
+    error = grouped.std() / np.sqrt(given.runs)
+    table = grouped.mean().join(error.add_suffix("_se")).reset_index()
+    print(table.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
+    if given.keep:
+        settings = {name: value for name, value in vars(given).items() if name != "keep"}
+        keep("service", table, time.process_time() - start, cores=os.cpu_count(), **settings)
+
+
+if __name__ == "__main__":
+    main()
