@@ -175,6 +175,9 @@ class GLMUCBPolicy(PosteriorPolicy):
     of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
     whose mean is small beside their standard deviation, choose "scale".
 
+    `record` describes a choice as JSON, to be joined with its reward later, and `merge` joins what
+    copies in several processes have learned.
+
     The log that a policy writes can evaluate others only if every arm had a chance. "ucb"
     is deterministic: use "squarecb", "thompson" or "epsilon_greedy" if the log must be useful.
 

@@ -105,7 +105,7 @@ def join_rewards(
     records : iterable of dict
         What `record` of a policy returned, also after a trip through JSON. A record that occurs
         twice counts once.
-    rewards : DataFrame, iterable of dict, or mapping of ids to rewards
+    rewards : DataFrame, dict of columns, iterable of dict, or mapping of ids to rewards
         With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
         in seconds since 1970, as in the records, or datetimes. A reward of a slate is one number,
         or a list with one per place.
@@ -130,8 +130,8 @@ def join_rewards(
     Raises
     ------
     ValueError
-        If an id has two different records, records differ in their columns, or only some of them
-        have propensities or available arms.
+        If records differ in their columns, or only some of them have propensities or available
+        arms.
 
     Warns
     -----
@@ -165,7 +165,7 @@ def join_rewards(
         raise ValueError(
             f"missing={missing!r} needs within=, the seconds after which a reward is missing."
         )
-    known = _by_id(records)
+    known = {record["id"]: record for record in records}
     settled, timed = _first_rewards(rewards, known, within)
     if missing is not None:
         until = time.time() if now is None else now
@@ -195,22 +195,13 @@ def join_rewards(
     return _contexts(learned, known), pd.DataFrame(log)
 
 
-def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Records by their ids."""
-    known: dict[str, Mapping[str, Any]] = {}
-    for record in records:
-        if known.setdefault(record["id"], record) != record:
-            raise ValueError(f"id {record['id']!r} has two different records.")
-    return known
-
-
 def _first_rewards(
     rewards: Any, known: Mapping[str, Any], within: float | None
 ) -> tuple[dict[str, tuple[Any, float]], bool]:
     """The first reward in time of each choice with its time, and whether there are times."""
-    if isinstance(rewards, Mapping):
-        rewards = [{"id": key, "reward": reward} for key, reward in rewards.items()]
-    table = pd.DataFrame(rewards if isinstance(rewards, pd.DataFrame) else list(rewards))
+    if isinstance(rewards, Mapping) and "reward" not in rewards:
+        rewards = {"id": list(rewards), "reward": list(rewards.values())}
+    table = pd.DataFrame(rewards if isinstance(rewards, pd.DataFrame | Mapping) else list(rewards))
     lacking = [name for name in ("id", "reward") if len(table) and name not in table]
     if lacking:
         raise ValueError(f"rewards has no {lacking[0]!r}: its columns are {first_few(table, 20)}.")
@@ -247,7 +238,8 @@ def _first_rewards(
 
 
 def _label(value: Any) -> Any:
-    """Lists as tuples."""
+    """Lists and arrays as tuples."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     return tuple(_label(part) for part in value) if isinstance(value, list) else value
 
 
@@ -265,9 +257,5 @@ def _contexts(learned: list[Any], known: Mapping[str, Any]) -> Any:
                 f"the first, {first_few(columns)}: join them apart."
             )
         rows.append([np.nan if row[name] is None else row[name] for name in columns])
-    table = pd.DataFrame(
-        {name: [row[k] for row in rows] for k, name in enumerate(columns)},
-        index=range(len(rows)),
-        columns=columns,
-    )
+    table = pd.DataFrame(rows, columns=columns)
     return table if isinstance(form, dict) else table.to_numpy()

@@ -1,9 +1,9 @@
 """Choices a second of `examples/service`, beside the same service without a policy.
 
-    python -m tests.benchmarks.service [--seconds 12] [--runs 5] [--visitors 8] [--kill] [--keep]
+    python -m tests.benchmarks.service [--seconds 12] [--runs 5] [--visitors 8] [--keep]
 
-Visitors ask for a choice, report a reward, and ask again, all on this machine. With --kill, a web
-worker and the learner are killed in the middle of each run. Needs `pip install ".[service]"`.
+Visitors ask for a choice, report a reward, and ask again, all on this machine; then again while a
+web worker and the learner are killed in the middle of each run. Needs `pip install ".[service]"`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import signal
 import tempfile
 import time
+from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +67,8 @@ async def load(service: Service, seconds: float, visitors: int, seed: int, kill:
         service.kill_learner()
         service.start_learner()
     await asyncio.gather(*visits)
-    percentiles = np.percentile(took, [50, 99]) * 1e3
-    return {
-        "choices_per_second": len(took) / seconds,
-        "p50_ms": percentiles[0],
-        "p99_ms": percentiles[1],
-        "cut_off": len(lost),
-    }
+    median, high = np.percentile(took, [50, 99]) * 1e3
+    return {"choices a second": len(took) / seconds, "median ms": median, "99 % ms": high}
 
 
 def main() -> None:
@@ -79,24 +76,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--visitors", type=int, default=8)
-    parser.add_argument("--kill", action="store_true")
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
-    start, runs = time.process_time(), []
-    for seed in range(given.runs):  # in turn, so that a busy machine slows both
-        for name, app in APPS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                with Service(folder, app, path=Path(__file__).parent) as service:
-                    asyncio.run(load(service, 1, given.visitors, -seed - 1 + 100, False))  # warm up
-                    found = load(service, given.seconds, given.visitors, seed, given.kill)
-                    runs.append({"service": name, **asyncio.run(found)})
-    grouped = pd.DataFrame(runs).groupby("service", sort=False)
-    error = grouped.std() / np.sqrt(given.runs)
-    table = grouped.mean().join(error.add_suffix("_se")).reset_index()
-    print(table.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
+    start, rows = time.process_time(), []
+    parts = {"undisturbed": False, "a worker and the learner killed": True}
+    # methods in turn, so that a busy machine slows both
+    for (part, kill), seed, method in product(parts.items(), range(given.runs), APPS):
+        with tempfile.TemporaryDirectory() as folder:
+            with Service(folder, APPS[method], path=Path(__file__).parent) as service:
+                asyncio.run(load(service, 1, given.visitors, 100 + seed, False))  # to warm up
+                found = load(service, given.seconds, given.visitors, seed, kill)
+                row = {"part": part, "unit": f"run {seed}", "method": method} | asyncio.run(found)
+        rows.append(row)
+        print(*row.values(), sep=", ", flush=True)
     if given.keep:
         settings = {name: value for name, value in vars(given).items() if name != "keep"}
-        keep("service", table, time.process_time() - start, cores=os.cpu_count(), **settings)
+        settings["ran on"] = f"{os.cpu_count()} cores"
+        settings |= {package: version(package) for package in ("fastapi", "uvicorn")}
+        keep("service", pd.DataFrame(rows), time.process_time() - start, **settings)
 
 
 if __name__ == "__main__":
