@@ -98,7 +98,19 @@ class Client:
     """A connection that is kept open, and made again if it was lost."""
 
     def __init__(self, port):
-        self.port, self.reader, self.writer = port, None, None
+        self.port, self.reader, self.writer, self.cut_off = port, None, None, 0
+
+    async def insist(self, path, body):
+        """Answer to a POST, which is sent again whenever the connection was cut off."""
+        while True:
+            try:
+                status, answer = await self.ask("POST", path, body)
+            except (OSError, asyncio.IncompleteReadError):
+                self.cut_off += 1
+                await asyncio.sleep(0.02)
+                continue
+            assert status == 200, answer
+            return answer
 
     async def ask(self, method, path, body=None):
         """Status and JSON of an answer; OSError or IncompleteReadError if there is none."""

@@ -157,7 +157,8 @@ class GuardedPolicy(BaseEstimator):
         state.pop("_guard", None)
         if "_stream" in state:
             state["_stream"] = copy.copy(state["_stream"])
-        return state | {"_format": STATE_FORMAT, "_writer": _version()}
+        state["_format"], state["_writer"] = STATE_FORMAT, _version()
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a saved state, which skops passes without `__reduce__`."""

@@ -35,24 +35,13 @@ class Visitors:
         rng, client = np.random.default_rng(seed), Client(self.port)
         while time.monotonic() < end:
             x = rng.normal(size=2).tolist()
-            answer = await self.insist(client, "/choose", {"context": x})
+            answer = await client.insist("/choose", {"context": x})
             self.chosen[answer["id"]] = x, answer["arm"]
             liked = float(answer["arm"] == ("a" if x[0] > 0 else "b"))
-            await self.insist(client, "/reward", {"id": answer["id"], "reward": liked})
+            await client.insist("/reward", {"id": answer["id"], "reward": liked})
             self.rewarded[answer["id"]] = liked
+        self.lost += client.cut_off
         client.close()
-
-    async def insist(self, client, path, body):
-        """Ask again whatever was not answered."""
-        while True:
-            try:
-                status, answer = await client.ask("POST", path, body)
-            except (OSError, asyncio.IncompleteReadError):
-                self.lost += 1
-                await asyncio.sleep(0.05)
-                continue
-            assert status == 200, answer
-            return answer
 
 
 async def under_load(service):
