@@ -418,6 +418,35 @@ class SharedGLMPolicy(PosteriorPolicy):
             self._beliefs = self._append_arms(fresh, values)
             self._know(codes)
 
+    def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
+        states = [base, *workers.values()]
+        described = [one for one in states if one._known is not None]
+        if described:
+            values: dict[Any, np.ndarray] = {}
+            for one in described:
+                assert one._known is not None
+                values |= dict(zip(one._codes, one._known.values, strict=True))
+                columns = list(one._known.columns)
+            index = pd.Index(labels, tupleize_cols=False)
+            table = pd.DataFrame([values[label] for label in labels], index, columns)
+            grows = len(labels) > len(base._codes)
+            for one in states:  # in the same units of arms, those of all
+                one._describe(table)
+                if grows and self.standardize:
+                    assert one._arm_units is not None
+                    due = np.array([one._arm_units.seen[0], 0.0])
+                    one._arm_units = one._arm_units._replace(seen=due)
+                    one._renew_arm_units(np.empty((0, len(columns))))
+        super()._sum_up(base, workers, labels)
+        self._known, self._arm_units = base._known, base._arm_units
+
+    def _merged(
+        self, base: SharedBeliefs, workers: list[SharedBeliefs]
+    ) -> tuple[SharedBeliefs, np.ndarray]:
+        from skbandit.bandit.shared._state import merged
+
+        return merged(base, workers, self._prior())
+
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
         from skbandit.bandit._units import count

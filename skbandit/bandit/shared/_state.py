@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._natural_parameters import combine, pooled_moments, pooled_sums
+from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
-from skbandit.bandit.shared._bilinear import BLOCK
+from skbandit.bandit.shared._bilinear import BLOCK, change_units
 from skbandit.utils._compiled import called_exactly
 
 N_RANKED = 2
@@ -74,7 +76,7 @@ class SharedBeliefs(NamedTuple):
         """Copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order",
-            "noise",
+            "counters", "noise",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
@@ -182,6 +184,65 @@ def append_arms(
     counters = beliefs.counters.copy()
     counters[N_RANKED] = n_old + n_new
     return beliefs._replace(**grown, counters=counters)
+
+
+def merged(
+    base: SharedBeliefs, workers: list[SharedBeliefs], prior: SharedPrior
+) -> tuple[SharedBeliefs, np.ndarray]:
+    """Beliefs by what workers have learned since a base, all of the same arms.
+
+    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    of them has learned.
+
+    Returns
+    -------
+    tuple of SharedBeliefs and ndarray of shape (n_workers, n_arms)
+        And whether a worker knows less than the base did.
+    """
+    (dx, dz), n_before, states = base.mean.shape, base.counters[N_EVENTS], [base, *workers]
+    p, full, runs = dx * dz, base.cov_factor.ndim == 3, bool(np.isfinite(base.units.seen[1]))
+    counted = ((one.units.mean, one.units.squares, one.units.seen[:1]) for one in states)
+    pooled = pooled_moments(*counted)
+    factor, shift = np.empty(dx - 1), np.empty(dx - 1)
+    for one in states:
+        one.units.mean[:], one.units.squares[:], one.units.seen[:1] = pooled
+        if runs and one.units.seen[0] >= FIRST_RENEWAL:
+            one.units.seen[1] = 0.0  # due
+            renew_if_due(one.units, factor, shift)
+            change_units(factor, shift, one.mean, one.cov_factor, prior.variance)
+    variance = prior_variances(dx, dz, prior).reshape(1, p)
+    n_events = [np.array([one.counters[N_EVENTS] - n_before]) for one in workers]
+    n_of_arms = [one.n_updates - base.n_updates for one in workers]
+    forgetting = 1.0 if prior.forgetting is None else prior.forgetting
+    shape = (1, p, p) if full else (1, p)
+    first, *others = ((one.mean.reshape(1, p), one.cov_factor.reshape(shape)) for one in states)
+    start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
+    (mean, cov_factor), surplus, _, lost = combine(
+        first, others, (np.zeros((1, p)), start), n_events, forgetting
+    )
+    result = base.copy()
+    result.mean[:] = mean.reshape(dx, dz)
+    result.cov_factor[:] = cov_factor.reshape(result.cov_factor.shape)
+    if prior.offset_variance > 0.0:
+        first, *others = (
+            (one.offset_mean[:, None], one.offset_variance[:, None]) for one in states
+        )
+        of_offset = np.zeros((1, 1)), np.full((1, 1), prior.offset_variance)
+        sums, of_arms, _, _ = combine(first, others, of_offset, n_of_arms, forgetting)
+        result.offset_mean[:], result.offset_variance[:] = sums[0][:, 0], sums[1][:, 0]
+        surplus = np.append(surplus, of_arms)
+    if prior.estimates_noise:
+        noise = pooled_sums(base.noise, [one.noise for one in workers], n_events, forgetting)
+        result.noise[:] = noise
+        if forgetting == 1.0 and noise[0] > surplus.sum():
+            result.noise[0] -= surplus.sum()
+    counters = base.counters.copy()
+    counters[N_EVENTS] += np.sum(n_events)
+    begun = n_before >= FIRST_RENEWAL or not runs
+    result = result._replace(
+        n_updates=base.n_updates + np.sum(n_of_arms, axis=0), counters=counters
+    )
+    return result, lost & begun
 
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.
