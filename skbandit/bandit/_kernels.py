@@ -1,8 +1,8 @@
 """Compiled passes over events, for all models: score, choose, learn, and replay.
 
-The functions at the top are all in which models differ: one model per arm, or a model of all arms
-(`skbandit.bandit.shared`). The number of axes of `mean`, a field of the beliefs, distinguishes
-them at compile time.
+The functions at the top are all in which models differ: one model per arm, a model of all arms
+(`skbandit.bandit.shared`), or scores at hand. The number of axes of `mean`, a field of the
+beliefs, distinguishes them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
@@ -42,6 +42,15 @@ class Model(NamedTuple):
     work: Any
 
 
+class Scores(NamedTuple):
+    """Scores of the arms of a pool in one choice, and what else it needs of beliefs."""
+
+    mean: np.ndarray  # (n_arms,), the scores
+    tie_order: np.ndarray
+    rng_key: np.ndarray
+    counters: np.ndarray
+
+
 @inlined_exactly
 def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
     """Prepare for the context of a row."""
@@ -68,6 +77,17 @@ def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
     else:
         m, v = mixed_moments(work.x, beliefs, k, work.buffer[0])
     return m, v
+
+
+@inlined_exactly
+def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> float:
+    """Score of arm k in choice t, in the context looked at."""
+    if mean.ndim == 1:
+        result = mean[k]
+    else:
+        m, v = moments(k, mean, model)
+        result = score(m, v, alpha, t, model.beliefs.rng_key[k], model.rule)
+    return result
 
 
 @inlined_exactly
@@ -145,7 +165,7 @@ def score_rows(
         look(X, row, model.beliefs.mean, model)
         prepare(arms, model.beliefs.mean, model)
         for k in arms:
-            scores[row, k] = _score(k, t, alpha, model)
+            scores[row, k] = scored(k, t, alpha, model.beliefs.mean, model)
         t += t >= 0
 
 
@@ -169,19 +189,36 @@ def choose_rows(
 
 @compiled_exactly
 def probability_rows(
-    X: np.ndarray, sets: ArmSets, alpha: float, model: Model, proposing: bool | None,
-    draws: bool | None, buffer: np.ndarray, out: np.ndarray,
+    X: np.ndarray, sets: Any, t: int, alpha: float, mean: np.ndarray, model: Any,
+    proposing: bool | None, draws: bool | None, buffer: np.ndarray, out: np.ndarray,
+    chosen: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill in the probabilities of available arms on each row; `buffer` is (5, n_arms)."""
-    mean, rule, n_events = model.beliefs.mean, model.rule, model.beliefs.counters[N_EVENTS]
-    m, v, others = buffer[0], buffer[1], buffer[2:]
+    """Fill in the probabilities of available arms on each row, (n_rows, n_arms), 0 before.
+
+    If `out` has one axis, fill in the chosen arms as `choose_rows` does, and the probabilities of
+    these. `buffer` is (6, n_arms).
+    """
+    beliefs, rule, work = with_names(mean, model)
+    m, v, others, scores, p = buffer[0], buffer[1], buffer[2:5], buffer[2], buffer[5]
+    known = Scores(scores, beliefs.tie_order, beliefs.rng_key, beliefs.counters)
+    n_events = beliefs.counters[N_EVENTS]
+    of_event, start, arms = sets
     for row in range(len(X)):
-        look(X, row, mean, model)
-        pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-        prepare(pool, mean, model)
+        look(X, row, mean, Model(beliefs, rule, work))
+        pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
+        prepare(pool, mean, Model(beliefs, rule, work))
         for k in pool:
-            m[k], v[k] = moments(k, mean, model)
-        probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
+            m[k], v[k] = moments(k, mean, Model(beliefs, rule, work))
+        if out.ndim == 2:
+            probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
+        else:
+            probabilities(pool, m, v, alpha, n_events, rule, others, p, proposing, draws)
+            if draws is not None:
+                for k in pool:
+                    scores[k] = score(m[k], v[k], alpha, t, beliefs.rng_key[k], rule)
+            chosen[row] = _choice(pool, t, alpha, Model(known, rule, work), proposing)
+            out[row] = p[chosen[row]]
+            t += t >= 0
 
 
 @compiled_exactly
@@ -275,13 +312,6 @@ def replay_rows(
 
 
 @inlined_exactly
-def _score(k: int, t: int, alpha: float, model: Model) -> float:
-    """Score of arm k in choice t, in the context looked at."""
-    m, v = moments(k, model.beliefs.mean, model)
-    return score(m, v, alpha, t, model.beliefs.rng_key[k], model.rule)
-
-
-@inlined_exactly
 def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t."""
     if its == others:
@@ -303,12 +333,12 @@ def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: boo
     best = -1
     best_score = -np.inf
     for k in pool:
-        its = _score(k, t, alpha, model)
+        its = scored(k, t, alpha, model.beliefs.mean, model)
         if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            its = _score(proposed, t, alpha, model)
+            its = scored(proposed, t, alpha, model.beliefs.mean, model)
             n_events = model.beliefs.counters[N_EVENTS]
             if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
@@ -350,14 +380,14 @@ def _is_best(
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
     prepare(sets.arms[first:stop], model.beliefs.mean, model)
-    mine = _score(k, t, alpha, model)
+    mine = scored(k, t, alpha, model.beliefs.mean, model)
     j = own = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
             own = j
         else:
-            its = _score(other, t, alpha, model)
+            its = scored(other, t, alpha, model.beliefs.mean, model)
             if _beats(other, its, k, mine, t, model):
                 last_best[pool] = j
                 return False

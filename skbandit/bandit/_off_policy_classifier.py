@@ -400,7 +400,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             best[unknown] = allowed[unknown].argmax(axis=1)
         return label_array(codes)[best]
 
-    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
         """Choose as `predict`: the policy does not explore.
 
         Parameters
@@ -409,13 +409,16 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Contexts.
         available : array-like, default=None
             Available arms, as in `predict`.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too: all are 1.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels.
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, and their probabilities if asked for.
         """
-        return self.predict(X, available=available)
+        chosen = self.predict(X, available=available)
+        return (chosen, np.ones(len(chosen))) if return_proba else chosen
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any, *, available: Any = None) -> np.ndarray:

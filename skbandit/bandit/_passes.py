@@ -84,16 +84,36 @@ def _choose(
     kernels.choose_rows(X, tuple(sets), t, alpha, beliefs.mean, model, proposing, chosen)
 
 
+def choose_with_probabilities(
+    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arm chosen on each row, as by `choose_rows`, and its probability."""
+    chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+    _fill_probabilities(X, sets, t, alpha, beliefs, rule, out, chosen)
+    return chosen, out
+
+
 def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    n_arms = len(beliefs.rng_key)
-    buffer, out = np.empty((5, n_arms)), np.zeros((X.shape[0], n_arms))
-    proposing, draws = parts_of(rule)
+    out = np.zeros((X.shape[0], len(beliefs.rng_key)))
+    chosen = np.empty(len(out), dtype=np.int64)
+    _fill_probabilities(X, sets, -1, alpha, beliefs, rule, out, chosen)
+    return out
+
+
+def _fill_probabilities(
+    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule, out: np.ndarray,
+    chosen: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill in probabilities of all arms, or the chosen arms and theirs."""
+    buffer = np.empty((6, len(beliefs.rng_key)))
     for rows, x, weights in _parts(X, beliefs, rule):
         own = gathered(beliefs, weights)
-        model, sets_of_rows = Model(own, rule, own.workspace()), ArmSets(*sets_of(sets, rows))
-        kernels.probability_rows(x, sets_of_rows, alpha, model, proposing, draws, buffer, out[rows])
-    return out
+        model = tuple(own), tuple(rule), tuple(own.workspace())
+        kernels.probability_rows(
+            x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, *parts_of(rule),
+            buffer, out[rows], chosen[rows],
+        )  # fmt: skip
 
 
 def learn_rows(

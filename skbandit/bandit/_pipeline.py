@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
+def select(policy: Any, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
     """Choose an arm per row, exploring, with a policy that may be the last step of a Pipeline.
 
     `Pipeline.predict` returns the policy's greedy choice; a Pipeline has no `select`, but
@@ -40,11 +40,13 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     available : array-like, default=None
         The labels of the arms available in each row, or as the policy takes them; None makes
         every arm that the policy knows available.
+    return_proba : bool, default=False
+        Whether to return the probabilities of the choices, too.
 
     Returns
     -------
-    ndarray of shape (n_samples,)
-        Arm labels.
+    ndarray of shape (n_samples,), or a pair of them
+        Arm labels, and their probabilities if asked for.
 
     Raises
     ------
@@ -67,7 +69,9 @@ def select(policy: Any, X: Any, *, available: Any = None) -> np.ndarray:
     """
     available = align_rows(available, X)
     policy, X = behind_transformers(policy, X)
-    return policy.select(X, available=available)
+    # a policy of another library need not know the option
+    options = {"return_proba": True} if return_proba else {}
+    return policy.select(X, available=available, **options)
 
 
 def _last_step_has(name: str) -> Callable[[Any], bool]:
@@ -265,7 +269,9 @@ class PolicyPipeline(Pipeline):
         return super().predict(X, **params)
 
     @available_if(_last_step_has("select"))
-    def select(self, X: Any, *, available: Any = None, **params: Any) -> np.ndarray:
+    def select(
+        self, X: Any, *, available: Any = None, return_proba: bool = False, **params: Any
+    ) -> Any:
         """Choose the arm to play, exploring.
 
         Parameters
@@ -274,15 +280,18 @@ class PolicyPipeline(Pipeline):
             Contexts, as the first transformer takes them.
         available : array-like, default=None
             Available arms, as in the policy's `select`.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too.
         **params : dict
             Further parameters of the policy's `select`, such as `arm_features`.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels.
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, and their probabilities if asked for.
         """
         available = align_rows(available, X)
+        params |= {"return_proba": True} if return_proba else {}
         return self.steps[-1][1].select(self._transformed(X), available=available, **params)
 
     @available_if(_last_step_has("select_proba"))

@@ -432,7 +432,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         """
         return self._choose(X, available, exploring=False)
 
-    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
         """Choose the arm to play, exploring.
 
         Choices are counted, so that each has its own random numbers; a batch of choices equals
@@ -446,13 +446,18 @@ class GLMUCBPolicy(PosteriorPolicy):
             Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
             rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
             the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too, in the same pass.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels. Ties are broken at random.
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, ties broken at random; with `return_proba`, also the probability with which
+            each was chosen: the propensity that an off-policy estimate from this log needs.
+            Those of "ucb" and "greedy" are 1, but for ties. Those of "thompson" are integrated
+            numerically, as by `select_proba`, which takes longer than the choice.
         """
-        return self._choose(X, available, exploring=True)
+        return self._choose(X, available, exploring=True, return_proba=return_proba)
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.

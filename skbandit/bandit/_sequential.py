@@ -642,9 +642,12 @@ class PosteriorPolicy(SequentialPolicy):
         """Multiple of standard deviations in the next choice."""
         return float(self._alphas()[0])
 
-    def _choose(self, X: Any, available: Any, *, exploring: bool, **described: Any) -> np.ndarray:
-        """Labels of the chosen arms."""
-        from skbandit.bandit._passes import choose_rows
+    def _choose(
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False,
+        **described: Any,
+    ) -> Any:  # fmt: skip
+        """Labels of the chosen arms, and their probabilities if asked for."""
+        from skbandit.bandit._passes import choose_rows, choose_with_probabilities
 
         available = align_rows(available, X)
         now, X = self._ready(X, available, **described)
@@ -654,10 +657,11 @@ class PosteriorPolicy(SequentialPolicy):
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
-        def choose() -> np.ndarray:
-            return choose_rows(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
-
-        return labels[self._guard.read(choose)]
+        choose = choose_with_probabilities if return_proba else choose_rows
+        found: Any = self._guard.read(
+            lambda: choose(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
+        )
+        return (labels[found[0]], found[1]) if return_proba else labels[found]
 
     def _choice_probabilities(self, X: Any, available: Any, **described: Any) -> np.ndarray:
         """Probability that `select` chooses each known arm."""

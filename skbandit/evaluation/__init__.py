@@ -1,5 +1,6 @@
 """Evaluate classifiers and policies: rate reports, scorers, replay, off-policy estimates."""
 
+from skbandit.evaluation._difference import PolicyDifference
 from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
 from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
@@ -20,6 +21,7 @@ from skbandit.evaluation._replay._split import ReplaySplit
 __all__ = [
     "OffPolicyEstimate",
     "OffPolicyScorer",
+    "PolicyDifference",
     "RateScorer",
     "ReplayResult",
     "ReplayScorer",

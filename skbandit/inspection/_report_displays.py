@@ -286,6 +286,41 @@ class RateReportDisplay:
         """
         return cls(report).plot(ax)
 
+    @classmethod
+    def from_estimates(
+        cls,
+        estimates: Mapping[str, Any],
+        *,
+        confidence_level: float = 0.95,
+        ax: Axes | None = None,
+    ) -> RateReportDisplay:
+        """Draw the mean rewards of several policies, or their differences.
+
+        Parameters
+        ----------
+        estimates : dict of str to OffPolicyEstimate, ReplayResult or PolicyDifference
+            Estimates by the names of the policies.
+        confidence_level : float, default=0.95
+            Nominal coverage of each interval. Whether two policies differ is seen from the
+            interval of their difference, ``a - b``, not from whether theirs overlap.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a figure.
+
+        Returns
+        -------
+        RateReportDisplay
+        """
+        rows = []
+        for name, one in estimates.items():
+            effective = getattr(one, "effective_sample_size", getattr(one, "n_accepted", None))
+            ends = one.interval(confidence_level)
+            effective = one.n_events if effective is None else effective
+            rows.append((str(name), one.n_events, effective, one.mean_reward, *ends))
+        columns = ["goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
+        display = cls.from_report(pd.DataFrame(rows, columns=columns), ax=ax)
+        display.ax_.set_xlabel("mean reward, with its interval (n: events in effect)")
+        return display
+
     def plot(self, ax: Axes | None = None) -> RateReportDisplay:
         """Draw the report.
 

@@ -112,7 +112,7 @@ def probabilities(
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
     by; `n_events` is the number of events learned; the last two are those of
-    `parts_of`.
+    `parts_of`. Scores that are not draws remain in buffer[0].
     """
     if draws is not None:
         thompson.probabilities(pool, m, v, alpha, buffer, out)

@@ -42,8 +42,9 @@ def share_best(pool: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
     for k in pool:
         out[k] = 1.0 / n_best if scores[k] == best else 0.0
         total += out[k]
-    for k in pool:
-        out[k] /= total
+    if n_best > 1:
+        for k in pool:
+            out[k] /= total
 
 
 @called_exactly

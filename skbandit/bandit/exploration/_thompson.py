@@ -64,7 +64,7 @@ def probabilities(
 ) -> None:
     """Probability of each arm that its draw from N(m, α²v) is the largest.
 
-    `out` is 0 before; `buffer` has three rows of n_arms.
+    `buffer` has three rows of n_arms.
     """
     s, before, after = buffer[0], buffer[1], buffer[2]
     top = -math.inf
@@ -72,6 +72,7 @@ def probabilities(
         top = max(top, m[k])
     low, high = -math.inf, -math.inf  # from here on relative to the largest mean
     for k in pool:
+        out[k] = 0.0
         s[k] = alpha * math.sqrt(v[k])
         low = max(low, m[k] - top - RANGE * s[k])
         high = max(high, m[k] - top + RANGE * s[k])

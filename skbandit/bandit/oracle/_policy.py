@@ -378,7 +378,7 @@ class OraclePolicy(SequentialPolicy):
         rewards = now._rewards(X, mask, codes).mean(axis=0)
         return label_array(codes)[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
 
-    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
         """Choose the arm to play, exploring.
 
         Choices are counted, so that each has its own random numbers; a batch of choices equals
@@ -392,18 +392,24 @@ class OraclePolicy(SequentialPolicy):
             Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
             rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
             the order of `arms_`. None makes all of `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too, in the same pass.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels, drawn with the probabilities of `select_proba`.
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, drawn with the probabilities of `select_proba`; with `return_proba`, also
+            the probability with which each was drawn.
         """
         from skbandit.bandit.exploration._sets import draw_arms
 
         now, X, mask, codes = self._prepared(X, available)
         seed, t = now._stream.take(len(X), now.random_state)
         u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
-        return label_array(codes)[draw_arms(now._probabilities(X, mask, codes), u)]
+        p = now._probabilities(X, mask, codes)
+        drawn = draw_arms(p, u)
+        chosen = label_array(codes)[drawn]
+        return (chosen, p[np.arange(len(p)), drawn]) if return_proba else chosen
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability that `select` chooses each arm.

@@ -595,8 +595,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         return self._choose(X, available, exploring=False, arm_features=arm_features)
 
     def select(
-        self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None
-    ) -> np.ndarray:
+        self,
+        X: Any,
+        *,
+        available: Any = None,
+        return_proba: bool = False,
+        arm_features: pd.DataFrame | None = None,
+    ) -> Any:
         """Choose the arm to play, exploring.
 
         Choices are counted, so that each has its own random numbers; a batch of choices equals
@@ -610,15 +615,21 @@ class SharedGLMPolicy(PosteriorPolicy):
             Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
             rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
             the order of `arms_`. None makes all of `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too, in the same pass.
         arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
             Features of new arms, which the policy then knows; it may hold known ones, too.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Arm labels. Ties are broken at random.
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, ties broken at random; with `return_proba`, also the probability with which
+            each was chosen: the propensity that an off-policy estimate from this log needs.
+            See `GLMUCBPolicy.select`.
         """
-        return self._choose(X, available, exploring=True, arm_features=arm_features)
+        return self._choose(
+            X, available, exploring=True, return_proba=return_proba, arm_features=arm_features
+        )
 
     def select_proba(
         self, X: Any, *, available: Any = None, arm_features: pd.DataFrame | None = None

@@ -436,7 +436,7 @@ class SlatePolicy(GuardedPolicy):
         chosen = best(models.scores(0, -1), self.n_select, None)
         return models.labels[chosen]
 
-    def select(self, X: Any, *, available: Any = None) -> np.ndarray:
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
         """Choose the slates to show, exploring.
 
         Choices are counted, so that each has its own random numbers; a batch of choices equals
@@ -451,11 +451,16 @@ class SlatePolicy(GuardedPolicy):
             those of all rows, as in ``["a", "b", "c"]``; or a boolean table with one column per
             arm, an array's in the order of `arms_`. New arms have the prior. None makes all of
             `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probability of each chosen arm to be in the slate, too.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_select)
-            Labels, best first by what the rule compares, no label twice in a row.
+        ndarray of shape (n_samples, n_select), or a pair of them
+            Labels, best first by what the rule compares, no label twice in a row; with
+            `return_proba`, also inclusion probabilities by place: the propensities that
+            `skbandit.evaluation.slate_ips` takes. Those of "thompson" are integrated numerically,
+            as by `select_proba`, which takes longer than the choice.
 
         Raises
         ------
@@ -467,7 +472,11 @@ class SlatePolicy(GuardedPolicy):
         models = self._models(X, available)
         seed, t = self._stream.take(len(models.available), self.random_state)
         rule = RULES[models.policy.exploration]
-        return models.labels[rule.choose(models, self.n_select, seed, t)]
+        chosen = rule.choose(models, self.n_select, seed, t)
+        if not return_proba:
+            return models.labels[chosen]
+        included = rule.inclusion(models, self.n_select)
+        return models.labels[chosen], np.take_along_axis(included, chosen, axis=1)
 
     def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Return the probability of each arm to be in the slate of `select`.

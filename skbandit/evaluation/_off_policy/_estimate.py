@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skbandit.evaluation._difference import PolicyDifference, refuse_difference
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -32,9 +33,20 @@ _FEW = 30
 _FAR = 5
 
 
+@dataclass(frozen=True, eq=False)
+class EventParts:
+    """What each event contributed to an estimate, and what tells logs apart."""
+
+    influence: np.ndarray  # (n_events,), of sum 0
+    digests: Mapping[str, bytes]  # of actions, rewards and propensities
+
+
 @dataclass(frozen=True, repr=False)
 class OffPolicyEstimate:
     """An estimate of a policy's mean reward from another policy's log.
+
+    ``a - b`` is the difference of two policies estimated from one log, with its paired interval:
+    a `PolicyDifference`.
 
     Parameters
     ----------
@@ -58,6 +70,8 @@ class OffPolicyEstimate:
         For these two, mean and standard error of the unbiased "dr".
     evidence : object, default=None
         Internal: a summary of rewards and weights, for intervals other than the normal one.
+    parts : object, default=None
+        Internal: what each event contributed, for differences.
 
     See Also
     --------
@@ -82,6 +96,31 @@ class OffPolicyEstimate:
     setting: float | None = None
     unbiased: tuple[float, float] | None = None
     evidence: RewardEvidence | None = field(default=None, compare=False)
+    parts: EventParts | None = field(default=None, compare=False)
+
+    def __sub__(self, other: Any) -> PolicyDifference:
+        if not isinstance(other, OffPolicyEstimate):
+            return NotImplemented
+        if self.parts is None or other.parts is None:
+            refuse_difference(
+                "of which off_policy_value keeps what each event contributed, but one of these "
+                "was made by another function or by hand"
+            )
+        assert self.parts is not None and other.parts is not None  # for mypy
+        mine, theirs = self.parts.digests, other.parts.digests
+        if self.n_events != other.n_events:
+            refuse_difference(f"but these are of {self.n_events:,} and {other.n_events:,} events")
+        for name in mine | theirs:
+            if mine.get(name) != theirs.get(name):
+                refuse_difference(f"but the {name} of these differ")
+        away = self.parts.influence - other.parts.influence
+        n = self.n_events
+        return PolicyDifference(
+            self.mean_reward - other.mean_reward,
+            float(np.sqrt(away @ away / (n - 1) / n)) if n > 1 else np.nan,
+            n,
+            (self.unbiased or (self.mean_reward,))[0] - (other.unbiased or (other.mean_reward,))[0],
+        )
 
     @property
     def lift(self) -> float:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
+from skbandit.evaluation._difference import log_digests
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
+from skbandit.evaluation._off_policy._estimate import (
+    EventParts,
+    LogSums,
+    OffPolicyEstimate,
+    check_predictable,
+)
 from skbandit.evaluation._off_policy._sums import METHODS, Estimator
 from skbandit.evaluation._off_policy._target_policy import read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning
@@ -190,11 +199,17 @@ def off_policy_value(
         q = cross_fitted_rewards(
             reward_model, X, log.action, log.reward, n_arms, cv=cv, random_state=random_state
         )
-    sums = LogSums.of(evaluated.events(q), bounds, {method: estimator})
+    events = evaluated.events(q)
+    sums = LogSums.of(events, bounds, {method: estimator})
     if sums.shortcoming:
         message = f"off_policy_value: {sums.shortcoming}"
         warnings.warn(message, ReplayCoverageWarning, stacklevel=2)
-    return sums.estimates()[method]
+    estimate = sums.estimates()[method]
+    if not np.isfinite(estimate.mean_reward):
+        return estimate
+    return replace(
+        estimate, parts=EventParts(estimator.influence(events), log_digests(evaluated.log))
+    )
 
 
 def _configure(method: Any, reward_model: Any, cv: Any, **settings: Any) -> Estimator:

@@ -163,16 +163,22 @@ class Estimator:
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
         """Sums over the events, one per setting."""
+        return tuple(sum_events(*self._terms(events, own), events) for own in self.settings)
+
+    def influence(self, events: WeightedEvents) -> np.ndarray:
+        """Part e/d̄ + u of each event in the error of the least biased estimate, (n_events,)."""
+        b, z, d = self._terms(events, self.settings[0])
+        return (z - z.sum() / d.sum() * d) / d.mean() + b - b.mean()
+
+    def _terms(self, events: WeightedEvents, setting: float) -> tuple[np.ndarray, ...]:
+        """Base terms b, numerators z and denominators d of the events."""
         weight, value = events.weight, events.reward
         b = np.zeros(len(value))
         if self.needs_predictions:
             assert events.q_policy is not None and events.q_logged is not None
             b, value = events.q_policy, value - events.q_logged
         d = weight if self.normalized else np.ones(len(value))
-        return tuple(
-            sum_events(b, self.change_weights(weight, setting) * value, d, events)
-            for setting in self.settings
-        )
+        return b, self.change_weights(weight, setting) * value, d
 
     def at(self, value: Any) -> Estimator:
         """The estimator with a given setting, which follows the unbiased one, or "slope"."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from skbandit.evaluation._difference import PolicyDifference, refuse_difference
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -30,6 +31,9 @@ _BUCKETS = ("learning", "deployment")
 
 # Kept events per run below which a `ReplayCoverageWarning` is raised.
 FEW = 10
+
+_SAME_HORIZON = 1.2
+"""Ratio of horizons up to which replays are compared: those of one log differ by chance only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +130,10 @@ class ReplayResult:
 
     Returned by `replay`, not meant to be constructed. All figures are those of the learning
     bucket, where the policy plays and learns; `deployment` has those of the deployment bucket.
+
+    ``a - b`` is the difference of two policies replayed on one log, by the same options and number
+    of runs, with its paired interval: a `PolicyDifference`. With the same `random_state`, run k of
+    both replays has the same events in the same order.
 
     Parameters
     ----------
@@ -351,6 +359,28 @@ class ReplayResult:
             )
         return replace(self, trajectories=tuple(run.until(horizon) for run in self.trajectories))
 
+    def __sub__(self, other: Any) -> PolicyDifference:
+        if not isinstance(other, ReplayResult):
+            return NotImplemented
+        _check_comparable(self, other)
+        runs = [
+            _paired(mine, its, self.metadata.totals.variance)
+            for mine, its in zip(self._kept(), other._kept(), strict=True)
+        ]
+        away, squares = (np.array(part) for part in zip(*runs, strict=True))
+        freedom = min(self.n_accepted, other.n_accepted) - len(runs) + 1
+        error, freedom = _combined(float(squares.mean()) * self._reuse, freedom, away)
+        return PolicyDifference(float(away.mean()), error, self.n_events, None, freedom)
+
+    def _kept(self) -> list[pd.DataFrame]:
+        """Action and reward of the kept events of each run."""
+        found = []
+        for run in self.trajectories:
+            own = run.take(self.bucket)
+            columns = {"action": self.metadata.arms[run.action[own]], "reward": run.reward[own]}
+            found.append(pd.DataFrame(columns, index=run.event[own]))
+        return found
+
     @cached_property
     def _rewards(self) -> list[np.ndarray]:
         """Kept rewards per run, without runs that kept none."""
@@ -366,13 +396,7 @@ class ReplayResult:
         squares = sum(float(((own - own.mean()) ** 2).sum()) for own in self._rewards)
         freedom = n - n_runs + 1
         of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
-        if n_runs == 1:
-            return math.sqrt(of_log), freedom
-        of_runs = float(np.var([own.mean() for own in self._rewards], ddof=1)) / n_runs
-        total = of_log + of_runs
-        if not total:
-            return 0.0, freedom
-        return math.sqrt(total), total**2 / (of_log**2 / freedom + of_runs**2 / (n_runs - 1))
+        return _combined(of_log, freedom, np.array([own.mean() for own in self._rewards]))
 
     @property
     def _reuse(self) -> float:
@@ -422,6 +446,66 @@ class ReplayResult:
             f"{self.standard_error:.2g}{lift}, at horizon {self.horizon:,}; kept "
             f"{self.n_accepted:,} of {self.n_events:,} events, c = {self.acceptance:.3g}{biased}"
             f"{path}>"
+        )
+
+
+def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, float]:
+    """Standard error of the mean over runs, and its degrees of freedom; see `ReplayResult`."""
+    if len(means) == 1:
+        return math.sqrt(of_log), freedom
+    of_runs = float(np.var(means, ddof=1)) / len(means)
+    total = of_log + of_runs
+    if not total:
+        return 0.0, freedom
+    return math.sqrt(total), total**2 / (of_log**2 / freedom + of_runs**2 / (len(means) - 1))
+
+
+def _paired(mine: pd.DataFrame, its: pd.DataFrame, variance: float) -> tuple[float, float]:
+    """Difference of the mean rewards of two runs, and its variance due to the log.
+
+    Events that both kept count once, so that equal choices have no variance. As in a single
+    result, the log's variance counts as one more observation of each policy's further events.
+    """
+    parts = [(run["reward"] - run["reward"].mean()) / len(run) for run in (mine, its)]
+    away = parts[0].sub(parts[1], fill_value=0.0)
+    shared = mine.index.intersection(its.index)
+    if not mine.loc[shared].equals(its.loc[shared]):
+        refuse_difference("but an event has another action or reward in the other one")
+    further = sum(1 / len(run) ** 2 for run in (mine, its) if len(run) > len(shared))
+    squares = float(away @ away) + variance * further
+    return float(mine["reward"].mean() - its["reward"].mean()), squares
+
+
+def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:
+    """Require replays of one log by the same options, and about as long."""
+    if replace(one.metadata.totals, n_clipped=0) != replace(other.metadata.totals, n_clipped=0):
+        a, b = one.metadata.totals, other.metadata.totals
+        refuse_difference(
+            f"but these are of {a.n_events:,} events with the mean reward {a.mean:.4g} and of "
+            f"{b.n_events:,} with {b.mean:.4g}"
+        )
+    if any(len(result._rewards) < len(result.trajectories) for result in (one, other)):
+        raise ValueError("a run kept no event, so there is no difference: replay a longer log.")
+    pairs = {
+        "n_repeats": (len(one.trajectories), len(other.trajectories)),
+        "bucket": (one.bucket, other.bucket),
+        **{
+            name: (getattr(one.metadata, name), getattr(other.metadata, name))
+            for name in ("deployment_share", "shuffle", "subsample")
+        },
+    }
+    for name, (mine, its) in pairs.items():
+        if mine != its:
+            raise ValueError(
+                f"these replays have {name}={mine!r} and {its!r}: replay both policies by the "
+                "same options."
+            )
+    short, long = sorted((one.horizon, other.horizon))
+    if long > _SAME_HORIZON * short and (one.metadata.learns or other.metadata.learns):
+        raise ValueError(
+            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, and what a "
+            "policy that learns earns depends on it: compare them at equal ones, as in "
+            "a.at(1000) - b.at(1000)."
         )
 
 
