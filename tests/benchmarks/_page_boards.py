@@ -64,6 +64,7 @@ class Board:
 GOAL_METHODS = {
     "ConstrainedRampClassifier": "ramp",
     "ConstrainedRampClassifier, level .9": "ramp, level .9",
+    "ConstrainedReduction, logistic": "reduction",
     "ConstrainedThreshold": "threshold",
     "ConstrainedThreshold, by group": "threshold per group",
     "fairlearn ExponentiatedGradient": "fairlearn ExponentiatedGradient",

@@ -82,6 +82,7 @@ METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "threshold, level .9": _threshold(linear, confidence_level=0.9),
     "threshold per group": _threshold(linear, by="group", confidence_level=0.5),
     "threshold, trees": _threshold(trees, confidence_level=0.5),
+    "reduction": ours(lambda **goal: ConstrainedReduction(linear(), **goal)),
     "reduction, trees": ours(lambda **goal: ConstrainedReduction(trees(), **goal)),
     "threshold per group, level .8": _threshold(linear, by="group", confidence_level=0.8),
     **RIVALS,
