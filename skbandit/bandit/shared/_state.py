@@ -56,32 +56,34 @@ def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
 
 
 class SharedBeliefs(NamedTuple):
-    """Posterior of B and of the arms' offsets, and all else that learning updates in place."""
+    """Posterior of B and of the arms' own weights under each prior scale, and all else that learning updates in place."""
 
-    mean: np.ndarray  # (dx, dz)
-    cov_factor: np.ndarray  # (dx, dz, dx dz), or (dx, dz) if diagonal
+    mean: np.ndarray  # (1, n_scales, dx, dz): as of arms, of which this is one model of all
+    cov_factor: np.ndarray  # (n_scales, dx, dz, dx dz), or (n_scales, dx, dz) if diagonal
     units: Units  # of the features of contexts
     Z: np.ndarray  # (n_arms, dz), features of arms in their units, the constant last; fixed
-    offset_mean: np.ndarray  # (n_arms,)
-    offset_variance: np.ndarray  # (n_arms,)
+    own_mean: np.ndarray  # (n_arms, n_scales, dx), of weights that are the arm's own
+    own_variance: np.ndarray  # (n_arms, n_scales, dx)
     n_updates: np.ndarray  # (n_arms,), events learned
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
     noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
+    evidence: np.ndarray  # (n_scales,), prequential log likelihoods
+    share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
 
     def copy(self) -> SharedBeliefs:
         """Copy that may be learned in place."""
         changing = (
-            "mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order",
-            "noise",
+            "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
+            "noise", "evidence", "share",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
     def keep_arms(self, arms: np.ndarray) -> SharedBeliefs:
         """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
-        names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
+        names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
         counters[N_RANKED] = len(arms)
@@ -89,13 +91,13 @@ class SharedBeliefs(NamedTuple):
 
     def workspace(self) -> Workspace:
         """Buffers of compiled passes."""
-        (dx, dz), n_arms = self.mean.shape, len(self.Z)
-        p = dx * dz if self.cov_factor.ndim == 3 else 1
+        (_, n_scales, dx, dz), n_arms = self.mean.shape, len(self.Z)
+        p = dx * dz if self.cov_factor.ndim == 4 else 1
         return Workspace(
             x=np.ones(dx),
-            u=np.empty(dz),
-            half=np.empty((dz, p)),
-            C=np.empty((dz, dz)),
+            u=np.empty((n_scales, dz)),
+            half=np.empty((n_scales, dz, p)),
+            C=np.empty((n_scales, dz, dz)),
             block=np.empty((dz + 3, BLOCK)),
             a=np.empty(p),
             factor=np.empty(dx - 1),
@@ -103,6 +105,8 @@ class SharedBeliefs(NamedTuple):
             arm=np.empty(1, dtype=np.int64),
             m=np.empty(n_arms),
             v=np.empty(n_arms),
+            m_of_scale=np.empty((n_scales, n_arms)),
+            v_of_scale=np.empty((n_scales, n_arms)),
         )
 
 
@@ -112,9 +116,9 @@ class SharedPrior(NamedTuple):
     If the noise is estimated, they are multiples of it, and its own is 1.
     """
 
-    variance: float  # of main effects and products
-    constant_variance: float
-    offset_variance: float
+    variance: np.ndarray  # (n_scales,), of main effects and products
+    constant_variance: np.ndarray  # (n_scales,)
+    own_variance: np.ndarray  # (n_scales,), of the weights that are an arm's own
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
     forgetting: float | None = None  # None for 1 leaves what is not needed out of compiled code
@@ -124,9 +128,9 @@ class Workspace(NamedTuple):
     """Buffers of compiled passes."""
 
     x: np.ndarray  # (dx,), ends with the constant 1
-    u: np.ndarray  # (dz,)
-    half: np.ndarray  # (dz, p)
-    C: np.ndarray  # (dz, dz)
+    u: np.ndarray  # (n_scales, dz)
+    half: np.ndarray  # (n_scales, dz, p)
+    C: np.ndarray  # (n_scales, dz, dz)
     block: np.ndarray  # (dz + 3, BLOCK)
     a: np.ndarray  # (p,)
     factor: np.ndarray  # (dx - 1,)
@@ -134,12 +138,14 @@ class Workspace(NamedTuple):
     arm: np.ndarray  # (1,)
     m: np.ndarray  # (n_arms,)
     v: np.ndarray  # (n_arms,)
+    m_of_scale: np.ndarray  # (n_scales, n_arms)
+    v_of_scale: np.ndarray  # (n_scales, n_arms)
 
 
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
-    """Prior variances of the entries of B."""
-    variance = np.full((dx, dz), prior.variance)
-    variance[-1, -1] = prior.constant_variance
+    """Prior variances of the entries of B, (n_scales, dx, dz)."""
+    variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
+    variance[:, -1, -1] = prior.constant_variance
     return variance
 
 
@@ -147,19 +153,25 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     """Beliefs of a policy without arms."""
     dx = len(units.rate) + 1
     variance = prior_variances(dx, dz, prior)
-    root = np.diag(np.sqrt(variance.ravel())).reshape(dx, dz, dx * dz) if full else None
+    n_scales, p = len(variance), dx * dz
+    root = None
+    if full:
+        root = np.sqrt(variance.reshape(n_scales, p, 1)) * np.eye(p)
+        root = root.reshape(n_scales, dx, dz, p)
     return SharedBeliefs(
-        mean=np.zeros((dx, dz)),
+        mean=np.zeros((1, n_scales, dx, dz)),
         cov_factor=variance if root is None else root,
         units=units,
         Z=np.empty((0, dz)),
-        offset_mean=np.empty(0),
-        offset_variance=np.empty(0),
+        own_mean=np.empty((0, n_scales, dx)),
+        own_variance=np.empty((0, n_scales, dx)),
         n_updates=np.empty(0, dtype=np.int64),
         tie_order=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
         noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
+        evidence=np.zeros(n_scales),
+        share=np.full(n_scales, 1 / n_scales),
     )
 
 
@@ -168,10 +180,12 @@ def append_arms(
 ) -> SharedBeliefs:
     """Beliefs about further arms, too, which have these features and random keys."""
     n_old, n_new = len(beliefs.Z), len(Z)
+    _, n_scales, dx, _ = beliefs.mean.shape
+    own_variance = np.tile(prior.own_variance[:, None], (n_new, 1, dx))
     new = {
         "Z": Z,
-        "offset_mean": np.zeros(n_new),
-        "offset_variance": np.full(n_new, prior.offset_variance),
+        "own_mean": np.zeros((n_new, n_scales, dx)),
+        "own_variance": own_variance,
         "n_updates": np.zeros(n_new, dtype=np.int64),
         "tie_order": np.arange(n_old, n_old + n_new),
         "rng_key": np.array(keys, dtype=np.int64),
