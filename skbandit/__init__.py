@@ -34,7 +34,7 @@ _ROOM_OF = {
     "ReplayScorer": "evaluation",
     "SetSelectClassifier": "selection",
 }
-_ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "rates"}
+_ROOMS = {*_ROOM_OF.values(), "datasets", "exceptions", "inspection", "logs", "rates"}
 
 if not TYPE_CHECKING:  # else type checkers would believe that every name exists
 

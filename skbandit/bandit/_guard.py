@@ -1,19 +1,21 @@
-"""Locks of a policy that several threads share."""
+"""What all policies share: locks, a random stream, saved states, and records of choices."""
 
 from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from skbandit.bandit._stream import ChoiceStream
-from skbandit.logs import Log, column_names
+from skbandit.logs import Codes, Log, column_names, label_array, make_record, read_pools
 from skbandit.utils._sklearn_compat import rows_of
 
 if TYPE_CHECKING:
@@ -77,6 +79,30 @@ if hasattr(os, "register_at_fork"):  # threads that do not exist in the child ma
     os.register_at_fork(after_in_child=_renew_all)
 
 
+STATE_FORMAT = 1
+"""Format of saved policies, raised by a change that older versions of skbandit would misread."""
+
+
+def check_format(found: int, writer: str) -> None:
+    """Refuse the state of a policy saved in a later format, by this version of skbandit."""
+    if found > STATE_FORMAT:
+        raise ValueError(
+            f"this policy was saved by skbandit {writer}, in format {found}, and skbandit "
+            f"{_version()} reads formats up to {STATE_FORMAT}: install skbandit {writer} or later."
+        )
+
+
+def _version() -> str:
+    """Version of this skbandit, of which rooms know the parts below them only."""
+    return sys.modules["skbandit"].__version__
+
+
+def unfilled(cls: Any, found: int, writer: str) -> Any:
+    """Make a policy for a pickled state to fill, before any of the state is read."""
+    check_format(found, writer)
+    return object.__new__(cls)
+
+
 class GuardedPolicy(BaseEstimator):
     """Holds a policy's locks and its random stream, and requests the columns of a log.
 
@@ -89,6 +115,8 @@ class GuardedPolicy(BaseEstimator):
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
+
+    _shows_slates: ClassVar[bool] = False
 
     columns: dict[str, Any] | None
     _first_log: bytes | None = None
@@ -129,7 +157,61 @@ class GuardedPolicy(BaseEstimator):
         state.pop("_guard", None)
         if "_stream" in state:
             state["_stream"] = copy.copy(state["_stream"])
+        state["_format"], state["_writer"] = STATE_FORMAT, _version()
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a saved state, which skops passes without `__reduce__`."""
+        state = dict(state)
+        check_format(state.pop("_format", STATE_FORMAT), state.pop("_writer", ""))
+        super().__setstate__(state)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Constructor, with the format first: a later state may not even be read, and state."""
+        state = self.__getstate__()
+        return unfilled, (type(self), state["_format"], state["_writer"]), state
+
+    def record(
+        self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
+    ) -> dict[str, Any]:
+        """Describe a choice by a dict for JSON, to which its reward is joined later.
+
+        Parameters
+        ----------
+        X_row : {array-like, sparse matrix, DataFrame} of shape (1, n_features), or a row of it
+            Context of the choice, which may hold text if transformers encode it.
+        arm : label, or array of labels
+            What `select` returned for the row: an arm, or a slate.
+        propensity : float, array-like or None
+            Probability with which `arm` was chosen, or of each arm of a slate to be in it; None if
+            it is not known.
+        available : array-like, default=None
+            Arms that were available, as in `select`, for one row.
+
+        Returns
+        -------
+        dict
+            With id, a random text; time, in seconds since 1970; context, by column names or as a
+            list; arm; propensity; available, a list or None; and version, the number of events that
+            the policy had learned. `skbandit.logs.join_rewards` turns it into a row of a log, the
+            same after ``json.loads(json.dumps(record))``. Missing values are None.
+        """
+        if not self._shows_slates and isinstance(arm, list | np.ndarray) and np.size(arm) != 1:
+            raise ValueError(
+                f"arm has {np.size(arm)} labels, {arm!r}: a record is of one choice, such as "
+                "select(X)[0]."
+            )
+        pool = None
+        if available is not None:
+            known = self.arms_.tolist() if self.__sklearn_is_fitted__() else []
+            codes: Codes = {label: k for k, label in enumerate(known)}
+            pools = read_pools(available, 1, codes)
+            pool = pools.labels(label_array(codes))[0]
+        return make_record(X_row, arm, propensity, pool, self._n_learned())
+
+    def _n_learned(self) -> int:
+        """Number of events learned."""
+        raise NotImplementedError
 
     def _now(self) -> Self:
         """The policy in its current state, while other threads may go on learning."""

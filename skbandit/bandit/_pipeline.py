@@ -347,6 +347,26 @@ class PolicyPipeline(Pipeline):
         """
         return self.steps[-1][1].predict_reward(self._transformed(X))
 
+    @available_if(_last_step_has("record"))
+    def record(
+        self, X_row: Any, arm: Any, propensity: Any, *, available: Any = None
+    ) -> dict[str, Any]:
+        """Describe a choice by a dict for JSON, to which its reward is joined later.
+
+        Parameters
+        ----------
+        X_row : array-like of shape (1, n_features)
+            Context of the choice, as the first transformer takes it.
+        arm, propensity, available : object
+            As in the policy's `record`.
+
+        Returns
+        -------
+        dict
+            As of the policy's `record`.
+        """
+        return self.steps[-1][1].record(X_row, arm, propensity, available=available)
+
     @available_if(_last_step_has("advance"))
     def advance(self, timestamp: Any = None) -> Self:
         """Advance the policy's clock.

@@ -175,6 +175,9 @@ class GLMUCBPolicy(PosteriorPolicy):
     of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
     whose mean is small beside their standard deviation, choose "scale".
 
+    `record` describes a choice as JSON, to be joined with its reward later, and `merge` joins what
+    copies in several processes have learned.
+
     The log that a policy writes can evaluate others only if every arm had a chance. "ucb"
     is deterministic: use "squarecb", "thompson" or "epsilon_greedy" if the log must be useful.
 
@@ -364,6 +367,18 @@ class GLMUCBPolicy(PosteriorPolicy):
                 "fit to start afresh."
             )
         return prior
+
+    def _merged(self, base: Beliefs, workers: list[Beliefs]) -> tuple[Beliefs, np.ndarray]:
+        from skbandit.bandit._posterior import merged
+
+        prior = self._prior()
+        if prior.adaptive_mean is not None:
+            raise ValueError(
+                f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
+                "an adaptive prior, what new arms started from is not known. Merge needs a fixed "
+                "prior."
+            )
+        return merged(base, workers, prior)
 
     def _absorb(self, events: Events) -> None:
         """Learn events now."""

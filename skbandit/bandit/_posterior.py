@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
+from skbandit.bandit._natural_parameters import combine, pooled_moments
 from skbandit.bandit._state import (
     BY_ARM,
     LEAST_SHARE,
@@ -26,7 +27,7 @@ from skbandit.bandit._state import (
     Prior,
     workspace_for,
 )
-from skbandit.bandit._units import carry_over, count, is_due, renew
+from skbandit.bandit._units import FIRST_RENEWAL, carry_over, count, is_due, renew
 from skbandit.bandit.links import linear, log_predictive, step
 from skbandit.utils._compiled import (
     allocating_exactly,
@@ -397,3 +398,55 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
         for e in range(mean.shape[1]):
             renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger
+
+
+def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs, np.ndarray]:
+    """Beliefs by what workers have learned since a base, all of the same arms.
+
+    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    of them has learned.
+
+    Returns
+    -------
+    tuple of Beliefs and ndarray of shape (n_workers, n_arms)
+        And whether a worker knows less of an arm than the base did.
+    """
+    states, n_events = [base, *workers], base.counters[N_EVENTS]
+    total = n_events + sum(worker.counters[N_EVENTS] - n_events for worker in workers)
+    pooled = pooled_moments(*((one.seen_mean, one.seen_squares, one.seen_weight) for one in states))
+    for one in states:
+        one.seen_mean[:], one.seen_squares[:], one.seen_weight[:] = pooled
+        if len(one.rate) and total >= FIRST_RENEWAL:
+            change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
+    n = [worker.n_updates - base.n_updates for worker in workers]
+    moved = np.flatnonzero(np.sum(n, axis=0))
+    start = (
+        np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
+        if base.cov_factor.ndim == 4
+        else prior.variance
+    )
+    forgetting = 1.0 if prior.forgetting is None else prior.forgetting
+    sums, quadratic, log_determinant, lost = combine(
+        (base.mean[moved], base.cov_factor[moved]),
+        [(worker.mean[moved], worker.cov_factor[moved]) for worker in workers],
+        (np.broadcast_to(prior.mean, prior.variance.shape), start),
+        [events[moved] for events in n],
+        forgetting,
+    )
+    result = base.copy()
+    result.mean[moved], result.cov_factor[moved] = sums
+    for worker in workers:
+        result.evidence[:] += worker.evidence - base.evidence
+    if forgetting == 1.0:
+        result.evidence[:] += (quadratic - log_determinant).sum(axis=0) / 2
+    if len(result.share) > 1:
+        renew_shares(result.evidence, result.share)
+    fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[N_LEARNED_ARMS]
+    result.learned[n_known : n_known + len(fresh)] = fresh
+    result.n_updates[:] += np.sum(n, axis=0)
+    result.counters[N_LEARNED_ARMS] += len(fresh)
+    result.counters[N_EVENTS] = total
+    begun = (base.n_updates > 0) & ((n_events >= FIRST_RENEWAL) | (len(base.rate) == 0))
+    less = np.zeros((len(workers), len(begun)), dtype=bool)
+    less[:, moved] = lost
+    return result, less & begun

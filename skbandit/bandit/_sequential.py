@@ -25,6 +25,7 @@ from skbandit.bandit._events import (
     windows_of,
 )
 from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._merge import merged_policy
 from skbandit.bandit._state import (
     N_CHOICES,
     N_EVENTS,
@@ -87,6 +88,7 @@ class SequentialPolicy(GuardedPolicy):
     _columns: pd.Index | None
     _labels: np.ndarray
     _latest: float | None = None  # time of the latest event, in seconds
+    _first_event: bytes | None = None  # digest by which states of one origin are known
     _waiting: Sequence[Events] = ()  # of one update window
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class SequentialPolicy(GuardedPolicy):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled state."""
+        """Restore a saved state."""
         super().__setstate__(state)
         self._note_columns()
 
@@ -230,6 +232,50 @@ class SequentialPolicy(GuardedPolicy):
             draft._waiting = [part for part in remaining if len(part)]
         return self
 
+    def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
+        """Return a policy that knows what several ones have learned since a common state.
+
+        For workers that each start from a copy of `base` and learn events of their own. This
+        policy is one of them; if it has learned nothing since, such as `base` itself or an unfitted
+        policy, only the others count. None of them is changed.
+
+        Exact, up to rounding, for ``link="linear"`` and ``covariance="full"`` without forgetting,
+        and arms that `base` has learned: the result is the state after all events in any order. For
+        other links and diagonal covariances, posteriors are multiplied in the same way, by their
+        natural parameters; with `forgetting`, events of workers count as if they had come in turn.
+        Units of features are renewed from the contexts of all workers.
+
+        Parameters
+        ----------
+        policies : sequence of policies
+            States later than `base`, of the same type. One that is named twice counts once, as does
+            this policy.
+        base : policy
+            State from which all of them started; unfitted if they started without experience.
+
+        Returns
+        -------
+        Self
+            Policy with the parameters of this one. New arms follow those of `base`, in the order of
+            their labels. Its random stream continues that of this policy.
+
+        Raises
+        ------
+        TypeError
+            If the policy cannot be merged, as its models are not sums over events.
+        ValueError
+            If policies differ in a parameter by which they learn, in features or in arms' features,
+            have delayed events, have an adaptive prior, or do not descend from `base`.
+        """
+        return merged_policy(self, policies, base)
+
+    def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
+        """Take over what workers have learned since a base about the arms of these labels."""
+        raise TypeError(
+            f"a {type(self).__name__} cannot be merged: its models are not sums over events. Let "
+            "one process learn the events of all, joined by skbandit.logs.join_rewards."
+        )
+
     def _start(self) -> None:
         """Make models without arms and without events."""
         raise NotImplementedError
@@ -261,7 +307,7 @@ class SequentialPolicy(GuardedPolicy):
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
-        self._latest = self._first_log = None
+        self._latest = self._first_log = self._first_event = None
         self._start()
         if self.arms is not None:
             codes: Codes = {}
@@ -395,6 +441,8 @@ class SequentialPolicy(GuardedPolicy):
         log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
         self._check_rewards(log.reward)
         self._note_log(X, log)
+        if self._first_event is None:
+            self._first_event = log.take(slice(0, 1)).fingerprint(X[:1])
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
         every = read_interval(self.update_every)
@@ -542,6 +590,29 @@ class PosteriorPolicy(SequentialPolicy):
 
         index = self.decision_function(X)
         return mean_rewards(index, read_rule(self))
+
+    def _n_learned(self) -> int:
+        return int(self._beliefs.counters[N_EVENTS]) if self.__sklearn_is_fitted__() else 0
+
+    def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
+        states = []
+        for one in (base, *workers.values()):
+            new = [label for label in labels if label not in one._codes]
+            codes = one._codes | {label: len(one._codes) + k for k, label in enumerate(new)}
+            order = np.array([codes[label] for label in labels], dtype=np.int64)
+            states.append(one._beliefs_about(codes).keep_arms(order).copy())
+        self._beliefs, lost = self._merged(states[0], states[1:])
+        if lost.any():
+            k, arm = np.argwhere(lost)[0]
+            raise ValueError(
+                f"base is not an earlier state of {list(workers)[k]}: it knows more of arm "
+                f"{labels[arm]!r}."
+            )
+        self._know({label: k for k, label in enumerate(labels)})
+
+    def _merged(self, base: Any, workers: list[Any]) -> tuple[Any, np.ndarray]:
+        """Beliefs by what workers have learned, and whether one knows less of an arm than base."""
+        raise NotImplementedError
 
     def _beliefs_about(self, codes: Codes) -> Any:
         """Beliefs about the known arms and new ones."""

@@ -6,7 +6,7 @@ a `Log` of plain arrays, in which arms are numbers; `Codes` maps labels to these
 `available`: a boolean table with one column per arm, one collection of labels per row, or one for
 all rows. `align_rows` comes first, with X as the user passed it.
 
-Nothing here is public, so `__all__` is empty.
+`join_rewards` is for users; the other names are for the other rooms.
 """
 
 from skbandit.logs._arms import Codes as Codes
@@ -36,6 +36,8 @@ from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
+from skbandit.logs._records import join_rewards as join_rewards
+from skbandit.logs._records import make_record as make_record
 from skbandit.logs._reward_models import LoggedSlates as LoggedSlates
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import dr_costs as dr_costs
@@ -48,4 +50,4 @@ from skbandit.logs._slates import SlateLog as SlateLog
 from skbandit.logs._slates import are_slates as are_slates
 from skbandit.logs._slates import read_slates as read_slates
 
-__all__: list[str] = []
+__all__ = ["join_rewards"]

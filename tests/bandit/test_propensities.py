@@ -1,4 +1,4 @@
-"""`select(return_proba=True)`: the same choices, and the probabilities with which they were made."""
+"""`select(return_proba=True)`: the same choices, and their probabilities."""
 
 import pickle
 

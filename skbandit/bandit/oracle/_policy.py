@@ -216,6 +216,9 @@ class OraclePolicy(SequentialPolicy):
         check_is_fitted(self)
         return self._n_updates.copy()
 
+    def _n_learned(self) -> int:
+        return self._n_events if self.__sklearn_is_fitted__() else 0
+
     def _keep_arms(self, kept: np.ndarray) -> None:
         self._store = self._store.of_arms(kept)
         models = self._models

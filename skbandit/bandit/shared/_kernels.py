@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import N_EVENTS, Rule
 from skbandit.bandit._units import count, show
-from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit.links import log_predictive, step
 from skbandit.bandit.shared._bilinear import (
     absorb,
     add_residual,
     arm_moments,
-    change_units,
     contract,
     forget,
     noise_scale,
@@ -23,7 +22,7 @@ from skbandit.bandit.shared._state import (
     SharedBeliefs,
     SharedPrior,
     Workspace,
-    renew_if_due,
+    renew_units,
 )
 from skbandit.utils._compiled import called_exactly
 
@@ -121,17 +120,7 @@ def learn(
         renew_shares(evidence, beliefs.share)
     units = beliefs.units
     count(X, row, 1.0, units.mean, units.squares, units.seen)
-    if renew_if_due(units, work.factor, work.shift):
-        for e in range(n_scales):
-            change_units(
-                work.factor, work.shift, beliefs.mean[0, e], beliefs.cov_factor[e],
-                prior.variance[e],
-            )  # fmt: skip
-            if prior.own_variance[e] > 0.0:
-                change_units(
-                    work.factor, work.shift, beliefs.own_mean[:, e].T, beliefs.own_variance[:, e].T,
-                    prior.own_variance[e],
-                )  # fmt: skip
+    renew_units(beliefs, prior, work.factor, work.shift)
 
 
 @called_exactly

@@ -84,8 +84,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         is carried over to the new units. Features of arms likewise, as arms are described.
     forgetting : float, default=1.0
         Factor, from .001 to 1, by which earlier evidence is discounted at every learned event, for
-        rewards that drift: what was learned of features by all events, an arm's own weights by its own.
-        Below 1, learning takes p³ operations an event under a full covariance.
+        rewards that drift: what was learned of features by all events, an arm's own weights by its
+        events. Below 1, learning takes p³ operations an event under a full covariance.
     update_every : float, str or timedelta, default=None
         Length of update windows, as in `GLMUCBPolicy`: events are learned when their window ends.
     columns : dict, default=None
@@ -272,7 +272,7 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     @property
     def own_coef_(self) -> np.ndarray:
-        """Posterior means of the arms' own weights, (n_arms, n_features + 1), the constant's last."""
+        """Posterior means of the arms' own weights for features as given, the constant's last."""
         from skbandit.bandit.shared._state import as_given
 
         check_is_fitted(self)
@@ -446,6 +446,35 @@ class SharedGLMPolicy(PosteriorPolicy):
             self._beliefs = self._append_arms(fresh, values)
             self._know(codes)
 
+    def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
+        states = [base, *workers.values()]
+        described = [one for one in states if one._known is not None]
+        if described:
+            values: dict[Any, np.ndarray] = {}
+            for one in described:
+                assert one._known is not None
+                values |= dict(zip(one._codes, one._known.values, strict=True))
+                columns = list(one._known.columns)
+            index = pd.Index(labels, tupleize_cols=False)
+            table = pd.DataFrame([values[label] for label in labels], index, columns)
+            grows = len(labels) > len(base._codes)
+            for one in states:  # in the same units of arms, those of all
+                one._describe(table)
+                if grows and self.standardize:
+                    assert one._arm_units is not None
+                    due = np.array([one._arm_units.seen[0], 0.0])
+                    one._arm_units = one._arm_units._replace(seen=due)
+                    one._renew_arm_units(np.empty((0, len(columns))))
+        super()._sum_up(base, workers, labels)
+        self._known, self._arm_units = base._known, base._arm_units
+
+    def _merged(
+        self, base: SharedBeliefs, workers: list[SharedBeliefs]
+    ) -> tuple[SharedBeliefs, np.ndarray]:
+        from skbandit.bandit.shared._state import merged
+
+        return merged(base, workers, self._prior())
+
     def _renew_arm_units(self, values: np.ndarray) -> None:
         """Standardise the features of arms anew, if there are twice as many arms."""
         from skbandit.bandit._units import count
@@ -467,7 +496,8 @@ class SharedGLMPolicy(PosteriorPolicy):
             return
         beliefs = self._beliefs
         mean, cov_factor = beliefs.mean.copy(), beliefs.cov_factor.copy()
-        variance = prior_variances(*mean.shape[2:], self._prior())
+        _, _, dx, dz = mean.shape
+        variance = prior_variances(dx, dz, self._prior())
         for e in range(len(variance)):
             mean[0, e], cov_factor[e] = in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]

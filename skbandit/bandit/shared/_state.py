@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._natural_parameters import combine, pooled_moments, pooled_sums
+from skbandit.bandit._posterior import renew_shares
+from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
-from skbandit.bandit.shared._bilinear import BLOCK
+from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._compiled import called_exactly
 
 N_RANKED = 2
@@ -56,7 +59,7 @@ def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
 
 
 class SharedBeliefs(NamedTuple):
-    """Posterior of B and of the arms' own weights under each prior scale, and all else that learning updates in place."""
+    """Posteriors of B and of the arms' own weights, and all else that learning updates in place."""
 
     mean: np.ndarray  # (1, n_scales, dx, dz): as of arms, of which this is one model of all
     cov_factor: np.ndarray  # (n_scales, dx, dz, dx dz), or (n_scales, dx, dz) if diagonal
@@ -76,7 +79,7 @@ class SharedBeliefs(NamedTuple):
         """Copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
-            "noise", "evidence", "share",
+            "counters", "noise", "evidence", "share",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
@@ -142,6 +145,23 @@ class Workspace(NamedTuple):
     v_of_scale: np.ndarray  # (n_scales, n_arms)
 
 
+@called_exactly
+def renew_units(
+    beliefs: SharedBeliefs, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
+) -> None:
+    """Renew the units of contexts if they are due, and express all weights in them."""
+    if renew_if_due(beliefs.units, factor, shift):
+        for e in range(len(beliefs.share)):
+            change_units(
+                factor, shift, beliefs.mean[0, e], beliefs.cov_factor[e], prior.variance[e]
+            )
+            if prior.own_variance[e] > 0.0:
+                change_units(
+                    factor, shift, beliefs.own_mean[:, e].T, beliefs.own_variance[:, e].T,
+                    prior.own_variance[e],
+                )  # fmt: skip
+
+
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
     """Prior variances of the entries of B, (n_scales, dx, dz)."""
     variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
@@ -196,6 +216,78 @@ def append_arms(
     counters = beliefs.counters.copy()
     counters[N_RANKED] = n_old + n_new
     return beliefs._replace(**grown, counters=counters)
+
+
+def merged(
+    base: SharedBeliefs, workers: list[SharedBeliefs], prior: SharedPrior
+) -> tuple[SharedBeliefs, np.ndarray]:
+    """Beliefs by what workers have learned since a base, all of the same arms.
+
+    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    of them has learned.
+
+    Returns
+    -------
+    tuple of SharedBeliefs and ndarray of shape (n_workers, n_arms)
+        And whether a worker knows less than the base did.
+    """
+    (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
+    p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
+    runs = bool(np.isfinite(base.units.seen[1]))
+    counted = ((one.units.mean, one.units.squares, one.units.seen[:1]) for one in states)
+    pooled = pooled_moments(*counted)
+    for one in states:
+        one.units.mean[:], one.units.squares[:], one.units.seen[:1] = pooled
+        if runs and one.units.seen[0] >= FIRST_RENEWAL:
+            one.units.seen[1] = 0.0  # due
+            renew_units(one, prior, np.empty(dx - 1), np.empty(dx - 1))
+    variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
+    n_events = [np.array([one.counters[N_EVENTS] - n_before]) for one in workers]
+    n_of_arms = [one.n_updates - base.n_updates for one in workers]
+    forgetting = 1.0 if prior.forgetting is None else prior.forgetting
+    of_mean, of_factor = (1, n_scales, p), (1, n_scales, p, p) if full else (1, n_scales, p)
+    start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
+    first, *others = (
+        (one.mean.reshape(of_mean), one.cov_factor.reshape(of_factor)) for one in states
+    )
+    (mean, cov_factor), quadratic, log_determinant, lost = combine(
+        first, others, (np.zeros_like(variance), start), n_events, forgetting
+    )
+    result = base.copy()
+    result.mean[:] = mean.reshape(base.mean.shape)
+    result.cov_factor[:] = cov_factor.reshape(base.cov_factor.shape)
+    quadratic, log_determinant = quadratic[0], log_determinant[0]
+    if (prior.own_variance > 0.0).all():
+        first, *others = ((one.own_mean, one.own_variance) for one in states)
+        own = np.tile(prior.own_variance[:, None], (1, dx))
+        sums, of_arms, log_of_arms, _ = combine(
+            first, others, (np.zeros_like(own), own), n_of_arms, forgetting
+        )
+        result.own_mean[:], result.own_variance[:] = sums
+        quadratic, log_determinant = (
+            quadratic + of_arms.sum(0),
+            log_determinant + log_of_arms.sum(0),
+        )
+    if prior.estimates_noise:
+        noise = pooled_sums(base.noise, [one.noise for one in workers], n_events, forgetting)
+        result.noise[:] = noise
+    for worker in workers:
+        result.evidence[:] += worker.evidence - base.evidence
+    if forgetting == 1.0:
+        sigma = noise_scale(result.noise) or 1.0
+        result.evidence[:] += (quadratic / sigma**2 - log_determinant) / 2
+    if n_scales > 1:
+        renew_shares(result.evidence, result.share)
+    surplus = result.share @ quadratic
+    if prior.estimates_noise and forgetting == 1.0 and result.noise[0] > surplus:
+        result.noise[0] -= surplus
+    counters = base.counters.copy()
+    counters[N_EVENTS] += np.sum(n_events)
+    begun = n_before >= FIRST_RENEWAL or not runs
+    result = result._replace(
+        n_updates=base.n_updates + np.sum(n_of_arms, axis=0), counters=counters
+    )
+    return result, lost & begun
 
 
 # Units of arms' features: a renewal keeps what the data say, and states the prior anew.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -131,6 +132,8 @@ class SlatePolicy(GuardedPolicy):
     """
 
     policy_: Any
+
+    _shows_slates: ClassVar[bool] = True
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
 
@@ -287,6 +290,30 @@ class SlatePolicy(GuardedPolicy):
         if hasattr(self, "policy_") and hasattr(self.policy_, "advance"):
             self.policy_.advance(timestamp)
         return self
+
+    def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
+        """Return a policy that knows what several ones have learned since a common state.
+
+        Parameters
+        ----------
+        policies : sequence of SlatePolicy
+            Policies that started from copies of `base`, fitted.
+        base : SlatePolicy
+            The state that they started from, fitted.
+
+        Returns
+        -------
+        Self
+            Policy with the parameters and the random stream of this one, and the models that
+            `policy_.merge` makes.
+        """
+        check_is_fitted(base)
+        merged = copy.copy(self if hasattr(self, "policy_") else base)
+        merged.policy_ = merged.policy_.merge([one.policy_ for one in policies], base=base.policy_)
+        return merged.set_params(**self.get_params(deep=False))
+
+    def _n_learned(self) -> int:
+        return self.policy_._n_learned() if hasattr(self, "policy_") else 0
 
     def _of_models(self, name: str) -> Any:
         """An attribute of the fitted models."""

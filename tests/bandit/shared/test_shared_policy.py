@@ -41,7 +41,7 @@ def problem():
 
 @pytest.mark.parametrize("gamma", [1.0, 0.97, 0.5])
 def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma):
-    """Linear rewards, no own weights: evidence n events old counts gamma^n, beside the whole prior."""
+    """Linear rewards, no own weights: evidence n events old counts gamma^n."""
     rng = np.random.default_rng(0)
     n, nx, nz, n_arms = 60, 3, 2, 5
     X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
@@ -207,7 +207,7 @@ def test_new_arms_at_any_time(problem):
 
 
 def test_arms_described_later_are_as_if_known_from_the_start():
-    """Linear rewards, no own weights, one prior scale, before contexts count: equal, though units grow a lot."""
+    """Linear rewards, one prior scale, before contexts count: equal, though units grow a lot."""
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(7, 3)), pd.DataFrame(rng.normal(size=(20, 2)), columns=["p", "q"])
     Z.iloc[:5] = Z.iloc[0] + 1e-3 * Z.iloc[:5]

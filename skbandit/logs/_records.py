@@ -1,0 +1,261 @@
+"""Choices as JSON, and the log that they and their rewards make."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from skbandit.logs._log import column_names, read_times
+from skbandit.utils._validation import first_few
+
+
+def make_record(
+    context: Any, arm: Any, propensity: Any, available: Iterable[Any] | None, version: int
+) -> dict[str, Any]:
+    """Describe a choice by values that JSON holds exactly; None is missing."""
+    label = _unwrapped(arm, "arm")
+    labels = label if isinstance(label, list) else [label]
+    chances = _unwrapped(propensity, "propensity")
+    for chance in chances if isinstance(chances, list) else [chances]:
+        if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
+            raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
+    pool = None if available is None else [_plain(other, "available") for other in available]
+    if None in labels:
+        raise ValueError(f"arm is {arm!r}: the label of an arm cannot be missing.")
+    if pool is not None and label not in pool and not all(one in pool for one in labels):
+        raise ValueError(f"arm {arm!r} is not among the available arms, {first_few(pool)}.")
+    return {
+        "id": uuid4().hex,
+        "time": time.time(),
+        "context": _context(context),
+        "arm": label,
+        "propensity": chances,
+        "available": pool,
+        "version": version,
+    }
+
+
+def _context(row: Any) -> dict[str, Any] | list[Any]:
+    """A row by column names, or as a list if columns are not named by text."""
+    if issparse(row):
+        row = row.toarray()
+    if isinstance(row, pd.Series):
+        names, values = row.index.tolist(), row.tolist()
+    else:
+        names = column_names(row) or []
+        shape = np.shape(row)
+        if len(shape) == 2 and shape[0] == 1:
+            row = row if names else np.asarray(row)[0]
+        elif len(shape) != 1 or names:
+            raise ValueError(f"X_row has the shape {shape}: pass one row, such as X[:1].")
+        if len(set(names)) < len(names):
+            raise ValueError(f"X_row has columns of the same name: {first_few(names, 20)}.")
+        values = [next(iter(row[name])) for name in names] if names else list(row)
+    keys = names or range(len(values))
+    plain = [_plain(v, f"X_row[{k!r}]") for k, v in zip(keys, values, strict=True)]
+    by_name = names and all(isinstance(name, str) for name in names)
+    return dict(zip(names, plain, strict=True)) if by_name else plain
+
+
+def _unwrapped(value: Any, name: str) -> Any:
+    """What `select` returned for one row, or an entry of it, as JSON values."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return _plain(tuple(value) if isinstance(value, list) else value, name)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A value as Python's json module reads it back; None for missing ones."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, tuple):
+        return [_plain(part, name) for part in value]
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    raise ValueError(
+        f"{name} is {value!r}, of type {type(value).__name__}, which JSON does not hold: use text, "
+        "finite numbers, booleans or tuples of them."
+    )
+
+
+def join_rewards(
+    records: Iterable[Mapping[str, Any]],
+    rewards: Any,
+    *,
+    within: float | None = None,
+    missing: float | None = None,
+    now: float | None = None,
+) -> tuple[Any, pd.DataFrame]:
+    """Join records of choices with their rewards into contexts and a log to learn.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        What `record` of a policy returned, also after a trip through JSON. A record that occurs
+        twice counts once.
+    rewards : DataFrame, dict of columns, iterable of dict, or mapping of ids to rewards
+        With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
+        in seconds since 1970, as in the records, or datetimes. A reward of a slate is one number,
+        or a list with one per place.
+    within : float, default=None
+        Seconds after the choice in which a reward counts; later ones are left out. None waits for
+        ever.
+    missing : float, default=None
+        Reward of choices whose `within` seconds have passed without one, such as 0 where a click is
+        reported and its absence is not. None leaves out choices without a reward.
+    now : float, default=None
+        Seconds since 1970 by which `missing` decides what has passed; None is the present.
+
+    Returns
+    -------
+    X : DataFrame or ndarray
+        Contexts, in the form of the rows that were recorded, except that sparse ones are dense.
+    log : DataFrame
+        A row per reward, in the order of their times, or as given without times; a missing one
+        comes when its time has passed. Columns id, action, reward and, if recorded, propensity,
+        available and timestamp, the time of the reward, in seconds.
+
+    Raises
+    ------
+    ValueError
+        If records differ in their columns, or only some of them have propensities or available
+        arms.
+
+    Warns
+    -----
+    UserWarning
+        If a choice has different rewards, of which the first counts, or a reward has no record.
+
+    Notes
+    -----
+    Each choice is learned once within a call. A learner that calls this again and again keeps the
+    ids that it has learned, or a mark in its store, and passes only other records.
+
+    A policy with a parameter `columns` takes the log as ``log.rename(columns=policy.columns)``.
+
+    Examples
+    --------
+    >>> import json
+    >>> from skbandit import GLMUCBPolicy
+    >>> from skbandit.logs import join_rewards
+    >>> policy = GLMUCBPolicy(arms=["tea", "coffee"], exploration="squarecb", random_state=0)
+    >>> x = [[0.2, 1.0]]
+    >>> arm, chances = policy.select(x)[0], policy.select_proba(x)[0]
+    >>> record = policy.record(x, arm, chances[policy.arms_ == arm])
+    >>> line = json.dumps(record)  # to a file, a queue or a database
+    >>> X, log = join_rewards([json.loads(line)], {record["id"]: 1})
+    >>> log[["action", "reward", "propensity"]]
+       action  reward  propensity
+    0  coffee       1         0.5
+    >>> policy = policy.partial_fit(X, log)
+    """
+    if within is None and missing is not None:
+        raise ValueError(
+            f"missing={missing!r} needs within=, the seconds after which a reward is missing."
+        )
+    known = {record["id"]: record for record in records}
+    settled, timed = _first_rewards(rewards, known, within)
+    if missing is not None:
+        until = time.time() if now is None else now
+        for key, record in known.items():
+            if key not in settled and record["time"] + within <= until:
+                settled[key] = missing, record["time"] + within
+    if timed:
+        settled = dict(sorted(settled.items(), key=lambda item: item[1][1]))
+    learned = [known[key] for key in settled]
+    log: dict[str, Any] = {
+        "id": list(settled),
+        "action": [_label(record["arm"]) for record in learned],
+        "reward": [reward for reward, _ in settled.values()],
+    }
+    for name in ("propensity", "available"):
+        values = [_label(record[name]) for record in learned]
+        lacking = [k for k, value in enumerate(values) if value is None]
+        if len(lacking) < len(values):
+            if lacking:
+                raise ValueError(
+                    f"record {learned[lacking[0]]['id']!r} has no {name}, but others have: join "
+                    "them apart."
+                )
+            log[name] = values
+    if timed:
+        log["timestamp"] = np.array([at for _, at in settled.values()], dtype=np.float64)
+    return _contexts(learned, known), pd.DataFrame(log)
+
+
+def _first_rewards(
+    rewards: Any, known: Mapping[str, Any], within: float | None
+) -> tuple[dict[str, tuple[Any, float]], bool]:
+    """The first reward in time of each choice with its time, and whether there are times."""
+    if isinstance(rewards, Mapping) and "reward" not in rewards:
+        rewards = {"id": list(rewards), "reward": list(rewards.values())}
+    table = pd.DataFrame(rewards if isinstance(rewards, pd.DataFrame | Mapping) else list(rewards))
+    lacking = [name for name in ("id", "reward") if len(table) and name not in table]
+    if lacking:
+        raise ValueError(f"rewards has no {lacking[0]!r}: its columns are {first_few(table, 20)}.")
+    timed = "time" in table if len(table) else within is not None
+    if within is not None and not timed:
+        raise ValueError(f"within={within!r} needs the column 'time' of rewards.")
+    times = read_times(table["time"], len(table)) if timed and len(table) else np.zeros(len(table))
+    first: dict[str, tuple[Any, float]] = {}
+    unknown, differing = [], []
+    given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
+    for k in np.argsort(times, kind="stable").tolist():
+        key, reward, at = given[0][k], _label(given[1][k]), float(times[k])
+        if key not in known:
+            unknown.append(key)
+        elif key in first:
+            differing += [key] if first[key][0] != reward else []
+        elif within is None or at <= known[key]["time"] + within:
+            first[key] = reward, at
+    if unknown:
+        warnings.warn(
+            f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
+            f"{unknown[0]!r}: they are left out.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if differing:
+        warnings.warn(
+            f"id {differing[0]!r} has different rewards, of which the first counts; "
+            f"{len(differing)} are left out: add up before what comes in parts.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return first, timed
+
+
+def _label(value: Any) -> Any:
+    """Lists and arrays as tuples."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return tuple(_label(part) for part in value) if isinstance(value, list) else value
+
+
+def _contexts(learned: list[Any], known: Mapping[str, Any]) -> Any:
+    """Recorded contexts as a table like the one that their rows came from."""
+    form: Any = next((record["context"] for record in known.values()), [])
+    columns = list(form) if isinstance(form, dict) else range(len(form))
+    rows = []
+    for record in learned:
+        row = record["context"]
+        alike = type(row) is type(form) and len(row) == len(form)
+        if not alike or (isinstance(row, dict) and row.keys() != form.keys()):
+            raise ValueError(
+                f"the context of record {record['id']!r}, {row!s:.80}, has other columns than "
+                f"the first, {first_few(columns)}: join them apart."
+            )
+        rows.append([np.nan if row[name] is None else row[name] for name in columns])
+    table = pd.DataFrame(rows, columns=columns)
+    return table if isinstance(form, dict) else table.to_numpy()

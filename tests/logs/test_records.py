@@ -1,0 +1,227 @@
+"""Records of choices, through JSON, joined with rewards that are late, missing or sent twice."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from skbandit import GLMUCBPolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
+from skbandit.evaluation import off_policy_value, slate_ips
+from skbandit.logs import join_rewards
+
+PIPELINE = make_policy_pipeline(
+    make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"])),
+    GLMUCBPolicy(arms=["a", "b"], random_state=0),
+)
+
+
+def through_json(record):
+    return json.loads(json.dumps(record, allow_nan=False))
+
+
+def records_at(*times, policy=None):
+    """One record per time, ids being "0", "1", ..."""
+    policy = GLMUCBPolicy(arms=["a", "b"]) if policy is None else policy
+    made = [policy.record([float(k), 1.0], "ab"[k % 2], 0.5) for k in range(len(times))]
+    return [
+        one | {"id": str(k), "time": at}
+        for k, (one, at) in enumerate(zip(made, times, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [["a", "1"], [3, -7], [1.5, 2.0], [True, False], [("a", 1), ("b", 2)], ["1", 1], np.arange(2)],
+    ids=str,
+)
+def test_labels_survive_json(arms):
+    policy = GLMUCBPolicy(arms=arms, random_state=0)
+    choices = policy.select(np.eye(2)[[0, 1, 0]])
+    available = [list(policy.arms_)]
+    records = [
+        through_json(policy.record([0.5, 1.0], arm, np.float32(0.5), available=available))
+        for arm in choices
+    ]
+    X, log = join_rewards(records, {one["id"]: 1 for one in records})
+    assert log["action"].tolist() == choices.tolist()
+    assert [type(arm) for arm in log["action"].tolist()] == [type(arm) for arm in choices.tolist()]
+    assert log["available"].tolist() == [tuple(policy.arms_.tolist())] * 3
+    learned = policy.partial_fit(X, log)
+    assert set(learned.arms_.tolist()) == set(policy.arms_.tolist())
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[1.5, np.nan], [-0.1, 3e300]]),
+        np.array([[1, 2], [3, 2**60]]),
+        np.array([[True, False], [True, True]]),
+        np.array([["x", 1.5], [np.nan, 2.0]], dtype=object),
+        pd.DataFrame({"f": [1.5, np.nan], "i": [1, 2], "b": [True, False], "t": ["x", "ü"]}),
+        pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "c": pd.Categorical(["u", "v"])}),
+        pd.DataFrame({0: [1.5, 2.5], 1: [0.1, 1 / 3]}),
+    ],
+    ids=["nan", "integers", "booleans", "objects", "frame", "nullable", "unnamed columns"],
+)
+def test_contexts_survive_json(X):
+    policy = GLMUCBPolicy(arms=["a"])
+    rows = [X[k : k + 1] for k in range(2)]
+    records = [through_json(policy.record(row, "a", 1.0)) for row in rows]
+    again, _ = join_rewards(records, {one["id"]: 0 for one in records})
+    named = isinstance(X, pd.DataFrame) and X.columns[0] != 0
+    assert isinstance(again, pd.DataFrame if named else np.ndarray)
+    if named:
+        assert list(again) == list(X)
+        for name in X:
+            if isinstance(X[name].dtype, np.dtype) and X[name].dtype.kind in "fib":
+                assert again[name].dtype == X[name].dtype
+    else:
+        assert again.dtype == np.asarray(X).dtype
+    found, expected = pd.DataFrame(again).astype(object), pd.DataFrame(X).astype(object)
+    assert found.isna().equals(expected.isna())
+    assert found.fillna("missing").values.tolist() == expected.fillna("missing").values.tolist()
+
+
+def test_forms_of_one_row():
+    x = np.array([0.25, -1.0, 3.0])
+    policy = GLMUCBPolicy(arms=["a"])
+    frame = pd.DataFrame([x], columns=["u", "v", "w"])
+    for row in (x, x[None], x.tolist(), [x.tolist()], csr_array(x[None])):
+        assert policy.record(row, "a", 1.0)["context"] == x.tolist()
+    for row in (frame, frame.iloc[0]):
+        assert policy.record(row, "a", 1.0)["context"] == {"u": 0.25, "v": -1.0, "w": 3.0}
+
+
+@pytest.mark.parametrize(
+    "policy, X",
+    [
+        (GLMUCBPolicy(exploration="squarecb", arms=["a", "b"], random_state=0), None),
+        (SharedGLMPolicy(pd.DataFrame({"z": [0, 1]}, index=["a", "b"]), random_state=0), None),
+        (OraclePolicy(DecisionTreeClassifier(), arms=["a", "b"], random_state=0), None),
+        (PIPELINE, pd.DataFrame({"city": ["Rome", "Oslo"] * 100})),
+    ],
+    ids=["glm", "shared", "oracle", "pipeline"],
+)
+def test_choices_become_a_log_to_learn_and_to_evaluate(policy, X):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) if X is None else X
+    if policy is PIPELINE:
+        policy.partial_fit(X[:2], {"action": ["a", "b"], "reward": [0, 1]})
+    records = []
+    for k in range(200):
+        x = X[k : k + 1]
+        arm, chances = policy.select(x), policy.select_proba(x)[0]
+        records.append(through_json(policy.record(x, arm, chances[policy.arms_ == arm[0]])))
+    rewards = [{"id": one["id"], "reward": k % 3 == 0} for k, one in enumerate(records)]
+    again, log = join_rewards(records, rewards)
+    learner = policy.partial_fit(again[:100], log[:100])
+    assert learner.record(X[:1], "a", 1.0)["version"] == 100 + 2 * (policy is PIPELINE)
+    estimate = off_policy_value(policy, again[100:], log[100:])
+    assert np.isfinite(estimate.mean_reward)
+
+
+def test_slates():
+    policy = SlatePolicy(n_select=2, random_state=0)
+    arms, x = ["a", "b", "c"], [[0.3, 1.0]]
+    records = []
+    for _ in range(200):
+        slate = policy.select(x, available=arms)
+        records.append(through_json(policy.record(x, slate[0], [0.5, 0.9], available=arms)))
+    rewards = {"id": [one["id"] for one in records], "reward": [np.array([1, 0])] * 200}
+    X, log = join_rewards(records, rewards)
+    assert log["action"].tolist() == [tuple(one["arm"]) for one in records]
+    assert log["propensity"].tolist() == [(0.5, 0.9)] * 200
+    policy = policy.partial_fit(X, log)
+    assert policy.record(x, "a", 0.5)["version"] == 400
+    assert slate_ips(policy, X, log).mean_reward > 0
+
+
+def test_rewards_are_learned_once_in_the_order_in_which_they_came():
+    records = records_at(0.0, 1.0, 2.0, 3.0)
+    rewards = pd.DataFrame(
+        {"id": ["2", "0", "2", "1"], "reward": [1, 0, 1, 1], "time": [9.0, 8.0, 10.0, 7.0]}
+    )
+    X, log = join_rewards([*records, records[0]], rewards)
+    assert log["id"].tolist() == ["1", "0", "2"]  # that of "3" is missing, "2" came twice
+    assert log["timestamp"].tolist() == [7.0, 8.0, 9.0]
+    assert X[:, 0].tolist() == [1.0, 0.0, 2.0]
+    _, in_given_order = join_rewards(records, rewards.drop(columns="time"))
+    assert in_given_order["id"].tolist() == ["2", "0", "1"]
+    assert "timestamp" not in in_given_order
+    dated = rewards.assign(time=pd.to_datetime(rewards["time"], unit="s"))
+    pd.testing.assert_frame_equal(join_rewards(records, dated)[1], log)
+
+
+def test_late_and_missing_rewards():
+    records = records_at(0.0, 5.0, 10.0, 100.0)
+    rewards = [
+        {"id": "0", "reward": 1, "time": 31.0},  # late
+        {"id": "1", "reward": 1, "time": 35.0},  # just in time
+    ]
+    _, log = join_rewards(records, rewards, within=30)
+    assert log["id"].tolist() == ["1"]
+    _, log = join_rewards(records, rewards, within=30, missing=0.0, now=120.0)
+    assert log[["id", "reward", "timestamp"]].values.tolist() == [
+        ["0", 0.0, 30.0],
+        ["1", 1.0, 35.0],
+        ["2", 0.0, 40.0],
+    ]  # "3" may still come
+    with pytest.raises(ValueError, match=r"missing=0 needs within="):
+        join_rewards(records, rewards, missing=0)
+    with pytest.raises(ValueError, match=r"within=3 needs the column 'time'"):
+        join_rewards(records, {"0": 1}, within=3)
+
+
+def test_different_rewards_of_one_choice_and_rewards_of_none_are_told():
+    records = records_at(0.0, 1.0)
+    with pytest.warns(UserWarning, match="'1' has different rewards, of which the first counts"):
+        _, log = join_rewards(records, [{"id": "1", "reward": 0}, {"id": "1", "reward": 1}])
+    assert log["reward"].tolist() == [0]
+    with pytest.warns(UserWarning, match="1 of 2 rewards have no record, such as that of id 'x'"):
+        _, log = join_rewards(records, {"x": 1, "0": 1})
+    assert log["id"].tolist() == ["0"]
+
+
+def test_nothing_to_join():
+    X, log = join_rewards(records_at(0.0), [])
+    assert len(X) == len(log) == 0
+    assert len(join_rewards([], {})[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        ({"context": [1.0]}, r"context of record '1', \[1.0\], has other columns than the first"),
+        ({"context": {"u": 1.0, "v": 2.0}}, "has other columns than the first"),
+        ({"propensity": None}, "record '1' has no propensity, but others have"),
+    ],
+)
+def test_records_that_do_not_fit_together(change, match):
+    first, second = records_at(0.0, 1.0)
+    with pytest.raises(ValueError, match=match):
+        join_rewards([first, second | change], {"0": 1, "1": 1})
+
+
+@pytest.mark.parametrize(
+    "row, arm, propensity, available, match",
+    [
+        ([[1.0], [2.0]], "a", 1.0, None, r"X_row has the shape \(2, 1\): pass one row"),
+        ([np.inf], "a", 1.0, None, r"X_row\[0\] is inf, of type float, which JSON does not hold"),
+        (pd.DataFrame({"t": [pd.Timestamp(0)]}), "a", 1.0, None, r"X_row\['t'\] is Timestamp"),
+        ([1.0], np.array(["a", "b"]), 1.0, None, "arm has 2 labels"),
+        ([1.0], None, 1.0, None, "arm is None: the label of an arm cannot be missing"),
+        ([1.0], {"a"}, 1.0, None, r"arm is \{'a'\}, of type set"),
+        ([1.0], "a", 0.0, None, r"propensity is 0.0: a probability is in \(0, 1\]"),
+        ([1.0], "a", 1.5, None, "propensity is 1.5"),
+        ([1.0], 1, 0.5, ["1", "2"], "arm 1 is not among the available arms, '1', '2'"),
+    ],
+)
+def test_records_that_cannot_be_made(row, arm, propensity, available, match):
+    with pytest.raises(ValueError, match=match):
+        GLMUCBPolicy(arms=["a"]).record(row, arm, propensity, available=available)
