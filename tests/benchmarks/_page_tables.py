@@ -24,8 +24,8 @@ LEVEL = 0.95
 
 DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
-    "µs an event": 2, "µs a choice": 1, "µs a row": 1, "choices a second": 0, "regret": 4, "counts as %": 0, "median ms": 1,
-    "99 % ms": 1,
+    "µs an event": 2, "µs a choice": 1, "µs a row": 1, "choices a second": 0, "median ms": 1,
+    "99 % ms": 1, "regret": 4, "counts as %": 0,
 }  # fmt: skip
 """Decimals of a measure; else three."""
 
