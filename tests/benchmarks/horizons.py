@@ -3,10 +3,10 @@
     python -m tests.benchmarks.horizons [--quick] [--keep]
 
 Synthetic worlds with 10 arms and 10 features, rewards of 0 and 1 with a mean near .05 or .3.
-Printed are the regret per event, the mean reward of the best arm of each context less what was earned, and
-for logs of 3,000 events as how many events each counts in the estimate of the uniform policy: its
-effective sample size, in percent. The log of a deterministic rule has propensities of 1, and says
-nothing of other arms: it counts as none.
+Printed are the regret per event, the mean reward of the best arm of each context less what was
+earned, and for logs of 3,000 events as how many events each counts in the estimate of the uniform
+policy: its effective sample size, in percent. The log of a deterministic rule has propensities of
+1, and says nothing of other arms: it counts as none.
 """
 
 import argparse
