@@ -47,11 +47,11 @@ print(f"{items.shape[1]} features of items, {X.shape[1]} of users")
 # Does describing items pay?
 # --------------------------
 # Candidates are replayed on random parts of the log. `None` leaves all differences between items
-# to their offsets.
+# to their own weights.
 
 search = GridSearchCV(
     SharedGLMPolicy(random_state=0),
-    {"arm_features": [None, items[["item_feature_0"]], items], "offset_variance": [0.1, 0.5]},
+    {"arm_features": [None, items[["item_feature_0"]], items], "own_variance": [0.1, 0.5]},
     scoring=ReplayScorer(n_repeats=5, subsample=0.9, random_state=0),
     cv=ReplaySplit(5, subsample=0.8, random_state=0),
 )
@@ -60,7 +60,7 @@ tried = pd.DataFrame(search.cv_results_)
 described = tried["param_arm_features"].map(lambda table: 0 if table is None else table.shape[1])
 for row in tried.assign(described=described).itertuples():
     print(
-        f"{row.described:2d} features, offset variance {row.param_offset_variance}: "
+        f"{row.described:2d} features, own variance {row.param_own_variance}: "
         f"{row.mean_test_score:.4f} ± {row.std_test_score / np.sqrt(5):.4f} clicks"
     )
 

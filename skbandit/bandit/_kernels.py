@@ -55,7 +55,7 @@ class Scores(NamedTuple):
 def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
     """Prepare for the context of a row."""
     beliefs, _, work = model
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         shared.look(X, row, beliefs, work)
     else:
         show(work.x, X, row, beliefs.centre, beliefs.rate)
@@ -64,7 +64,7 @@ def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
 @inlined_exactly
 def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
     """Prepare for `moments` of the arms of a pool, in the context looked at."""
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         shared.fill_moments(pool, model.beliefs, model.work)
 
 
@@ -72,7 +72,7 @@ def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
 def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
     """Mean and variance of θ of arm k."""
     beliefs, _, work = model
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         m, v = work.m[k], work.v[k]
     else:
         m, v = mixed_moments(work.x, beliefs, k, work.buffer[0])
@@ -97,7 +97,7 @@ def learn(
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
     beliefs, rule, work = model
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         shared.learn(X, row, k, r, weight, beliefs, prior, rule, work)
     else:
         learn_row(X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews)
@@ -106,7 +106,7 @@ def learn(
 @inlined_exactly
 def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
     """Factor of `alpha` by which the unit of rewards does not matter."""
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         unit = alpha_scale(noise_scale(model.beliefs.noise), model.rule)
     else:
         unit = 1.0
@@ -117,7 +117,7 @@ def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
 def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     """A model that came as plain tuples."""
     beliefs, rule, work = model
-    if mean.ndim == 2:
+    if mean.ndim == 4:
         named = Model(SharedBeliefs(*beliefs), Rule(*rule), Workspace(*work))
     else:
         named = Model(Beliefs(*beliefs), Rule(*rule), ArmWorkspace(*work))

@@ -647,7 +647,7 @@ class PosteriorPolicy(SequentialPolicy):
         **described: Any,
     ) -> Any:  # fmt: skip
         """Labels of the chosen arms, and their probabilities if asked for."""
-        from skbandit.bandit._passes import choose_rows, choose_with_probabilities
+        from skbandit.bandit import _passes
 
         available = align_rows(available, X)
         now, X = self._ready(X, available, **described)
@@ -657,7 +657,7 @@ class PosteriorPolicy(SequentialPolicy):
         seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
         rule = read_rule(now, seed)
 
-        choose = choose_with_probabilities if return_proba else choose_rows
+        choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
         found: Any = self._guard.read(
             lambda: choose(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
         )

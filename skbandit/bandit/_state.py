@@ -299,13 +299,7 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     failure would rule it out.
     """
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
-        scales = np.atleast_1d(np.asarray(policy.prior_scale, dtype=np.float64))
-        wrong = scales[~(np.isfinite(scales) & (scales > 0))]
-        if scales.ndim > 1 or not scales.size or wrong.size:
-            raise ValueError(
-                "prior_scale must be a positive number or a list of them, got "
-                f"{wrong[0] if wrong.size else policy.prior_scale!r}."
-            )
+        scales = read_scales(policy.prior_scale)
         variance = np.empty((len(scales), n_weights))
         variance[:, :n_features] = scales[:, None] / n_features
         variance[:, n_features:] = np.sqrt(scales)[:, None]
@@ -314,6 +308,18 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     if not (one > 0).all():
         raise ValueError(f"prior_variance must be positive, got {one[one <= 0][0]:g}.")
     return one[None]
+
+
+def read_scales(prior_scale: Any) -> np.ndarray:
+    """Prior scales as an array."""
+    scales = np.atleast_1d(np.asarray(prior_scale, dtype=np.float64))
+    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+    if scales.ndim > 1 or not scales.size or wrong.size:
+        raise ValueError(
+            "prior_scale must be a positive number or a list of them, got "
+            f"{wrong[0] if wrong.size else prior_scale!r}."
+        )
+    return scales
 
 
 def read_alphas(alpha: Any, n_learned: int, n_events: int) -> np.ndarray:

@@ -93,10 +93,11 @@ def log_digests(log: Log) -> dict[str, bytes]:
     parts = {"actions": number[log.action], "rewards": log.reward}
     if log.propensity is not None:
         parts["propensities"] = log.propensity
-    found = {
-        name: blake2b(np.ascontiguousarray(part), digest_size=16) for name, part in parts.items()
-    }
-    found["actions"].update(repr([log.arms[k] for k in order]).encode("utf-8", "surrogatepass"))
+    labels = repr([log.arms[k] for k in order]).encode("utf-8", "surrogatepass")
+    found = {name: blake2b(digest_size=16) for name in parts}
+    found["actions"].update(labels)
+    for name, part in parts.items():
+        found[name].update(np.ascontiguousarray(part).tobytes())
     return {name: digest.digest() for name, digest in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""`select(return_proba=True)`: the same choices, and the probabilities of making them."""
+"""`select(return_proba=True)`: the same choices, and their probabilities."""
 
 import pickle
 

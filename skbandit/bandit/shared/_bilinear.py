@@ -1,22 +1,22 @@
-"""Posterior of a bilinear predictor, θ = x̃ᵀB z̃ + b: moments for many arms, and updates by a step.
+"""Posterior of a bilinear predictor, θ = x̃ᵀB z̃ + x̃ᵀw: moments of many arms, updates by a step.
 
 x̃ are the features of the context and z̃ those of the arm, each followed by a constant, so that B
-holds the products, the main effects and an intercept; b is the arm's own offset. With
-φ = x̃ ⊗ z̃, vec B ~ N(vec M, Σ) and b ~ N(β, τ) independent of it,
+holds the products, the main effects and an intercept; w are the arm's own weights. With
+φ = x̃ ⊗ z̃, vec B ~ N(vec M, Σ) and w ~ N(β, diag τ) independent of it,
 
-    E θ = φᵀ vec M + β,     Var θ = φᵀΣφ + τ,
+    E θ = φᵀ vec M + βᵀx̃,     Var θ = φᵀΣφ + Σ_i τ_i x̃_i²,
 
 and a step (g, h) on θ (`skbandit.bandit.links`) moves both as Li et al. (2012), eqs. 8-9, move the
 weights of an arm:
 
-    vec M ← vec M + g Σφ     Σ ← Σ - h Σφ φᵀΣ     β ← β + g τ     τ ← τ - h τ²
+    vec M ← vec M + g Σφ    Σ ← Σ - h Σφ φᵀΣ    β_i ← β_i + g τ_i x̃_i    τ_i ← τ_i - h (τ_i x̃_i)²
 
-This is Bayes' rule for Gaussian rewards, but for the covariance between B and b, which is dropped
-so that the cost does not depend on the number of arms.
+This is Bayes' rule for Gaussian rewards, but for the covariances of w, which are dropped so that
+the cost does not depend on the number of arms.
 
 In one context all arms share x̃. With u = Mᵀx̃ and C = (x̃ ⊗ I)ᵀ Σ (x̃ ⊗ I), of the size of z̃,
 
-    E θ = uᵀz̃ + β,     Var θ = z̃ᵀC z̃ + τ:
+    E θ = uᵀz̃ + βᵀx̃,     Var θ = z̃ᵀC z̃ + Σ_i τ_i x̃_i²:
 
 p² operations a context and dz² an arm in place of p² an arm, where p = dx dz.
 
@@ -78,8 +78,8 @@ def contract(
 
 @called_exactly
 def arm_moments(
-    arms: np.ndarray, u: np.ndarray, C: np.ndarray, full: bool, Z: np.ndarray,
-    offset_mean: np.ndarray, offset_variance: np.ndarray, block: np.ndarray, m: np.ndarray,
+    arms: np.ndarray, x: np.ndarray, u: np.ndarray, C: np.ndarray, full: bool, Z: np.ndarray,
+    own_mean: np.ndarray, own_variance: np.ndarray, block: np.ndarray, m: np.ndarray,
     v: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in m[k] and v[k], mean and variance of θ, for some arms k, after `contract`.
@@ -92,7 +92,7 @@ def arm_moments(
         part, of_block, v_of_block = block[dz], block[dz + 1], block[dz + 2]
         for a in range(n):
             k = arms[first + a]
-            of_block[a], v_of_block[a] = offset_mean[k], 0.0
+            of_block[a], v_of_block[a] = 0.0, 0.0
             for j in range(dz):
                 block[j, a] = Z[k, j]
         for j in range(dz):
@@ -108,22 +108,27 @@ def arm_moments(
                 v_of_block[a] += part[a] * block[j, a]
         for a in range(n):  # rounding may leave a small negative number
             k = arms[first + a]
-            m[k], v[k] = of_block[a], max(v_of_block[a], 0.0) + offset_variance[k]
+            m[k], v[k] = of_block[a], max(v_of_block[a], 0.0)
+            for i in range(len(x)):
+                m[k] += x[i] * own_mean[k, i]
+                v[k] += x[i] * x[i] * own_variance[k, i]
 
 
 @called_exactly
 def absorb(
     x: np.ndarray, z: np.ndarray, k: int, g: float, h: float, mean: np.ndarray,
-    cov_factor: np.ndarray, offset_mean: np.ndarray, offset_variance: np.ndarray,
+    cov_factor: np.ndarray, own_mean: np.ndarray, own_variance: np.ndarray,
     half: np.ndarray, workspace: np.ndarray,
 ) -> None:  # fmt: skip
-    """Update B, and the offset of arm k, by a step (g, h) on θ; `contract` was called with x̃.
+    """Update B, and the own weights of arm k, by a step (g, h) on θ; `contract` was called with x̃.
 
     `workspace` has shape (p,).
     """
     dx, dz = mean.shape
-    offset_mean[k] += g * offset_variance[k]
-    offset_variance[k] *= 1.0 - h * offset_variance[k]
+    for i in range(dx):
+        own = own_variance[k, i] * x[i]
+        own_mean[k, i] += g * own
+        own_variance[k, i] *= 1.0 - h * own * x[i]
     if cov_factor.ndim == 2:
         for i in range(dx):
             for j in range(dz):
@@ -153,21 +158,22 @@ def absorb(
 @called_exactly
 def forget(
     k: int, gamma: float, mean: np.ndarray, cov_factor: np.ndarray, variance: float,
-    constant_variance: float, offset_mean: np.ndarray, offset_variance: np.ndarray,
-    prior_offset_variance: float, workspace: np.ndarray,
+    constant_variance: float, own_mean: np.ndarray, own_variance: np.ndarray,
+    prior_own_variance: float, workspace: np.ndarray,
 ) -> None:  # fmt: skip
-    """Discount the evidence about B, and about the offset of arm k, by the factor gamma.
+    """Discount the evidence about B, and about the own weights of arm k, by the factor gamma.
 
     Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each entry's prior mean with
     precision (1 - γ)/variance: p³ operations. `workspace` has shape (p,).
     """
     dx, dz = mean.shape
-    if prior_offset_variance > 0.0:
-        kept = gamma / offset_variance[k]
-        total = kept + (1.0 - gamma) / prior_offset_variance
-        offset_mean[k] *= kept / total
-        offset_variance[k] = 1.0 / total
+    if prior_own_variance > 0.0:
+        for i in range(dx):
+            kept = gamma / own_variance[k, i]
+            total = kept + (1.0 - gamma) / prior_own_variance
+            own_mean[k, i] *= kept / total
+            own_variance[k, i] = 1.0 / total
     if cov_factor.ndim == 3:
         for i in range(dx):
             for j in range(dz):
@@ -214,6 +220,21 @@ def add_residual(m: float, v: float, r: float, weight: float, noise: np.ndarray)
     """
     noise[0] += weight * (r - m) * (r - m) / (1.0 + weight * v)
     noise[1] += 1.0
+
+
+@called_exactly
+def residual_evidence(m: float, v: float, r: float, weight: float, noise: np.ndarray) -> float:
+    """Log likelihood of a linear reward of unknown noise, but for what m and v do not change.
+
+    Student's t: the normal likelihood integrated over σ², given the residuals so far.
+    """
+    square, power = weight * (r - m) * (r - m) / (1.0 + weight * v), 0.5 * (noise[1] + 1.0)
+    found = -0.5 * math.log(1.0 + weight * v)
+    if noise[0] > 0.0:
+        found -= power * math.log1p(square / noise[0])
+    elif square > 0.0 and noise[1] > 0.0:  # the first residual is the same for all
+        found -= power * math.log(square)
+    return found
 
 
 @called_exactly

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._sequential import PosteriorPolicy
-from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule
+from skbandit.bandit._state import (
+    LINKS,
+    N_CHOICES,
+    Rule,
+    explorations_by,
+    read_rule,
+    read_scales,
+)
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
 from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._fitting import atomic_fit
@@ -34,17 +41,17 @@ class SharedGLMPolicy(PosteriorPolicy):
     """Contextual bandit with one Bayesian GLM for all arms, described by features of their own.
 
     In a context x, the linear predictor of the reward of an arm with features z is
-    θ = x̃ᵀB z̃ + b, where x̃ = (x, 1) and z̃ = (z, 1): all products of a feature of the context and
-    one of the arm, the main effects of both, and an offset b of the arm for what its features do
-    not say. What is learned from one arm holds for the others, so an arm never played before is
-    judged by its features. For many arms, and arms that come and go.
+    θ = x̃ᵀB z̃ + x̃ᵀw, where x̃ = (x, 1) and z̃ = (z, 1): all products of a feature of the context and
+    one of the arm, the main effects of both, and weights w of the arm's own, an offset among them,
+    for what its features do not say. What is learned from one arm holds for the others, so an arm
+    never played before is judged by its features. For many arms, and arms that come and go.
 
     Parameters
     ----------
     arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
         Features of arms: finite numbers, one row per arm, with the arms' labels as index. More
         arms may be described at any time, by `select` or `partial_fit` among others. With None,
-        and none described later, arms differ by their offsets only.
+        and none described later, arms differ by their own weights only.
     link : {"linear", "logistic", "probit"}, default="logistic"
         Reward model, as in `GLMUCBPolicy`.
     alpha : float or callable, default=0.2
@@ -58,11 +65,16 @@ class SharedGLMPolicy(PosteriorPolicy):
     covariance : {"full", "diagonal"}, default="full"
         Whether the entries of B are correlated or independent. The cost of an event is quadratic
         or linear in their number, p = (n_features + 1)(n_arm_features + 1).
-    prior_variance : float, default=3.0
-        Prior variance of the entries of B, in units of the standardised features. That of its
-        constant is 1.
-    offset_variance : float, default=0.3
-        Prior variance of the arms' offsets; 0 leaves all differences to the features.
+    prior_variance : float or "scaled", default="scaled"
+        Prior variance of the entries of B, in units of the standardised features, with 1 for that
+        of its constant. "scaled" takes it to be one of the prior scales s, and √s for the
+        constant: models of all scales learn side by side, and are mixed by how well they predict,
+        as in `GLMUCBPolicy`.
+    prior_scale : float or array-like, default=(1, 3, 10)
+        Prior scales of "scaled". Time to learn grows with their number.
+    own_variance : float, default=0.3
+        Prior variance of the arms' own weights, if "scaled" as a multiple of the prior scale. 0
+        leaves all differences to the features.
     noise_variance : float or "auto", default="auto"
         Noise variance of linear rewards. "auto" estimates it, and takes all other variances as
         multiples of it, so that the unit of the reward does not matter.
@@ -72,8 +84,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         is carried over to the new units. Features of arms likewise, as arms are described.
     forgetting : float, default=1.0
         Factor, from .001 to 1, by which earlier evidence is discounted at every learned event, for
-        rewards that drift: what was learned of features by all events, an arm's offset by its own.
-        Below 1, learning takes p³ operations an event under a full covariance.
+        rewards that drift: what was learned of features by all events, an arm's own weights by its
+        events. Below 1, learning takes p³ operations an event under a full covariance.
     update_every : float, str or timedelta, default=None
         Length of update windows, as in `GLMUCBPolicy`: events are learned when their window ends.
     columns : dict, default=None
@@ -92,8 +104,10 @@ class SharedGLMPolicy(PosteriorPolicy):
     coef_ : ndarray of shape (n_features + 1, n_arm_features + 1)
         Posterior mean of B for features as given, those of contexts in rows; the constants' row
         and column are last.
-    offset_ : ndarray of shape (n_arms,)
-        Posterior means of the arms' offsets.
+    own_coef_ : ndarray of shape (n_arms, n_features + 1)
+        Posterior means of the arms' own weights for features as given, the constant's last.
+    scale_weights_ : ndarray of shape (n_scales,)
+        Weights of the prior scales, which sum to 1.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
     last_timestamp_ : float
@@ -110,10 +124,11 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     Notes
     -----
-    B has a Gaussian prior and posterior, and so have the offsets. An event moves them by a step on
-    θ, exact for linear rewards, as in `GLMUCBPolicy`; only the covariance between B and the offsets
-    is dropped, so that the cost does not grow with the number of arms. For n arms a choice takes
-    p² + n n_arm_features² operations under a full covariance.
+    B has a Gaussian prior and posterior, and so have the own weights. An event moves them by a step
+    on θ, exact for linear rewards, as in `GLMUCBPolicy`; only the covariances of an arm's own
+    weights, with each other and with B, are dropped, so that the cost does not grow with the number
+    of arms. For n arms a choice takes p² + n (n_arm_features² + n_features) operations under a full
+    covariance and one prior scale.
 
     Arms of a log or of `available` need features if any arm has them. A known arm keeps its
     features: others are an error. Features that change from event to event belong into the
@@ -160,8 +175,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         "exploration": [StrOptions(explorations_by("moments", "means"))],
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "prior_variance": [Interval(Real, 0, None, closed="neither")],
-        "offset_variance": [Interval(Real, 0, None, closed="left")],
+        "prior_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"scaled"})],
+        "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "own_variance": [Interval(Real, 0, None, closed="left")],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
@@ -179,8 +195,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         exploration: str = "ucb",
         epsilon: float = 0.1,
         covariance: str = "full",
-        prior_variance: float = 3.0,
-        offset_variance: float = 0.3,
+        prior_variance: float | str = "scaled",
+        prior_scale: float | ArrayLike = (1, 3, 10),
+        own_variance: float = 0.3,
         noise_variance: float | str = "auto",
         standardize: bool = True,
         forgetting: float = 1.0,
@@ -195,7 +212,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         self.epsilon = epsilon
         self.covariance = covariance
         self.prior_variance = prior_variance
-        self.offset_variance = offset_variance
+        self.prior_scale = prior_scale
+        self.own_variance = own_variance
         self.noise_variance = noise_variance
         self.standardize = standardize
         self.forgetting = forgetting
@@ -248,14 +266,24 @@ class SharedGLMPolicy(PosteriorPolicy):
         check_is_fitted(self)
         beliefs = self._beliefs
         of_arms = None if self._arm_units is None else as_given(self._arm_units)
-        left = as_given(beliefs.units).T @ beliefs.mean
+        mean = np.einsum("e,eij->ij", beliefs.share, beliefs.mean[0])
+        left = as_given(beliefs.units).T @ mean
         return left if of_arms is None else left @ of_arms
 
     @property
-    def offset_(self) -> np.ndarray:
-        """Posterior means of the arms' offsets, of shape (n_arms,)."""
+    def own_coef_(self) -> np.ndarray:
+        """Posterior means of the arms' own weights for features as given, the constant's last."""
+        from skbandit.bandit.shared._state import as_given
+
         check_is_fitted(self)
-        return self._beliefs.offset_mean.copy()
+        beliefs = self._beliefs
+        return np.einsum("e,kei->ki", beliefs.share, beliefs.own_mean) @ as_given(beliefs.units)
+
+    @property
+    def scale_weights_(self) -> np.ndarray:
+        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
+        check_is_fitted(self)
+        return self._beliefs.share.copy()
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -467,11 +495,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         if not renew_if_due(units, factor, shift):
             return
         beliefs = self._beliefs
-        dx, dz = beliefs.mean.shape
-        prior_variance = prior_variances(dx, dz, self._prior())
-        mean, cov_factor = in_new_units(
-            factor, shift, beliefs.mean, beliefs.cov_factor, prior_variance
-        )
+        mean, cov_factor = beliefs.mean.copy(), beliefs.cov_factor.copy()
+        _, _, dx, dz = mean.shape
+        variance = prior_variances(dx, dz, self._prior())
+        for e in range(len(variance)):
+            mean[0, e], cov_factor[e] = in_new_units(
+                factor, shift, mean[0, e], cov_factor[e], variance[e]
+            )
         Z = standardized(self._known.values[: len(beliefs.Z)], units)
         self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
@@ -523,10 +553,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.shared._state import WIDE, SharedPrior
 
         estimated = self.link == "linear" and self.noise_variance == "auto"
+        variance, scales = np.atleast_1d(self.prior_variance), np.ones(1)
+        if isinstance(self.prior_variance, str):
+            variance = scales = read_scales(self.prior_scale)
         return SharedPrior(
-            variance=float(self.prior_variance),
-            constant_variance=WIDE if estimated else 1.0,
-            offset_variance=float(self.offset_variance),
+            variance=variance.astype(np.float64),
+            constant_variance=np.full(len(scales), WIDE) if estimated else np.sqrt(scales),
+            own_variance=float(self.own_variance) * scales,
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
             forgetting=float(self.forgetting) if self.forgetting < 1 else None,

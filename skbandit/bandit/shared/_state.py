@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._natural_parameters import combine, pooled_moments, pooled_sums
+from skbandit.bandit._posterior import renew_shares
 from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
-from skbandit.bandit.shared._bilinear import BLOCK, change_units
+from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._compiled import called_exactly
 
 N_RANKED = 2
@@ -58,32 +59,34 @@ def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
 
 
 class SharedBeliefs(NamedTuple):
-    """Posterior of B and of the arms' offsets, and all else that learning updates in place."""
+    """Posteriors of B and of the arms' own weights, and all else that learning updates in place."""
 
-    mean: np.ndarray  # (dx, dz)
-    cov_factor: np.ndarray  # (dx, dz, dx dz), or (dx, dz) if diagonal
+    mean: np.ndarray  # (1, n_scales, dx, dz): as of arms, of which this is one model of all
+    cov_factor: np.ndarray  # (n_scales, dx, dz, dx dz), or (n_scales, dx, dz) if diagonal
     units: Units  # of the features of contexts
     Z: np.ndarray  # (n_arms, dz), features of arms in their units, the constant last; fixed
-    offset_mean: np.ndarray  # (n_arms,)
-    offset_variance: np.ndarray  # (n_arms,)
+    own_mean: np.ndarray  # (n_arms, n_scales, dx), of weights that are the arm's own
+    own_variance: np.ndarray  # (n_arms, n_scales, dx)
     n_updates: np.ndarray  # (n_arms,), events learned
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
     noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
+    evidence: np.ndarray  # (n_scales,), prequential log likelihoods
+    share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
 
     def copy(self) -> SharedBeliefs:
         """Copy that may be learned in place."""
         changing = (
-            "mean", "cov_factor", "offset_mean", "offset_variance", "n_updates", "tie_order",
-            "counters", "noise",
+            "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
+            "counters", "noise", "evidence", "share",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
     def keep_arms(self, arms: np.ndarray) -> SharedBeliefs:
         """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
-        names = ("Z", "offset_mean", "offset_variance", "n_updates", "rng_key")
+        names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
         counters[N_RANKED] = len(arms)
@@ -91,13 +94,13 @@ class SharedBeliefs(NamedTuple):
 
     def workspace(self) -> Workspace:
         """Buffers of compiled passes."""
-        (dx, dz), n_arms = self.mean.shape, len(self.Z)
-        p = dx * dz if self.cov_factor.ndim == 3 else 1
+        (_, n_scales, dx, dz), n_arms = self.mean.shape, len(self.Z)
+        p = dx * dz if self.cov_factor.ndim == 4 else 1
         return Workspace(
             x=np.ones(dx),
-            u=np.empty(dz),
-            half=np.empty((dz, p)),
-            C=np.empty((dz, dz)),
+            u=np.empty((n_scales, dz)),
+            half=np.empty((n_scales, dz, p)),
+            C=np.empty((n_scales, dz, dz)),
             block=np.empty((dz + 3, BLOCK)),
             a=np.empty(p),
             factor=np.empty(dx - 1),
@@ -105,6 +108,8 @@ class SharedBeliefs(NamedTuple):
             arm=np.empty(1, dtype=np.int64),
             m=np.empty(n_arms),
             v=np.empty(n_arms),
+            m_of_scale=np.empty((n_scales, n_arms)),
+            v_of_scale=np.empty((n_scales, n_arms)),
         )
 
 
@@ -114,9 +119,9 @@ class SharedPrior(NamedTuple):
     If the noise is estimated, they are multiples of it, and its own is 1.
     """
 
-    variance: float  # of main effects and products
-    constant_variance: float
-    offset_variance: float
+    variance: np.ndarray  # (n_scales,), of main effects and products
+    constant_variance: np.ndarray  # (n_scales,)
+    own_variance: np.ndarray  # (n_scales,), of the weights that are an arm's own
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
     forgetting: float | None = None  # None for 1 leaves what is not needed out of compiled code
@@ -126,9 +131,9 @@ class Workspace(NamedTuple):
     """Buffers of compiled passes."""
 
     x: np.ndarray  # (dx,), ends with the constant 1
-    u: np.ndarray  # (dz,)
-    half: np.ndarray  # (dz, p)
-    C: np.ndarray  # (dz, dz)
+    u: np.ndarray  # (n_scales, dz)
+    half: np.ndarray  # (n_scales, dz, p)
+    C: np.ndarray  # (n_scales, dz, dz)
     block: np.ndarray  # (dz + 3, BLOCK)
     a: np.ndarray  # (p,)
     factor: np.ndarray  # (dx - 1,)
@@ -136,12 +141,31 @@ class Workspace(NamedTuple):
     arm: np.ndarray  # (1,)
     m: np.ndarray  # (n_arms,)
     v: np.ndarray  # (n_arms,)
+    m_of_scale: np.ndarray  # (n_scales, n_arms)
+    v_of_scale: np.ndarray  # (n_scales, n_arms)
+
+
+@called_exactly
+def renew_units(
+    beliefs: SharedBeliefs, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
+) -> None:
+    """Renew the units of contexts if they are due, and express all weights in them."""
+    if renew_if_due(beliefs.units, factor, shift):
+        for e in range(len(beliefs.share)):
+            change_units(
+                factor, shift, beliefs.mean[0, e], beliefs.cov_factor[e], prior.variance[e]
+            )
+            if prior.own_variance[e] > 0.0:
+                change_units(
+                    factor, shift, beliefs.own_mean[:, e].T, beliefs.own_variance[:, e].T,
+                    prior.own_variance[e],
+                )  # fmt: skip
 
 
 def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
-    """Prior variances of the entries of B."""
-    variance = np.full((dx, dz), prior.variance)
-    variance[-1, -1] = prior.constant_variance
+    """Prior variances of the entries of B, (n_scales, dx, dz)."""
+    variance = np.tile(prior.variance[:, None, None], (1, dx, dz))
+    variance[:, -1, -1] = prior.constant_variance
     return variance
 
 
@@ -149,19 +173,25 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     """Beliefs of a policy without arms."""
     dx = len(units.rate) + 1
     variance = prior_variances(dx, dz, prior)
-    root = np.diag(np.sqrt(variance.ravel())).reshape(dx, dz, dx * dz) if full else None
+    n_scales, p = len(variance), dx * dz
+    root = None
+    if full:
+        root = np.sqrt(variance.reshape(n_scales, p, 1)) * np.eye(p)
+        root = root.reshape(n_scales, dx, dz, p)
     return SharedBeliefs(
-        mean=np.zeros((dx, dz)),
+        mean=np.zeros((1, n_scales, dx, dz)),
         cov_factor=variance if root is None else root,
         units=units,
         Z=np.empty((0, dz)),
-        offset_mean=np.empty(0),
-        offset_variance=np.empty(0),
+        own_mean=np.empty((0, n_scales, dx)),
+        own_variance=np.empty((0, n_scales, dx)),
         n_updates=np.empty(0, dtype=np.int64),
         tie_order=np.empty(0, dtype=np.int64),
         rng_key=np.empty(0, dtype=np.int64),
         counters=np.zeros(3, dtype=np.int64),
         noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
+        evidence=np.zeros(n_scales),
+        share=np.full(n_scales, 1 / n_scales),
     )
 
 
@@ -170,10 +200,12 @@ def append_arms(
 ) -> SharedBeliefs:
     """Beliefs about further arms, too, which have these features and random keys."""
     n_old, n_new = len(beliefs.Z), len(Z)
+    _, n_scales, dx, _ = beliefs.mean.shape
+    own_variance = np.tile(prior.own_variance[:, None], (n_new, 1, dx))
     new = {
         "Z": Z,
-        "offset_mean": np.zeros(n_new),
-        "offset_variance": np.full(n_new, prior.offset_variance),
+        "own_mean": np.zeros((n_new, n_scales, dx)),
+        "own_variance": own_variance,
         "n_updates": np.zeros(n_new, dtype=np.int64),
         "tie_order": np.arange(n_old, n_old + n_new),
         "rng_key": np.array(keys, dtype=np.int64),
@@ -199,43 +231,56 @@ def merged(
     tuple of SharedBeliefs and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less than the base did.
     """
-    (dx, dz), n_before, states = base.mean.shape, base.counters[N_EVENTS], [base, *workers]
-    p, full, runs = dx * dz, base.cov_factor.ndim == 3, bool(np.isfinite(base.units.seen[1]))
+    (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]
+    p, full, states = dx * dz, base.cov_factor.ndim == 4, [base, *workers]
+    runs = bool(np.isfinite(base.units.seen[1]))
     counted = ((one.units.mean, one.units.squares, one.units.seen[:1]) for one in states)
     pooled = pooled_moments(*counted)
-    factor, shift = np.empty(dx - 1), np.empty(dx - 1)
     for one in states:
         one.units.mean[:], one.units.squares[:], one.units.seen[:1] = pooled
         if runs and one.units.seen[0] >= FIRST_RENEWAL:
             one.units.seen[1] = 0.0  # due
-            renew_if_due(one.units, factor, shift)
-            change_units(factor, shift, one.mean, one.cov_factor, prior.variance)
-    variance = prior_variances(dx, dz, prior).reshape(1, p)
+            renew_units(one, prior, np.empty(dx - 1), np.empty(dx - 1))
+    variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
     n_events = [np.array([one.counters[N_EVENTS] - n_before]) for one in workers]
     n_of_arms = [one.n_updates - base.n_updates for one in workers]
     forgetting = 1.0 if prior.forgetting is None else prior.forgetting
-    shape = (1, p, p) if full else (1, p)
-    first, *others = ((one.mean.reshape(1, p), one.cov_factor.reshape(shape)) for one in states)
+    of_mean, of_factor = (1, n_scales, p), (1, n_scales, p, p) if full else (1, n_scales, p)
     start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
-    (mean, cov_factor), surplus, _, lost = combine(
-        first, others, (np.zeros((1, p)), start), n_events, forgetting
+    first, *others = (
+        (one.mean.reshape(of_mean), one.cov_factor.reshape(of_factor)) for one in states
+    )
+    (mean, cov_factor), quadratic, log_determinant, lost = combine(
+        first, others, (np.zeros_like(variance), start), n_events, forgetting
     )
     result = base.copy()
-    result.mean[:] = mean.reshape(dx, dz)
-    result.cov_factor[:] = cov_factor.reshape(result.cov_factor.shape)
-    if prior.offset_variance > 0.0:
-        first, *others = (
-            (one.offset_mean[:, None], one.offset_variance[:, None]) for one in states
+    result.mean[:] = mean.reshape(base.mean.shape)
+    result.cov_factor[:] = cov_factor.reshape(base.cov_factor.shape)
+    quadratic, log_determinant = quadratic[0], log_determinant[0]
+    if (prior.own_variance > 0.0).all():
+        first, *others = ((one.own_mean, one.own_variance) for one in states)
+        own = np.tile(prior.own_variance[:, None], (1, dx))
+        sums, of_arms, log_of_arms, _ = combine(
+            first, others, (np.zeros_like(own), own), n_of_arms, forgetting
         )
-        of_offset = np.zeros((1, 1)), np.full((1, 1), prior.offset_variance)
-        sums, of_arms, _, _ = combine(first, others, of_offset, n_of_arms, forgetting)
-        result.offset_mean[:], result.offset_variance[:] = sums[0][:, 0], sums[1][:, 0]
-        surplus = np.append(surplus, of_arms)
+        result.own_mean[:], result.own_variance[:] = sums
+        quadratic, log_determinant = (
+            quadratic + of_arms.sum(0),
+            log_determinant + log_of_arms.sum(0),
+        )
     if prior.estimates_noise:
         noise = pooled_sums(base.noise, [one.noise for one in workers], n_events, forgetting)
         result.noise[:] = noise
-        if forgetting == 1.0 and noise[0] > surplus.sum():
-            result.noise[0] -= surplus.sum()
+    for worker in workers:
+        result.evidence[:] += worker.evidence - base.evidence
+    if forgetting == 1.0:
+        sigma = noise_scale(result.noise) or 1.0
+        result.evidence[:] += (quadratic / sigma**2 - log_determinant) / 2
+    if n_scales > 1:
+        renew_shares(result.evidence, result.share)
+    surplus = result.share @ quadratic
+    if prior.estimates_noise and forgetting == 1.0 and result.noise[0] > surplus:
+        result.noise[0] -= surplus
     counters = base.counters.copy()
     counters[N_EVENTS] += np.sum(n_events)
     begun = n_before >= FIRST_RENEWAL or not runs

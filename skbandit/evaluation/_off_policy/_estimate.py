@@ -110,7 +110,7 @@ class OffPolicyEstimate:
         mine, theirs = self.parts.digests, other.parts.digests
         if self.n_events != other.n_events:
             refuse_difference(f"but these are of {self.n_events:,} and {other.n_events:,} events")
-        for name in mine | theirs:
+        for name in {**mine, **theirs}:
             if mine.get(name) != theirs.get(name):
                 refuse_difference(f"but the {name} of these differ")
         away = self.parts.influence - other.parts.influence

@@ -163,7 +163,11 @@ class Estimator:
 
     def sums(self, events: WeightedEvents) -> tuple[EventSums, ...]:
         """Sums over the events, one per setting."""
-        return tuple(sum_events(*self._terms(events, own), events) for own in self.settings)
+        found = []
+        for setting in self.settings:
+            b, z, d = self._terms(events, setting)
+            found.append(sum_events(b, z, d, events))
+        return tuple(found)
 
     def influence(self, events: WeightedEvents) -> np.ndarray:
         """Part e/d̄ + u of each event in the error of the least biased estimate, (n_events,)."""

@@ -368,8 +368,8 @@ class ReplayResult:
             for mine, its in zip(self._kept(), other._kept(), strict=True)
         ]
         away, squares = (np.array(part) for part in zip(*runs, strict=True))
-        freedom = min(self.n_accepted, other.n_accepted) - len(runs) + 1
-        error, freedom = _combined(float(squares.mean()) * self._reuse, freedom, away)
+        n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
+        error, freedom = _combined(float(squares.mean()) * self._reuse, n, away)
         return PolicyDifference(float(away.mean()), error, self.n_events, None, freedom)
 
     def _kept(self) -> list[pd.DataFrame]:
@@ -472,8 +472,8 @@ def _paired(mine: pd.DataFrame, its: pd.DataFrame, variance: float) -> tuple[flo
     if not mine.loc[shared].equals(its.loc[shared]):
         refuse_difference("but an event has another action or reward in the other one")
     further = sum(1 / len(run) ** 2 for run in (mine, its) if len(run) > len(shared))
-    squares = float(away @ away) + variance * further
-    return float(mine["reward"].mean() - its["reward"].mean()), squares
+    squares = float((away.to_numpy() ** 2).sum()) + variance * further
+    return float(mine["reward"].to_numpy().mean() - its["reward"].to_numpy().mean()), squares
 
 
 def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:

@@ -14,7 +14,7 @@ from skbandit.bandit.shared._state import (
     running_units,
 )
 
-PRIOR = SharedPrior(2.0, 1.0, 0.3, 1.0, estimates_noise=False)
+PRIOR = SharedPrior(np.array([2.0]), np.ones(1), np.array([0.3]), 1.0, estimates_noise=False)
 DX, DZ, N_ARMS = 4, 3, 70  # more arms than a block holds
 
 
@@ -23,20 +23,30 @@ def random_beliefs(rng, full):
     beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
     beliefs = append_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
-    beliefs.mean[:] = rng.normal(size=(DX, DZ))
+    beliefs.mean[:] = rng.normal(size=(1, 1, DX, DZ))
     if full:
         beliefs.cov_factor[:] = rng.normal(size=beliefs.cov_factor.shape)
     else:
         beliefs.cov_factor[:] = rng.uniform(0.1, 2, size=beliefs.cov_factor.shape)
-    beliefs.offset_mean[:] = rng.normal(size=N_ARMS)
-    beliefs.offset_variance[:] = rng.uniform(0.1, 1, size=N_ARMS)
+    beliefs.own_mean[:] = rng.normal(size=(N_ARMS, 1, DX))
+    beliefs.own_variance[:] = rng.uniform(0.1, 1, size=(N_ARMS, 1, DX))
     return beliefs
+
+
+def arrays(beliefs):
+    """Posterior under the only prior scale: of B, and of the arms' own weights."""
+    return (
+        beliefs.mean[0, 0],
+        beliefs.cov_factor[0],
+        beliefs.own_mean[:, 0],
+        beliefs.own_variance[:, 0],
+    )
 
 
 def covariance(beliefs):
     """Σ of vec B, as a matrix."""
     p = DX * DZ
-    if beliefs.cov_factor.ndim == 2:
+    if beliefs.cov_factor.ndim == 3:
         return np.diag(beliefs.cov_factor.ravel())
     L = beliefs.cov_factor.reshape(p, p)
     return L @ L.T
@@ -44,10 +54,11 @@ def covariance(beliefs):
 
 def moments(beliefs, x, arms):
     work = beliefs.workspace()
-    bilinear.contract(x, beliefs.mean, beliefs.cov_factor, work.u, work.half, work.C)
+    mean, cov_factor, own_mean, own_variance = arrays(beliefs)
+    bilinear.contract(x, mean, cov_factor, work.u[0], work.half[0], work.C[0])
     bilinear.arm_moments(
-        np.asarray(arms), work.u, work.C, beliefs.cov_factor.ndim == 3, beliefs.Z,
-        beliefs.offset_mean, beliefs.offset_variance, work.block, work.m, work.v,
+        np.asarray(arms), x, work.u[0], work.C[0], cov_factor.ndim == 3, beliefs.Z, own_mean,
+        own_variance, work.block, work.m, work.v,
     )  # fmt: skip
     return work.m[arms], work.v[arms], work
 
@@ -58,9 +69,11 @@ def test_moments_are_those_of_the_products(full):
     beliefs, x = random_beliefs(rng, full), rng.normal(size=DX)
     m, v, _ = moments(beliefs, x, np.arange(N_ARMS))
     phi = np.array([np.outer(x, z).ravel() for z in beliefs.Z])
-    np.testing.assert_allclose(m, phi @ beliefs.mean.ravel() + beliefs.offset_mean, rtol=1e-12)
+    np.testing.assert_allclose(
+        m, phi @ beliefs.mean.ravel() + beliefs.own_mean[:, 0] @ x, rtol=1e-12
+    )
     of_products = np.einsum("ap,pq,aq->a", phi, covariance(beliefs), phi)
-    np.testing.assert_allclose(v, of_products + beliefs.offset_variance, rtol=1e-11)
+    np.testing.assert_allclose(v, of_products + beliefs.own_variance[:, 0] @ x**2, rtol=1e-11)
 
 
 def test_moments_do_not_depend_on_the_other_arms():
@@ -73,15 +86,16 @@ def test_moments_do_not_depend_on_the_other_arms():
     np.testing.assert_array_equal(of_some[1], v[some])
 
 
-def test_a_step_is_conditioning_without_the_covariance_between_model_and_offset():
-    """The joint Gaussian of (vec B, b), conditioned on θ + noise; its blocks are what is kept."""
+def test_a_step_is_conditioning_without_the_covariances_of_own_weights():
+    """The joint Gaussian of (vec B, w), conditioned on θ + noise; its blocks are what is kept."""
     rng = np.random.default_rng(2)
     beliefs, x, k, r, noise = random_beliefs(rng, True), rng.normal(size=DX), 5, 1.3, 0.7
     p = DX * DZ
-    joint = np.zeros((p + 1, p + 1))
-    joint[:p, :p], joint[p, p] = covariance(beliefs), beliefs.offset_variance[k]
-    mean = np.append(beliefs.mean.ravel(), beliefs.offset_mean[k])
-    row = np.append(np.outer(x, beliefs.Z[k]).ravel(), 1.0)
+    joint = np.zeros((p + DX, p + DX))
+    joint[:p, :p] = covariance(beliefs)
+    joint[p:, p:] = np.diag(beliefs.own_variance[k, 0])
+    mean = np.append(beliefs.mean.ravel(), beliefs.own_mean[k, 0])
+    row = np.append(np.outer(x, beliefs.Z[k]).ravel(), x)
     gain = joint @ row / (row @ joint @ row + noise)
     expected = mean + gain * (r - row @ mean)
     after = joint - np.outer(gain, row @ joint)
@@ -90,15 +104,14 @@ def test_a_step_is_conditioning_without_the_covariance_between_model_and_offset(
     total = v[0] + noise
     new = beliefs.copy()
     bilinear.absorb(
-        x, beliefs.Z[k], k, (r - m[0]) / total, 1 / total, new.mean, new.cov_factor,
-        new.offset_mean, new.offset_variance, work.half, work.a,
-    )  # fmt: skip
+        x, beliefs.Z[k], k, (r - m[0]) / total, 1 / total, *arrays(new), work.half[0], work.a
+    )
     np.testing.assert_allclose(new.mean.ravel(), expected[:p], rtol=1e-10)
-    np.testing.assert_allclose(new.offset_mean[k], expected[p], rtol=1e-10)
+    np.testing.assert_allclose(new.own_mean[k, 0], expected[p:], rtol=1e-10)
     np.testing.assert_allclose(covariance(new), after[:p, :p], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(new.offset_variance[k], after[p, p], rtol=1e-10)
+    np.testing.assert_allclose(new.own_variance[k, 0], np.diag(after)[p:], rtol=1e-10)
     others = np.arange(N_ARMS) != k
-    np.testing.assert_array_equal(new.offset_mean[others], beliefs.offset_mean[others])
+    np.testing.assert_array_equal(new.own_mean[others], beliefs.own_mean[others])
 
 
 def test_a_diagonal_step_has_the_marginals_of_the_full_one():
@@ -108,10 +121,7 @@ def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     g, h = 0.4, 0.8 / v[0]
     phi, S = np.outer(x, beliefs.Z[k]).ravel(), covariance(beliefs)
     new = beliefs.copy()
-    bilinear.absorb(
-        x, beliefs.Z[k], k, g, h, new.mean, new.cov_factor, new.offset_mean,
-        new.offset_variance, work.half, work.a,
-    )  # fmt: skip
+    bilinear.absorb(x, beliefs.Z[k], k, g, h, *arrays(new), work.half[0], work.a)
     np.testing.assert_allclose(new.mean.ravel(), beliefs.mean.ravel() + g * S @ phi, rtol=1e-12)
     after = np.diag(S - h * np.outer(S @ phi, S @ phi))
     np.testing.assert_allclose(new.cov_factor.ravel(), after, rtol=1e-12)
@@ -125,13 +135,14 @@ def test_a_change_of_units_keeps_the_function(full):
     new_x = np.append(rng.normal(size=DX - 1), 1.0)
     old_x = np.append(factor * new_x[:-1] + shift, 1.0)
     before = moments(beliefs, old_x, np.arange(N_ARMS))
-    bilinear.change_units(factor, shift, beliefs.mean, beliefs.cov_factor, 2.0)
+    mean, cov_factor, own_mean, own_variance = arrays(beliefs)
+    bilinear.change_units(factor, shift, mean, cov_factor, 2.0)
+    bilinear.change_units(factor, shift, own_mean.T, own_variance.T, 0.3)
     after = moments(beliefs, new_x, np.arange(N_ARMS))
     np.testing.assert_allclose(after[0], before[0], rtol=1e-10, atol=1e-12)
-    if full:
-        np.testing.assert_allclose(after[1], before[1], rtol=1e-10)
-    else:
-        assert (beliefs.cov_factor[:-1] <= 2.0 + 1e-12).all()  # never beyond the prior's
+    assert (own_variance[:, :-1] <= 0.3 + 1e-12).all()  # never beyond the prior's
+    if not full:
+        assert (cov_factor[:-1] <= 2.0 + 1e-12).all()
 
 
 @pytest.mark.parametrize("location", [0.0, 1e6])
@@ -174,25 +185,25 @@ def test_the_estimate_of_noise_is_unbiased():
 
 @pytest.mark.parametrize("full", [True, False])
 def test_forgetting_discounts_precisions(full):
-    """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' offsets only that of arm k."""
+    """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' own weights only those of arm k."""
     gamma, k, rng = 0.7, 5, np.random.default_rng(0)
     old = random_beliefs(rng, full)
     new = old.copy()
     bilinear.forget(
-        k, gamma, new.mean, new.cov_factor, PRIOR.variance, PRIOR.constant_variance,
-        new.offset_mean, new.offset_variance, PRIOR.offset_variance, np.empty(DX * DZ),
+        k, gamma, *arrays(new)[:2], PRIOR.variance[0], PRIOR.constant_variance[0],
+        *arrays(new)[2:], PRIOR.own_variance[0], np.empty(DX * DZ),
     )  # fmt: skip
-    own = np.full(DX * DZ, PRIOR.variance)
-    own[-1] = PRIOR.constant_variance
+    own = np.full(DX * DZ, PRIOR.variance[0])
+    own[-1] = PRIOR.constant_variance[0]
     before, after = np.linalg.inv(covariance(old)), np.linalg.inv(covariance(new))
     np.testing.assert_allclose(after, gamma * before + (1 - gamma) * np.diag(1 / own), rtol=1e-6)
     np.testing.assert_allclose(
         after @ new.mean.ravel(), gamma * before @ old.mean.ravel(), rtol=1e-6, atol=1e-8
     )
     others = np.arange(N_ARMS) != k
-    np.testing.assert_array_equal(new.offset_mean[others], old.offset_mean[others])
-    np.testing.assert_array_equal(new.offset_variance[others], old.offset_variance[others])
-    precision = gamma / old.offset_variance[k] + (1 - gamma) / PRIOR.offset_variance
-    assert 1 / new.offset_variance[k] == pytest.approx(precision)
-    natural = gamma * old.offset_mean[k] / old.offset_variance[k]
-    assert new.offset_mean[k] * precision == pytest.approx(natural)
+    np.testing.assert_array_equal(new.own_mean[others], old.own_mean[others])
+    np.testing.assert_array_equal(new.own_variance[others], old.own_variance[others])
+    precision = gamma / old.own_variance[k] + (1 - gamma) / PRIOR.own_variance[0]
+    np.testing.assert_allclose(1 / new.own_variance[k], precision)
+    natural = gamma * old.own_mean[k] / old.own_variance[k]
+    np.testing.assert_allclose(new.own_mean[k] * precision, natural)

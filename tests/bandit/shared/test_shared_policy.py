@@ -41,13 +41,13 @@ def problem():
 
 @pytest.mark.parametrize("gamma", [1.0, 0.97, 0.5])
 def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma):
-    """Linear rewards, no offsets: evidence n events old counts gamma^n, beside the whole prior."""
+    """Linear rewards, no own weights: evidence n events old counts gamma^n."""
     rng = np.random.default_rng(0)
     n, nx, nz, n_arms = 60, 3, 2, 5
     X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
     action, reward = rng.integers(n_arms, size=n), rng.normal(size=n)
     policy = SharedGLMPolicy(
-        Z, link="linear", offset_variance=0.0, noise_variance=0.5, prior_variance=2.0,
+        Z, link="linear", own_variance=0.0, noise_variance=0.5, prior_variance=2.0,
         standardize=False, forgetting=gamma,
     ).fit(X, pd.DataFrame({"action": action, "reward": reward}))  # fmt: skip
     X1, Z1 = np.column_stack([X, np.ones(n)]), np.column_stack([Z, np.ones(n_arms)])
@@ -107,7 +107,7 @@ def test_coefficients_are_for_features_as_given(problem):
     policy = SharedGLMPolicy(Z).fit(X, y)
     X1 = np.column_stack([X, np.ones(len(X))])
     Z1 = np.column_stack([policy.arm_features_, np.ones(len(Z))])
-    theta = X1 @ policy.coef_ @ Z1.T + policy.offset_
+    theta = X1 @ (policy.coef_ @ Z1.T + policy.own_coef_.T)
     np.testing.assert_allclose(policy.decision_function(X), theta, rtol=1e-7, atol=1e-9)
 
 
@@ -133,10 +133,10 @@ def test_the_unit_of_the_reward_does_not_matter(problem):
         np.testing.assert_array_equal(many.history["event"], one.history["event"])
 
 
-def test_arms_with_equal_features_and_no_offsets_are_one(problem):
+def test_arms_with_equal_features_and_no_own_weights_are_one(problem):
     X, y, Z = problem
     double = pd.concat([Z, Z.set_axis([f"{name}'" for name in Z.index])])
-    policy = SharedGLMPolicy(double, offset_variance=0.0).fit(X, y)
+    policy = SharedGLMPolicy(double, own_variance=0.0).fit(X, y)
     theta = policy.decision_function(X[:9])
     np.testing.assert_array_equal(theta[:, : len(Z)], theta[:, len(Z) :])
 
@@ -207,12 +207,12 @@ def test_new_arms_at_any_time(problem):
 
 
 def test_arms_described_later_are_as_if_known_from_the_start():
-    """Linear rewards, no offsets, before contexts count: equal, though units grow a lot."""
+    """Linear rewards, one prior scale, before contexts count: equal, though units grow a lot."""
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(7, 3)), pd.DataFrame(rng.normal(size=(20, 2)), columns=["p", "q"])
     Z.iloc[:5] = Z.iloc[0] + 1e-3 * Z.iloc[:5]
     y = pd.DataFrame({"action": rng.integers(5, size=7), "reward": rng.normal(size=7)})
-    options = {"link": "linear", "offset_variance": 0.0, "noise_variance": 0.5}
+    options = {"link": "linear", "own_variance": 0.0, "noise_variance": 0.5, "prior_variance": 3.0}
     early = SharedGLMPolicy(Z, **options).fit(X, y)
     late = SharedGLMPolicy(Z[:5], **options).fit(X, y).describe_arms(Z)
     np.testing.assert_allclose(late.select_scores(X), early.select_scores(X), rtol=1e-6, atol=1e-8)
@@ -297,9 +297,39 @@ def test_sample_weights_are_powers_of_the_likelihood():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(20, 2)), pd.DataFrame(rng.normal(size=(3, 1)))
     y = pd.DataFrame({"action": rng.integers(3, size=20), "reward": rng.normal(size=20)})
-    options = {"link": "linear", "standardize": False, "offset_variance": 0.0}
+    options = {"link": "linear", "standardize": False, "own_variance": 0.0, "prior_variance": 3.0}
     weighted = SharedGLMPolicy(Z, **options).fit(X, y, sample_weight=np.full(20, 3.0))
     thrice = SharedGLMPolicy(Z, **options).fit(
         np.repeat(X, 3, axis=0), y.loc[y.index.repeat(3)].reset_index(drop=True)
     )
     np.testing.assert_allclose(weighted.coef_, thrice.coef_, rtol=1e-9)
+
+
+def test_prior_scales_are_mixed_by_evidence():
+    """Far from and near the truth; and one scale alone is the policy with this prior."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame(rng.normal(size=(6, 2)))
+    X, action = rng.normal(size=(800, 3)), rng.integers(6, size=800)
+    theta = 4 * (X @ rng.normal(size=(3, 2)) * Z.to_numpy()[action]).sum(axis=1)
+    y = pd.DataFrame({"action": action, "reward": rng.random(800) < 1 / (1 + np.exp(-theta))})
+    policy = SharedGLMPolicy(Z, prior_scale=(0.01, 10)).fit(X, y)
+    np.testing.assert_allclose(policy.scale_weights_, [0, 1])
+    alone = SharedGLMPolicy(Z, prior_scale=10).fit(X, y)
+    np.testing.assert_allclose(policy.decision_function(X), alone.decision_function(X), rtol=1e-9)
+    same = SharedGLMPolicy(Z, prior_scale=(10, 10)).fit(X, y)
+    np.testing.assert_allclose(same.scale_weights_, 0.5)
+    np.testing.assert_allclose(same.decision_function(X), alone.decision_function(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("link", ["logistic", "linear"])
+def test_arms_may_differ_in_ways_that_no_feature_tells(link):
+    """Two arms of equal features, each the better one for half of the contexts."""
+    rng = np.random.default_rng(1)
+    Z = pd.DataFrame({"z": [0.0, 0.0, 1.0]})
+    X, action = rng.normal(size=(600, 1)), rng.integers(3, size=600)
+    reward = ((X[:, 0] > 0) == (action == 0)).astype(float)
+    policy = SharedGLMPolicy(Z, link, random_state=0).fit(X, {"action": action, "reward": reward})
+    assert policy.predict([[2.0], [-2.0]], available=[(0, 1), (0, 1)]).tolist() == [0, 1]
+    same = SharedGLMPolicy(Z, link, own_variance=0.0).fit(X, {"action": action, "reward": reward})
+    theta = same.decision_function(X)
+    np.testing.assert_array_equal(theta[:, 0], theta[:, 1])
