@@ -155,7 +155,7 @@ def eighty_percent_figure(frame: pd.DataFrame) -> Any:
     ax.axvline(0.8, color="0.3", linestyle=":", linewidth=1)
     ax.axvspan(0.8, 2, color=OURS, alpha=0.06, linewidth=0)
     ax.text(0.81, ERRORS[1] - 0.0005, "80 % rule kept", color="0.3", va="top")
-    markers = dict(zip(frame["method"].unique(), "ovD^sPX", strict=False))
+    markers = dict(zip(frame["method"].unique(), "ovD^sPXp", strict=True))
     for method, of_method in frame.groupby("method", sort=False):
         outside = of_method["error"].mean() > ERRORS[1]
         ax.plot(
