@@ -12,16 +12,10 @@ import numpy as np
 import pandas as pd
 
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import expand, fill, find_rows
-from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._expression import AbsoluteRate
-from skbandit.rates._metric import (
-    on_given_rows,
-    read_predictions,
-    satisfied,
-    value_and_rows,
-    warn_of_few,
-)
+from skbandit.rates._bind import expand, find_rows
+from skbandit.rates._columns import Columns, Data, Rows, read_predictions
+from skbandit.rates._expression import AbsoluteRate, fill, on_given_rows
+from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._validation import check_level, warn_if_reordered
 

@@ -17,10 +17,9 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import expand, flatten_constraints, read_objective, rows_behind
-from skbandit.rates._columns import Data, either_label
-from skbandit.rates._expression import AbsoluteRate, as_rate, smallest_value
+from skbandit.rates._columns import Data, either_label, read_predictions
+from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
 from skbandit.rates._forms import MET
-from skbandit.rates._metric import count, on_given_rows, read_predictions
 from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:

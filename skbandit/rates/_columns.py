@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from skbandit.rates._kinds import Member, On, Where
 from skbandit.rates._query import Query, QueryError
-from skbandit.utils._validation import first_few, shortened
+from skbandit.utils._sklearn_compat import count_rows
+from skbandit.utils._validation import (
+    check_row_weights,
+    first_few,
+    shortened,
+    warn_if_reordered,
+)
 
 _ROUTED = (
     "Behind a Pipeline, whose transformers drop columns or their names, pass <step>__attributes=, "
@@ -378,3 +384,44 @@ def _as_array(values: Any) -> np.ndarray:
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)
     return array
+
+
+SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
+
+
+def read_predictions(
+    y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
+) -> tuple[Data, np.ndarray]:
+    """Validate predictions: one dataset, and 1.0 per positive and 0.0 per negative prediction."""
+    n = count_rows(y_pred)
+    warn_if_reordered(
+        {
+            "X": X,
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "attributes": attributes,
+            "sample_weight": sample_weight,
+        }
+    )
+    check_consistent_length(y_pred, y_true)
+    seen = [] if y_true is None else distinct(y_true, "y_true")
+    if len(np.shape(y_pred)) == 2 and np.shape(y_pred)[1] == 2:
+        raise ValueError(SCORES.format("one column per class"))
+    labels = list(dict.fromkeys([*seen, *distinct(y_pred, "y_pred")]))
+    if len(labels) > 2 or pos_label is None:
+        for label in labels[len(seen) :]:
+            if isinstance(label, float | np.floating) and label % 1:
+                raise ValueError(SCORES.format(f"such as {label:.3g}"))
+    check_two_labels(labels, pos_label)
+    predicted = encode(y_pred, pos_label, labels, "y_pred")
+    if (predicted == MISSING).any():
+        raise ValueError("y_pred has missing values: every row needs a prediction.")
+    truth = (
+        np.full(n, MISSING, dtype=np.int8)
+        if y_true is None
+        else encode(y_true, pos_label, labels, "y_true")
+    )
+    rows = Rows(
+        Columns.read(attributes, X, n), truth, check_row_weights(sample_weight, n, "sample_weight")
+    )
+    return Data(rows, None, pos_label, labels), predicted.astype(float)

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.special import betaincinv
 
-from skbandit.rates._bind import atom_counts
+from skbandit.rates._atoms import atom_counts
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import Rate
 from skbandit.rates._forms import BoundConstraints

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from skbandit.rates._kinds import Atom, Slot
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skbandit.exceptions import EmptyRateError
+from skbandit.rates._atoms import UnlabelledRateError, choices, named, prediction_counts
+from skbandit.rates._columns import Data, read_predictions
+from skbandit.rates._kinds import Atom, Member, Slot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -197,7 +204,7 @@ class Rate:
         >>> precision().value(["no", "yes", "yes"], ["yes", "yes", "no"], pos_label="yes")
         0.5
         """
-        return _measured(self, y_true, y_pred, attributes, sample_weight, pos_label)
+        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
 
     # --- algebra -----------------------------------------------------------------------
 
@@ -338,7 +345,7 @@ class AbsoluteRate:
         float
             For `each`, the value of the group furthest from zero.
         """
-        return _measured(self, y_true, y_pred, attributes, sample_weight, pos_label)
+        return measure(self, y_true, y_pred, attributes, sample_weight, pos_label)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -441,13 +448,6 @@ def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) ->
         key = None if kind is None else replace(atom, kind=kind).key
         found[key] = found.get(key, 0.0) + coefficient
     return found
-
-
-def _measured(expression: Rate | AbsoluteRate, *predictions: Any) -> float:
-    # The metric works on expressions, so importing it at module level would be circular.
-    from skbandit.rates._metric import measure
-
-    return measure(expression, *predictions)
 
 
 def atom_rate(atom: Atom) -> Rate:
@@ -661,3 +661,119 @@ def smallest_value(rate: Rate) -> float:
 def _rise(pair: list[float]) -> float:
     n, d = pair
     return n / d if d else math.copysign(math.inf, n)
+
+
+# Values on given predictions.
+
+
+def measure(
+    expression: Rate | AbsoluteRate,
+    y_true: Any,
+    y_pred: Any,
+    attributes: Any,
+    sample_weight: Any,
+    pos_label: Any,
+) -> float:
+    """Evaluate an expression on predictions: the worst group or pair of a group form."""
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
+    if isinstance(expression, AbsoluteRate):
+        rate = on_given_rows(expression.rate)
+        return max(map(abs, values_on(rate, data, positive)), default=float("nan"))
+    rate = on_given_rows(expression)
+    known = values_on(rate, data, positive)
+    if not known:
+        return float("nan")
+    if rate.grouped_by is None:
+        return known[0]
+    # The terms of the group decide which is worst, as in each(recall, by="g") - recall().
+    own = replace(rate, terms=tuple((c, atom) for c, atom in rate.terms if atom.group))
+    summary = rate.summary or ("min" if own.greater_is_better else "max")
+    return min(known) if summary == "min" else max(known)
+
+
+def values_on(rate: Rate, data: Data, positive: np.ndarray) -> list[float]:
+    """Defined values of a rate: one, or one per group or ordered pair of groups."""
+    if rate.grouped_by is None:
+        value, why = _single(rate, data, positive)
+        if np.isnan(value):
+            _warn_undefined(f"{rate} is undefined: {why}")
+            return []
+        return [value]
+    columns, size = rate.grouped_by
+    groups = data.groups(columns, {"train"}, repr(rate))
+    known: dict[object, float] = {}
+    found = [
+        (group, *_single(fill(rate, group), data, positive, known))
+        for group in choices(groups, size, repr(rate))
+    ]
+    if not found:
+        _warn_undefined(
+            f"{rate} is undefined: {named(columns)} {len(groups)} group(s), needs {size}."
+        )
+    empty = [(group, why) for group, value, why in found if np.isnan(value)]
+    if empty:
+        (group, why), more = empty[0], len(empty) - 1
+        text = f"{rate} is undefined in group {' / '.join(map(str, group))}: {why}"
+        if more:
+            text += (
+                f" Likewise in {more} more of {len(found)}; if they are values of a continuous "
+                "column, cut it into bands."
+            )
+        _warn_undefined(text)
+    return [value for _, value, _ in found if not np.isnan(value)]
+
+
+def _warn_undefined(text: str) -> None:
+    # stack levels lead to the caller of Rate.value
+    warnings.warn(text, UndefinedMetricWarning, stacklevel=5)
+
+
+def on_given_rows(rate: Rate) -> Rate:
+    """Return the expression with `on` set to the dataset of a metric."""
+    return rate.map_atoms(lambda atom: replace(atom, on="train"))
+
+
+def _single(
+    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+) -> tuple[float, str]:
+    """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
+    try:
+        return count(rate, data, positive, known), "no prediction falls in its denominator."
+    except UnlabelledRateError:
+        raise  # missing labels are an error of the caller, not an empty denominator
+    except EmptyRateError as error:
+        return float("nan"), str(error)
+
+
+def count(
+    rate: Rate, data: Data, positive: np.ndarray, known: dict[object, float] | None = None
+) -> float:
+    """Value of a rate without open group slots, nan if a denominator is empty.
+
+    Each atom is a quotient of two counts, so k of n rows give exactly ``k / n``. `known` has the
+    values of atoms that were counted for other rates at the same predictions, and gains those of
+    this one.
+    """
+    known = {} if known is None else known
+    value, predicted = rate.constant, positive.astype(int)
+    for coefficient, atom in rate.terms:
+        if atom.key not in known:
+            numerator, denominator = prediction_counts(atom, data, predicted)
+            some = denominator.any()
+            known[atom.key] = numerator.sum() / denominator.sum() if some else np.nan
+        value += coefficient * known[atom.key]
+    if rate.denominator is None:
+        return float(value)
+    divisor = count(rate.denominator, data, positive, known)
+    return float(value / divisor) if divisor > 0 else float("nan")
+
+
+def fill(rate: Rate, chosen: tuple[Member, ...]) -> Rate:
+    """Fill the open group slots of a rate."""
+
+    def filled(atom: Atom) -> Atom:
+        if not isinstance(atom.group, Slot):
+            return atom
+        return replace(atom, group=chosen[atom.group.index])
+
+    return rate.map_atoms(filled)

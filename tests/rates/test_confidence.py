@@ -25,11 +25,11 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._bind import bind_rate, fill
+from skbandit.rates._bind import bind_rate
 from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._confidence import clopper_pearson, wilson_score
+from skbandit.rates._expression import count, fill
 from skbandit.rates._kinds import Member
-from skbandit.rates._metric import count
 from skbandit.rates._score_limits import interval
 from tests.tiers import examples, first
 
