@@ -2,7 +2,7 @@
 
 Nothing is chosen by rows that trained it. Directions are those of logistic regression, of the ramp
 under the bounds and under tighter ones, of cost-sensitive logistic regressions, and mixtures of the
-first with each other: half, all, or one and a half of the step from one to the other. The final
+first with each other: from a quarter to one and a half of the step from one to the other. The final
 direction is the mean of the folds' ones: a fit to all rows would cost one more, would be a rule
 that no row has tested, and would vary more.
 """
@@ -54,7 +54,7 @@ from skbandit.rates._score_limits import ScoreLimits, score_limits
 SELECTION_ROWS = 100_000
 """Rows by which one of the mixtures is preselected where they are more than twice as many."""
 
-SHARES = (0.5, 1.0, 1.5)
+SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
 
