@@ -181,7 +181,7 @@ Beyond, L-BFGS is faster.
 MAX_NEWTON, MAX_LBFGS = 25, 200
 """Largest numbers of steps."""
 
-SMALL_DECREASE = 1e-6
+SMALL_DECREASE = 1e-7
 """Decrease of the objective, in units of its value without weights, that ends the steps."""
 
 HALVINGS = 20
