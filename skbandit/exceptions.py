@@ -21,7 +21,7 @@ class ConstrainedFitWarning(UserWarning):
     - The objective is worse than without constraints by more than 0.1, or by more than 0.05 and a
       half. (Not if the same prediction for all rows would be its optimum, as for recall alone.)
     - A class is predicted for less than a tenth of its rows, and was not without constraints.
-    - `confidence_level_` is below 0.8, and no `confidence_level` was given.
+    - `confidence_level_` is below 0.6, and no `confidence_level` was given.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class ConstrainedFitWarning(UserWarning):
     >>> X, y = make_classification(400, flip_y=0.4, random_state=0)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     clf = ConstrainedRampClassifier(constraints=recall() >= 0.95).fit(X, y)
+    ...     clf = ConstrainedRampClassifier(constraints=recall() >= 0.99).fit(X, y)
     >>> caught[0].category is ConstrainedFitWarning
     True
     """

@@ -139,7 +139,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         Warns
         -----
         ConstrainedFitWarning
-            If the constraints cost much of the objective, or hold with less confidence than 0.8.
+            If the constraints cost much of the objective, or hold with less confidence than 0.6.
         """
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
