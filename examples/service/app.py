@@ -81,9 +81,8 @@ class Worker:
         """Choose an arm; return its record."""
         policy, x = self.policy, np.array([context])  # one state, whatever is reloaded
         pool = None if available is None else [tuple(available)]
-        arm = policy.select(x, available=pool)[0]
-        chances = policy.select_proba(x, available=pool)[0]
-        return policy.record(x, arm, chances[policy.arms_ == arm], available=pool)
+        (arm,), (propensity,) = policy.select(x, available=pool, return_proba=True)
+        return policy.record(x, arm, propensity, available=pool)
 
 
 @asynccontextmanager
