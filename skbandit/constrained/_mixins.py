@@ -43,7 +43,7 @@ from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Columns, Data
-from skbandit.rates._forms import MET, BoundConstraints
+from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._metric import worst_pairs
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context
