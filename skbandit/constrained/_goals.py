@@ -242,6 +242,14 @@ class TrainingGoals:
         """The goals on the rows in a mask; those without rows there are skipped."""
         return self.declared.bind_part(self.goals, kept, self.factors)
 
+    def sample(self, n_rows: int) -> Goals:
+        """The goals on a random sample of the rows that count, always the same one."""
+        kept = np.zeros(len(self.goals.data), dtype=bool)
+        kept[np.random.default_rng(0).choice(self.goals.measured.rows, n_rows, replace=False)] = (
+            True
+        )
+        return self.part(kept)
+
 
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:
     """Mask of the rows that some constraint depends on."""

@@ -22,7 +22,6 @@ __all__ = [
     "LOOSEST",
     "MAX_DIRECTIONS",
     "MET",
-    "NEAR",
     "NO_DIRECTION",
     "RAISE_PENALTY",
     "RELAXED_STEPS",
@@ -101,9 +100,6 @@ TIE = 1e-10
 
 MAX_DIRECTIONS = 10
 """Constraints whose costs give a direction where w = 0 leaves no useful threshold."""
-
-NEAR = 1e-3
-"""Decrease of the objective expected of the first step from a warm start."""
 
 # --- thresholds -------------------------------------------------------------------------------
 

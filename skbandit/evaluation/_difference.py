@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NoReturn
 
 import numpy as np
 from scipy.stats import t as student
@@ -101,7 +102,7 @@ def log_digests(log: Log) -> dict[str, bytes]:
     return {name: digest.digest() for name, digest in found.items()}
 
 
-def refuse_difference(reason: str) -> None:
+def refuse_difference(reason: str) -> NoReturn:
     """Raise the error of two estimates that have no difference."""
     raise ValueError(
         f"the difference of two estimates needs one log, {reason}: estimate both policies from "

@@ -133,7 +133,7 @@ def speed_figure(frame: pd.DataFrame) -> Any:
         timed = ("cpu s", "µs an event", "µs a choice", "µs a row")
         measure = next(m for m in timed if of_part[m].notna().any())
         _dots(ax, "speed", *_of_methods(of_part, measure))
-        ax.set(xscale="log", xlabel=measure.replace("cpu s", "processor seconds"))
+        ax.set(xscale="log", xlabel=measure.replace("cpu s", "CPU time (s)"))
         low, high = ax.get_xlim()
         low, high = low / 1.3, high * 1.3
         ax.set_xlim(low, high)

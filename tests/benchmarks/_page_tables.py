@@ -124,7 +124,7 @@ def header(name: str) -> str:
     text = (
         f"Run on {found['date']} on {found.get('ran on', 'one thread')} of {found['processor']} "
         f"({found['system']}), "
-        f"{found['processor seconds']} processor seconds; "
+        f"{found['processor seconds']} s of CPU time; "
         + ", ".join(f"{package} {v}" for package, v in used.items())
     )
     return text + "."

@@ -44,7 +44,7 @@ class SharedGLMPolicy(PosteriorPolicy):
     θ = x̃ᵀB z̃ + x̃ᵀw, where x̃ = (x, 1) and z̃ = (z, 1): all products of a feature of the context and
     one of the arm, the main effects of both, and weights w of the arm's own, an offset among them,
     for what its features do not say. What is learned from one arm holds for the others, so an arm
-    never played before is judged by its features. For many arms, and arms that come and go.
+    never played before is scored by its features. For many arms, and arms that come and go.
 
     Parameters
     ----------

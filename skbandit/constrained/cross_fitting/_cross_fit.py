@@ -28,7 +28,6 @@ from skbandit.constrained.cross_fitting._directions import Directions, Mixture, 
 from skbandit.constrained.cross_fitting._folds import (
     PLAIN,
     RAMP,
-    TIGHTENED,
     CrossFitOptions,
     TrainedFolds,
     alpha_of,
@@ -239,7 +238,8 @@ def _choose(
     choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
-    alpha, folds = alpha_of(measured, options), trained.ramps[_ramp_of(chosen)]
+    alpha, ramps = alpha_of(measured, options), trained.ramps
+    folds = ramps.get(chosen.other, ramps[RAMP])
     coef, mean, standardised = candidates.final[choice.name]
     scales = trained.columns.scales
     size, b = _ramp_scale(
@@ -307,10 +307,7 @@ def _preselected(
     settings: dict[str, Any],
 ) -> list[str]:
     """The plain direction, and the mixture that is best on a sample of the rows."""
-    kept = np.zeros(len(bound.goals.data), dtype=bool)
-    rows = bound.goals.measured.rows
-    kept[np.random.default_rng(0).choice(rows, SELECTION_ROWS, replace=False)] = True
-    part = bound.part(kept)
+    part = bound.sample(SELECTION_ROWS)
     measured = part.measured
     limits = score_limits(part.constraints, part.data).columns(measured.rows)
     candidates = {
@@ -324,11 +321,6 @@ def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
     """The plain direction, and all mixtures of it with each other one."""
     others = [name for name in names if name != PLAIN]
     return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, one, t) for one in others for t in SHARES)]
-
-
-def _ramp_of(chosen: Mixture) -> str:
-    """The ramp of a mixture, or the first one."""
-    return chosen.other if chosen.other.startswith((RAMP, TIGHTENED)) else RAMP
 
 
 def _ramp_scale(

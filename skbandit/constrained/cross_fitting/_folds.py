@@ -261,8 +261,9 @@ def train_folds(
         columns, place, fold = warm.columns, warm.place, warm.fold
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
     intercept = options.fit_intercept
-    plain = [_fit_plain(columns, bound, rows, intercept) for rows in kept]
-    if warm is not None:
+    if warm is None:
+        plain = [_fit_plain(columns, bound, rows, intercept) for rows in kept]
+    else:  # which no bound changes
         plain = [one.plain for one in warm.runs[0]]
     ramps = [
         _train_ramps(columns, bound.part(rows), start, options)
@@ -450,7 +451,12 @@ def _train_ramps(
     problem = compile_problem(columns.rows(measured.rows), here, alpha, options.fit_intercept)
     penalty = ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS)
     settings = TrainingOptions(
-        RoughSolver(options.solver), MM_STEPS, MM_TOL, False, options.report, penalty=penalty
+        RoughSolver(options.solver),
+        MM_STEPS,
+        MM_TOL,
+        choose_threshold=False,
+        report=options.report,
+        penalty=penalty,
     )
     trained = train(problem, settings)
     ramps = {RAMP: replace(trained.mm, point=trained.point)}
@@ -494,9 +500,7 @@ def _cost_sensitive_fits(
     goals = bound.goals
     judged, n = goals.measured.rows, len(fold)
     if len(judged) > 2 * PRICE_ROWS:
-        sample = np.zeros(n)
-        sample[np.random.default_rng(0).choice(judged, PRICE_ROWS, replace=False)] = 1.0
-        goals = bound.part(sample)
+        goals = bound.sample(PRICE_ROWS)
         judged = goals.measured.rows
     judge = Judge.of(goals, options.level, 0.0, None, 1)
     costs = Costs.of(bound.declared, bound.goals, bound.goals.data, bound.factors)

@@ -106,7 +106,6 @@ class OffPolicyEstimate:
                 "of which off_policy_value keeps what each event contributed, but one of these "
                 "was made by another function or by hand"
             )
-        assert self.parts is not None and other.parts is not None  # for mypy
         mine, theirs = self.parts.digests, other.parts.digests
         if self.n_events != other.n_events:
             refuse_difference(f"but these are of {self.n_events:,} and {other.n_events:,} events")
