@@ -7,9 +7,14 @@ import pandas as pd
 
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.training._problem import compile_problem
-from skbandit.rates._bind import bind_constraints, bind_rate, expand, flatten_constraints
+from skbandit.rates._bind import (
+    bind_constraints,
+    bind_objective,
+    expand,
+    flatten_constraints,
+    objective_rates,
+)
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._forms import LinearFractionalForms
 
 
 def sample(seed, n=40, d=3, noise=0.5, above=0.2):
@@ -26,8 +31,8 @@ def goals_on_rows(y, group, objective, constraints, weight=None):
     columns = Columns.read(None if group is None else pd.DataFrame({"g": group}), None, len(y))
     data = Data(Rows(columns, y.astype(np.int8), weight), None, 1, [0, 1])
     bound = bind_constraints(expand(flatten_constraints(constraints), data), data)
-    forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(y))
-    return Goals(forms, bool(objective.greater_is_better), bound, data)
+    rates, forms, _ = bind_objective(objective_rates(objective, data), data)
+    return Goals(forms, bool(objective.greater_is_better), bound, data, rates=rates)
 
 
 def bound_to_rows(y, group, objective, constraints, weight=None):

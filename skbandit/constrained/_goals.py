@@ -16,11 +16,13 @@ from skbandit.constrained._fit_rows import Classes, read_by, with_weights
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import (
+    as_constraint,
     bind_atom,
     bind_constraints,
-    bind_rate,
+    bind_objective,
     expand,
     flatten_constraints,
+    objective_rates,
     read_objective,
     warn_of_groups,
 )
@@ -28,7 +30,7 @@ from skbandit.rates._columns import Data, distinct, positive_is_known
 from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
-from skbandit.rates._metric import worst_pairs
+from skbandit.rates._metric import warn_of_few, worst_pairs
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class MeasuredGoals:
     Attributes
     ----------
     objective : LinearFractionalForms
-        One expression, signed so that lower is better.
+        One expression, or one per group of which the largest counts; lower is better.
     constraints : BoundConstraints
         The constraints that were not skipped.
     rows : ndarray of int
@@ -60,7 +62,7 @@ class Goals:
     Attributes
     ----------
     objective : LinearFractionalForms
-        One expression, as declared.
+        One expression, as declared, or one per group of which the worst counts.
     maximise : bool
         Whether higher is better.
     constraints : BoundConstraints
@@ -75,6 +77,8 @@ class Goals:
     working : ndarray of int
     counted : ndarray of bool, shape (n,), or None
         The rows that some of all constraints depend on; None if `constraints` are all of them.
+    rates : tuple of Rate
+        What `objective` expresses, groups filled in.
     """
 
     objective: LinearFractionalForms
@@ -85,6 +89,7 @@ class Goals:
     every: tuple[Constraint, ...] = ()
     working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     counted: np.ndarray | None = None
+    rates: tuple[Rate, ...] = ()
 
     @property
     def is_measured(self) -> np.ndarray:
@@ -150,17 +155,41 @@ class Declared:
     constraints: Sequence[Constraint]
     by: tuple[str, ...] | None = None
 
+    @property
+    def has_worst_group(self) -> bool:
+        """Whether the objective is the rate of the worst group."""
+        return self.objective.grouped_by is not None
+
     @classmethod
     def read(cls, objective: Any, constraints: Any, by: Any = None) -> Declared:
         """Check an estimator's parameters `objective`, `constraints` and `by`."""
         declared = flatten_constraints(constraints)
         objective = read_objective(objective)
-        if isinstance(objective, AbsoluteRate) or objective.grouped_by is not None:
+        if isinstance(objective, AbsoluteRate) or objective.summary is not None:
             raise ValueError(
-                f"objective={objective} combines several rates into a worst case and cannot be "
-                "optimised: bound it instead, as a constraint."
+                f"objective={objective} compares rates and cannot be optimized: bound it instead, "
+                "as a constraint."
             )
-        return cls(objective, declared, None if by is None else read_by(by))
+        read = cls(objective, declared, None if by is None else read_by(by))
+        if read.has_worst_group and objective.fractional:
+            raise ValueError(
+                f"objective={objective} is the worst of several ratios and cannot be optimized: "
+                "bound it instead, as a constraint, or optimize recalls or error rates."
+            )
+        if read.has_worst_group and by is not None:
+            raise ValueError(
+                f"objective={objective} is for one threshold on all rows: pass by=None, or an "
+                "objective without groups."
+            )
+        return read
+
+    def require_one_rate(self, what: str) -> None:
+        """Raise an error if the objective is the rate of the worst group."""
+        if self.has_worst_group:
+            raise ValueError(
+                f"{what} optimizes one rate, but objective={self.objective} is one per group: use "
+                "ConstrainedRampClassifier, ConstrainedReduction or ConstrainedThreshold."
+            )
 
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
         """Raise an error if a rate depends on which class is positive, and nothing tells which."""
@@ -191,33 +220,48 @@ class Declared:
             Probability with which any confidence limit may be wrong; None makes no limits.
         """
         weighted = data if factors is None else with_weights(data, factors)
-        above, below, _ = bind_rate(self.objective, weighted)
+        rates, forms, n_rows = bind_objective(objective_rates(self.objective, data), weighted)
+        if self.has_worst_group:
+            warn_of_few(list(map(repr, rates)), n_rows, stacklevel=7)
         every = expand(self.constraints, data)
-        warn_of_groups(self.constraints, self.by, data)
+        warn_of_groups([as_constraint(self.objective), *self.constraints], self.by, data)
         labels = np.concatenate([rows.label for rows, _ in data.parts("all")])
         # before there is a model, pairs are those that a perfect one has the most trouble with
         working = worst_pairs(every, data, labels == 1)
         constraints = bind_constraints([every[k] for k in working], data)
-        forms = LinearFractionalForms.stack([(above, below)], len(data))
         limits = () if error is None else confidence_limits(constraints, data, error)
         maximise = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
-        return Goals(forms, maximise, constraints, data, limits, every, working, counted)
+        return Goals(forms, maximise, constraints, data, limits, every, working, counted, rates)
 
-    def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
-        """Bind the goals of all rows to the rows `kept`; skip those with no rows there."""
+    def bind_part(
+        self,
+        whole: Goals,
+        kept: np.ndarray,
+        factors: np.ndarray,
+        weights: np.ndarray | None = None,
+    ) -> Goals:
+        """Bind the goals of all rows to the rows `kept`; skip those with no rows there.
+
+        With `weights` of the groups of the objective, this becomes the weighted mean of its rates.
+        """
         train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
         train = replace(train, weight=train.weight * kept[:n])
         if extra is not None:
             extra = replace(extra, weight=extra.weight * kept[n:])
         data = replace(whole.data, train=train, extra=extra)
-        above, below, _ = bind_rate(self.objective, with_weights(data, factors))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
+            rates, forms, _ = bind_objective(whole.rates, with_weights(data, factors))
             bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
-        return Goals(
-            LinearFractionalForms.stack([(above, below)], len(data)), whole.maximise, bound, data
-        )
+        if weights is not None and self.has_worst_group:
+            known = np.array(
+                [weight for weight, rate in zip(weights, whole.rates, strict=True) if rate in rates]
+            )
+            total = known.sum()
+            known = known / total if total > 0 else np.full(len(known), 1 / len(known))
+            rates, forms = (), forms.mixed(known)
+        return Goals(forms, whole.maximise, bound, data, rates=rates)
 
 
 @dataclass(frozen=True)
@@ -238,9 +282,9 @@ class TrainingGoals:
     declared: Declared
     factors: np.ndarray
 
-    def part(self, kept: np.ndarray) -> Goals:
-        """The goals on the rows in a mask; those without rows there are skipped."""
-        return self.declared.bind_part(self.goals, kept, self.factors)
+    def part(self, kept: np.ndarray, weights: np.ndarray | None = None) -> Goals:
+        """The goals on the rows in a mask: see `Declared.bind_part`."""
+        return self.declared.bind_part(self.goals, kept, self.factors, weights)
 
     def sample(self, n_rows: int) -> Goals:
         """The goals on a random sample of the rows that count, always the same one."""

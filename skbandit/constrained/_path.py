@@ -22,7 +22,7 @@ from skbandit.constrained._report import add_intervals, report_table
 from skbandit.constrained.cross_fitting._cross_fit import SharedWork
 from skbandit.exceptions import ConstrainedFitWarning, InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import bind_constraints, bind_rate, flatten_constraints
+from skbandit.rates._bind import as_constraint, bind_constraints, bind_rate, flatten_constraints
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import as_rate
 from skbandit.rates._forms import LinearFractionalForms
@@ -222,7 +222,9 @@ def constraint_path(
     2   0.99      True
     """
     transformers, classifier = _parts(estimator)
-    objective = Declared.read(classifier.objective, ()).objective
+    declared = Declared.read(classifier.objective, ())
+    declared.require_one_rate("constraint_path")
+    objective = declared.objective
     numbers = read_bounds(bounds)
     constraints_at, words = family(classifier.constraints, constraint)
     goals = [constraints_at(number) for number in numbers]
@@ -432,7 +434,7 @@ def _measure(
 ) -> dict[str, Any]:
     """Results of one model, with the confidence interval of its objective."""
     # as one more row of the report, the objective gets its interval as constraints do
-    as_goal = Constraint(objective, ">=", as_rate(0.0, repr(objective)))
+    as_goal = as_constraint(objective)
     positive, expected = model._predictions(design)
     constraints = model._deciding(data, positive)
     goals = bind_constraints((*constraints, as_goal), data, allow_empty=True)

@@ -436,6 +436,7 @@ class RampClassifier(BaseRampClassifier):
 
     def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
         """Train on all rows until no pair of groups outside the working set is the worst."""
+        bound.declared.require_one_rate("RampClassifier")
         alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         with one_blas_thread():
             span = row_span(design)

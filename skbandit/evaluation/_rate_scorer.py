@@ -16,7 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._bind import expand, flatten_constraints, read_objective, rows_behind
+from skbandit.rates._bind import (
+    as_constraint,
+    expand,
+    flatten_constraints,
+    read_objective,
+    rows_behind,
+)
 from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
 from skbandit.rates._forms import MET
@@ -220,12 +226,10 @@ class RateScorer(BaseEstimator):
 
 def _compared_with_zero(objective: Rate | AbsoluteRate) -> Constraint:
     """Bound the objective by 0 on its worse side: its slack per group is then its score."""
-    zero = as_rate(0.0, "")
     if isinstance(objective, AbsoluteRate):
-        bounded = Constraint(objective.rate, "<=", zero, absolute=True)
-    else:
-        bounded = Constraint(objective, ">=" if objective.greater_is_better else "<=", zero)
-    return bounded.named(repr(objective))
+        bounded = Constraint(objective.rate, "<=", as_rate(0.0, ""), absolute=True)
+        return bounded.named(repr(objective))
+    return as_constraint(objective)
 
 
 def _needs_no_pos_label(rate: Rate) -> bool:

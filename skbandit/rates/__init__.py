@@ -38,6 +38,7 @@ from skbandit.rates._catalogue import (
     ratio,
     recall,
     true_negative_rate,
+    worst,
 )
 from skbandit.rates._expression import Constraint, Rate
 
@@ -60,4 +61,5 @@ __all__ = [
     "ratio",
     "recall",
     "true_negative_rate",
+    "worst",
 ]

@@ -15,7 +15,7 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.rates._atoms import atom_counts, choices, named
 from skbandit.rates._catalogue import error_rate
 from skbandit.rates._columns import MANY_GROUPS, Data, UnknownColumnError
-from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, fill
+from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate, fill
 from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
 from skbandit.rates._kinds import Atom, On, Slot
 
@@ -109,6 +109,20 @@ def combine_atoms(
     return numerator, denominator, behind
 
 
+def bind_objective(
+    rates: Sequence[Rate], data: Data
+) -> tuple[tuple[Rate, ...], LinearFractionalForms, np.ndarray]:
+    """Bind the rates of an objective, one or one per group, and drop those without rows.
+
+    Returns the rates that are left, their forms, and the number of rows that each depends on.
+    """
+    found = _measurable([(repr(rate), rate, data, False) for rate in rates], bind_rate)
+    kept = [(rate, *one) for rate, one in zip(rates, found, strict=True) if one is not None]
+    forms = LinearFractionalForms.stack([(above, below) for _, above, below, _ in kept], len(data))
+    n_rows = np.array([behind.sum() for *_, behind in kept], dtype=int)
+    return tuple(rate for rate, *_ in kept), forms, n_rows
+
+
 def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
     """Numerator, denominator and rows of one atom.
 
@@ -123,6 +137,20 @@ def bind_atom(atom: Atom, data: Data) -> tuple[Form, Form, np.ndarray]:
         for count in (numerator, denominator)
     ]
     return forms[0], forms[1], behind
+
+
+def objective_rates(objective: Rate, data: Data) -> list[Rate]:
+    """The objective itself, or its rate in each group found in the data."""
+    if objective.grouped_by is None:
+        return [objective]
+    filled = fill_groups(as_constraint(objective), data)
+    return [replace(one.lhs, text=one.label) for one in filled]
+
+
+def as_constraint(objective: Rate) -> Constraint:
+    """The objective as a constraint that says in which direction it gets worse."""
+    sense: Sense = ">=" if objective.greater_is_better else "<="
+    return Constraint(objective, sense, as_rate(0.0, repr(objective)), name=repr(objective))
 
 
 def fill_groups(constraint: Constraint, data: Data) -> list[Constraint]:

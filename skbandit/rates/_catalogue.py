@@ -381,6 +381,39 @@ def each(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     return call_rate(_in_slot(made, columns, 0), f"each({shown}, by={by!r})")
 
 
+def worst(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
+    """Rate of the worst group, as an objective.
+
+    As the objective of a constrained classifier, the largest rate is minimized, or the smallest
+    one maximized (minimax). In a constraint it is the same as `each`: all groups meet the bound if
+    the worst one does.
+
+    Parameters
+    ----------
+    rate : Rate or function that returns one
+        Rate measured in each group. As an objective, no precision, NPV or F1.
+    by : str or list of str
+        Attribute column; its values at fit are the groups. Of several columns, the combinations of
+        values that occur. Rows with a missing value are of no group. A column of more than 50
+        different floats is refused: bin it with `pandas.cut`.
+
+    Returns
+    -------
+    Rate
+        Its `value` is that of the worst group.
+
+    Examples
+    --------
+    >>> from skbandit.rates import error_rate, worst
+    >>> region = {"region": ["north", "north", "south", "south"]}
+    >>> worst(error_rate, by="region").value([0, 1, 0, 1], [0, 1, 1, 1], attributes=region)
+    0.5
+    """
+    made, shown = _member(rate)
+    columns, by = _columns(by)
+    return call_rate(_in_slot(made, columns, 0), f"worst({shown}, by={by!r})")
+
+
 def ratio(rate: Rate | Callable[[], Rate], *, by: str | Sequence[str]) -> Rate:
     """Ratio of the rates of two groups, for every ordered pair of groups.
 

@@ -74,6 +74,25 @@ class LinearFractionalForms:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(denominator > rounding[:, None], numerator / denominator, np.nan)
 
+    def mixed(self, weights: np.ndarray) -> LinearFractionalForms:
+        """One form, the weighted sum of linear ones."""
+        return LinearFractionalForms(
+            csr_array(weights[None, :] @ self.numerator),
+            weights[None, :] @ self.numerator_constant,
+            self.denominator[[0]],
+            self.denominator_constant[[0]],
+        )
+
+    def worst_at(self, positive: np.ndarray) -> LinearFractionalForms:
+        """The form of the largest value at positive predictions."""
+        row = [0] if len(self.numerator_constant) == 1 else [int(np.argmax(self.values(positive)))]
+        return LinearFractionalForms(
+            self.numerator[row],
+            self.numerator_constant[row],
+            self.denominator[row],
+            self.denominator_constant[row],
+        )
+
     def negated(self) -> LinearFractionalForms:
         """Forms with the opposite values."""
         return replace(self, numerator=-self.numerator, numerator_constant=-self.numerator_constant)

@@ -28,6 +28,7 @@ from skbandit.rates import (
     positive_rate,
     precision,
     recall,
+    worst,
 )
 from tests.tiers import first
 
@@ -157,8 +158,9 @@ def test_labels_are_needed(rate, y_extra):
         (recall, "is not a rate: pass one such as skbandit.rates.recall.., with paren"),
         ("recall", "objective='recall' is not a rate"),
         (recall() >= 0.5, "objective=recall.. >= 0.5 is not a rate"),
-        (abs(recall() - 0.5), "combines several rates into a worst case"),
-        (each(recall, by="sex"), "combines several rates into a worst case"),
+        (abs(recall() - 0.5), "compares rates and cannot be optimized"),
+        (difference(recall, by="sex"), "compares rates and cannot be optimized"),
+        (worst(precision, by="sex"), "worst of several ratios and cannot be optimized"),
         (recall() + error_rate(), "no direction as an objective"),
         (recall("nobody"), "'nobody' is not defined"),
     ],

@@ -28,6 +28,7 @@ from skbandit.rates import (
     precision,
     ratio,
     recall,
+    worst,
 )
 from tests.people import (
     ATTRIBUTES,
@@ -197,8 +198,10 @@ def test_a_confidence_level_is_checked(recalls, level):
 def test_other_estimators_are_refused():
     with pytest.raises(TypeError, match=r"got LogisticRegression\."):
         constraint_path(LogisticRegression(), X, Y, bounds=[0.9])
-    with pytest.raises(ValueError, match="combines several rates into a worst case"):
+    with pytest.raises(ValueError, match="compares rates and cannot be optimized"):
         path_over(recall() >= 0.5, [0.9], objective=difference(recall, by="sex"))
+    with pytest.raises(ValueError, match="constraint_path optimizes one rate"):
+        path_over(recall() >= 0.5, [0.9], objective=worst(recall, by="sex"))
 
 
 # --- made by a function --------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Dual prices against enumerated rules and mixtures, exact oracles and finite differences."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -16,13 +17,13 @@ from skbandit.constrained.thresholds._multipliers import (
     prices_per_bound,
     rules_of_cuts,
 )
-from skbandit.rates import error_rate, f1, positive_rate, precision, recall
+from skbandit.rates import error_rate, f1, positive_rate, precision, recall, worst
 from skbandit.rates._columns import Columns, Data, Rows
 from skbandit.rates._score_limits import score_limits
 from tests.constrained.cross_fitting.test_choose import bound, made
 from tests.problems import bound_to_rows
 
-HIGH = np.array([1e6])
+HIGH, ONE = np.array([1e6]), np.ones(1)
 A, B = {"g": "a"}, {"g": "b"}
 
 
@@ -32,17 +33,17 @@ def some_rules(seed, n_constraints=1, ratio=False, n=30):
     missed = rng.normal(size=(n_constraints, n)) + 0.3
     missed[:, 0] = -0.1
     below = rng.uniform(0.2, 1.0, n) if ratio else np.ones(n)
-    return Rules(rng.uniform(0.2, 1.0, n), below, missed)
+    return Rules(rng.uniform(0.2, 1.0, (1, n)), below, missed)
 
 
 def best_of_pairs(rules):
     """The value of the best mixture under one constraint: of two rules at most."""
     values = [rules.best_value()]
-    for i, j in combinations(range(len(rules.above)), 2):
+    for i, j in combinations(range(len(rules.below)), 2):
         (a, b) = rules.missed[0, [i, j]]
         if a * b < 0:
             p = b / (b - a)  # the mixture that meets the bound exactly
-            above = p * rules.above[i] + (1 - p) * rules.above[j]
+            above = p * rules.above[0, i] + (1 - p) * rules.above[0, j]
             values.append(above / (p * rules.below[i] + (1 - p) * rules.below[j]))
     return min(values)
 
@@ -53,9 +54,25 @@ def test_the_value_is_that_of_the_best_mixture_and_of_the_best_lagrangian(seed, 
     rules = some_rules(seed, ratio=ratio)
     found = best_prices(rules, HIGH)
     assert found.value == pytest.approx(best_of_pairs(rules))
-    assert rules.lagrangian(found.constraints) == pytest.approx(found.value)
+    assert rules.lagrangian(found) == pytest.approx(found.value)
     lambdas = np.append(np.linspace(0, 5, 2001), found.constraints)
-    assert max(rules.lagrangian(np.array([one])) for one in lambdas) == pytest.approx(found.value)
+    lagrangians = [rules.lagrangian(Prices(np.nan, np.array([one]), ONE)) for one in lambdas]
+    assert max(lagrangians) == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_value_of_the_worst_group_is_that_of_the_best_mixture_and_of_weights_of_groups(seed):
+    rng, n = np.random.default_rng(seed), 30
+    rules = replace(some_rules(seed, n_constraints=2), above=rng.uniform(0.2, 1.0, (3, n)))
+    found = best_prices(rules, np.full(2, 1e6))
+    # the primal program: weights of rules, and the largest value of a group
+    rows = np.block([[rules.above, -np.ones((3, 1))], [rules.missed, np.zeros((2, 1))]])
+    total = np.append(np.ones(n), 0.0)[None, :]
+    mixed = linprog(np.append(np.zeros(n), 1.0), rows, np.zeros(5), total, [1.0])
+    assert found.value == pytest.approx(mixed.fun)
+    assert found.groups.sum() == pytest.approx(1.0)
+    assert found.groups.min() >= 0.0
+    assert rules.lagrangian(found) == pytest.approx(found.value)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,14 +90,14 @@ def test_prices_change_with_the_units_and_not_with_rules_that_nobody_would_use(s
 
 
 def test_without_a_mixture_that_meets_the_bound_the_price_is_the_highest():
-    rules = Rules(np.array([0.1, 0.3]), np.ones(2), np.array([[0.5, 0.2]]))
+    rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[0.5, 0.2]]))
     found = best_prices(rules, np.array([7.0]))
     assert found.constraints == pytest.approx([7.0])
     assert found.value == pytest.approx(0.3 + 7 * 0.2)
 
 
 def test_what_costs_nothing_has_no_price():
-    rules = Rules(np.array([0.1, 0.3]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]))
+    rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]))
     np.testing.assert_allclose(best_prices(rules, np.full(2, 9.0)).constraints, 0)
 
 
@@ -106,7 +123,8 @@ def cells_problem(seed, objective=None, constraints=None, n=400):
 def rules_of(problem, answers):
     """The rules of J predictions, shape (n, J)."""
     columns = [problem.objective.fractions(one) for one in answers.T]
-    above, below = (np.array([part[k][0] for part in columns]) for k in (0, 1))
+    above = np.column_stack([part[0] for part in columns])
+    below = np.array([part[1][0] for part in columns])
     return Rules(above, below, problem.rows @ answers - problem.rhs[:, None])
 
 
@@ -124,6 +142,8 @@ GOALS = {
     "parity": (None, None),
     "precision": (recall(), [precision() >= 0.75]),
     "ratio": (f1(), [positive_rate(A) >= 0.9 * positive_rate(B), positive_rate() <= 0.4]),
+    "worst group": (worst(error_rate, by="g"), [positive_rate() <= 0.4]),
+    "worst recall": (worst(recall, by="g"), [positive_rate() <= 0.4]),
 }
 
 
@@ -136,12 +156,12 @@ def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
     _, every = all_rules(problem, cell)
     highest = problem.highest_prices()
     optimum = best_prices(every, highest)
-    tried = [np.zeros(len(problem.rhs))]
-    first = cheapest(problem, cell, Prices(every.lagrangian(tried[0]), tried[0]))
+    tried = [Prices.nothing(problem)]
+    first = cheapest(problem, cell, replace(tried[0], value=every.lagrangian(tried[0])))
     known = rules_of(problem, np.hstack([first, 0 * first, 0 * first + 1]))
     for _ in range(40):
         found = next_prices(known, tried, highest)
-        tried.append(found.prices.constraints)
+        tried.append(found.prices)
         new = rules_of(problem, cheapest(problem, cell, found.prices))
         known = Rules.joined([known, new])
     assert best_prices(known, highest).value == pytest.approx(optimum.value, abs=1e-6)
@@ -155,20 +175,20 @@ def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
 def test_costs_are_those_of_the_lagrangian(seed):
     problem, cell = cells_problem(seed, *GOALS["ratio"])
     answers, every = all_rules(problem, cell)
-    prices = Prices(-0.4, np.array([0.3, 1.2]))
-    reduced = every.above + 0.4 * every.below + prices.constraints @ every.missed
+    prices = Prices(-0.4, np.array([0.3, 1.2]), ONE)
+    reduced = every.above[0] + 0.4 * every.below + prices.constraints @ every.missed
     np.testing.assert_allclose(
         np.diff(problem.costs(prices) @ answers), np.diff(reduced), atol=1e-12
     )
     best = rules_of(problem, cheapest(problem, cell, prices))
-    least = best.above + 0.4 * best.below + prices.constraints @ best.missed
+    least = best.above[0] + 0.4 * best.below + prices.constraints @ best.missed
     assert least[0] == pytest.approx(reduced.min())
 
 
 def mixture(rules):
     """Weights of the best mixture, by the primal linear program."""
     found = linprog(
-        rules.above,
+        rules.above[0],
         A_ub=rules.missed,
         b_ub=np.zeros(len(rules.missed)),
         A_eq=rules.below[None, :],
@@ -204,11 +224,11 @@ def test_cuts_are_rules_with_their_rates_and_limits(z):
     problem = LinearProblem.of(goals.objective, goals.constraints)
     found = rules_of_cuts(score[goals.rows], problem, limits, z, most=10_000)
     cuts = [np.inf, *np.unique(score)[::-1]]
-    assert len(found.above) == len(cuts)
+    assert found.above.shape == (1, len(cuts))
     for k, cut in enumerate(cuts):
         positive = (score >= cut).astype(float)[goals.rows]
         above, below = problem.objective.fractions(positive)
-        assert (found.above[k], found.below[k]) == pytest.approx((above[0], below[0]))
+        assert (found.above[0, k], found.below[k]) == pytest.approx((above[0], below[0]))
         divisors = problem.forms.fractions(positive)[1]
         if (divisors > 0).all():
             slack = limits.at(positive, z)
@@ -220,7 +240,7 @@ def test_few_cuts_still_hold_both_rules_that_answer_all_alike():
     goals, limits = bound(error_rate(), [positive_rate() <= 0.5], data)
     problem = LinearProblem.of(goals.objective, goals.constraints)
     few = rules_of_cuts(score[goals.rows], problem, limits, most=5)
-    assert len(few.above) == 7
+    assert few.above.shape == (1, 7)
     np.testing.assert_allclose(few.missed[0, [0, -1]], [-0.5, 0.5])
 
 
@@ -230,6 +250,6 @@ def test_skipped_rows_and_weights_count():
     data = Data(Rows(Columns.read(None, None, 4, "attributes"), y, weight), None, 1, [0, 1])
     goals, _ = bound(error_rate(), [recall() >= 0.5], data)
     problem = LinearProblem.of(goals.objective, goals.constraints)
-    np.testing.assert_allclose(problem.costs(Prices(0.0, np.array([1.0]))), [0.25, -1.5, 0.25])
+    np.testing.assert_allclose(problem.costs(Prices(0.0, ONE, ONE)), [0.25, -1.5, 0.25])
     assert goals.rows.tolist() == [0, 1, 3]
     assert score_limits(goals.constraints, data).rows.shape[1] == 4

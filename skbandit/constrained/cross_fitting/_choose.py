@@ -30,8 +30,9 @@ NOISE = 0.5
 
 
 def size_of(goals: MeasuredGoals) -> float:
-    """The sum of the objective's absolute costs; 1 for a single rate."""
-    return round(float(np.abs(goals.objective.numerator.data).sum()), 12) or 1.0
+    """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
+    numerator = goals.objective.numerator
+    return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
 
 
 def max_objective_loss(goals: MeasuredGoals) -> float:
@@ -271,7 +272,7 @@ def nearest_to_usual(
 
 def _standard_errors(search: CutSearch, choice: Choice) -> np.ndarray:
     """Standard error, at every cut, of its difference in objective from the chosen one."""
-    forms = search.goals.objective
+    forms = search.goals.objective.worst_at(choice.positive)
     costs = forms.numerator[[0]].toarray().ravel()
     rho, below = float(forms.values(choice.positive)[0]), forms.fractions(choice.positive)[1][0]
     costs = costs - rho * forms.denominator[[0]].toarray().ravel()

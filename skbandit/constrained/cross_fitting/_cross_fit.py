@@ -242,8 +242,9 @@ def _choose(
     folds = ramps.get(chosen.other, ramps[RAMP])
     coef, mean, standardised = candidates.final[choice.name]
     scales = trained.columns.scales
+    worst = replace(measured, objective=measured.objective.worst_at(choice.positive))
     size, b = _ramp_scale(
-        standardised[rows], measured, alpha * float(coef @ (scales**2 * coef)), options
+        standardised[rows], worst, alpha * float(coef @ (scales**2 * coef)), options
     )
     weights, larger = trained.place.weights(coef)
     mean, cut = mean + larger, choice.threshold.cut

@@ -265,11 +265,11 @@ def train_folds(
         plain = [_fit_plain(columns, bound, rows, intercept) for rows in kept]
     else:  # which no bound changes
         plain = [one.plain for one in warm.runs[0]]
+    fits, weights = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
     ramps = [
-        _train_ramps(columns, bound.part(rows), start, options)
+        _train_ramps(columns, bound.part(rows, weights), start, options)
         for rows, start in zip(kept, plain, strict=True)
     ]
-    fits = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
     folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
     runs = (*(() if warm is None else warm.runs), folds)
     found: list[Mapping[str, np.ndarray]] = [
@@ -495,8 +495,11 @@ def _cost_sensitive_fits(
     kept: list[np.ndarray],
     plain: list[LinearFit],
     options: CrossFitOptions,
-) -> list[tuple[LinearFit, ...]]:
-    """Logistic regressions of each fold at multipliers that all folds share: see `rounds`."""
+) -> tuple[list[tuple[LinearFit, ...]], np.ndarray]:
+    """Logistic regressions of each fold at multipliers that all folds share: see `rounds`.
+
+    Also returns the last weights of the objective's groups, 1 for a single expression.
+    """
     goals = bound.goals
     judged, n = goals.measured.rows, len(fold)
     if len(judged) > 2 * PRICE_ROWS:
@@ -523,6 +526,6 @@ def _cost_sensitive_fits(
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
     limit = 1 + COST_SENSITIVE_FITS
-    for _ in rounds(judge, judge.known(), costs.plain, score, task_of, max_iter=limit, tol=MM_TOL):
-        pass
-    return list(zip(*fits[1:], strict=True)) or [()] * len(plain)
+    known = judge.known()
+    done = list(rounds(judge, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL))
+    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].prices.groups

@@ -91,8 +91,8 @@ class Round:
     ----------
     task : WeightedTask or None
         What was fitted; None for the rows as they are.
-    prices : ndarray of shape (K,)
-        The prices behind the task.
+    prices : Prices
+        Those behind the task.
     scores : ndarray of shape (n,)
         Scores of the rows that count.
     value : float
@@ -102,13 +102,13 @@ class Round:
     """
 
     task: WeightedTask | None
-    prices: np.ndarray
+    prices: Prices
     scores: np.ndarray
     value: float
     gap: float
 
     def __str__(self) -> str:
-        priced = ", ".join(f"{price:.3g}" for price in self.prices)
+        priced = ", ".join(f"{price:.3g}" for price in self.prices.constraints)
         if np.isinf(self.value):
             return f"prices [{priced}], no threshold meets the constraints so far"
         gain = max(self.gap, 0.0)
@@ -215,7 +215,7 @@ class Judge:
         rules = known.at(z, self.problem.highest_prices())
         return shadow_prices(rules, self.problem, chosen.positive)
 
-    def next_prices(self, known: KnownRules, tried: list[np.ndarray]) -> NextPrices:
+    def next_prices(self, known: KnownRules, tried: list[Prices]) -> NextPrices:
         """Prices for the next round, at the highest level that some threshold attains."""
         z, value = self.attained(known)
         most = self.problem.highest_prices(0 if np.isfinite(value) else len(tried) - 1)
@@ -329,10 +329,9 @@ def rounds(
     ------
     Round
     """
-    n_constraints = len(judge.goals.constraints.bound)
     is_ratio = judge.goals.objective.denominator.nnz > 0
-    task, prices, value = None, np.zeros(n_constraints), np.nan
-    free = task_of(Prices(0.0, prices))  # no constraint costs anything
+    task, prices, value = None, Prices.nothing(judge.problem), np.nan
+    free = task_of(prices)
     settled = not is_ratio and free is not None and free.is_near(plain)
     fitted, tried = [plain], []
     for _ in range(max_iter):
@@ -341,13 +340,13 @@ def rounds(
         tried.append(prices)
         found = judge.next_prices(known, tried)
         yield Round(task, prices, scores, found.value, found.gap)
-        prices = found.prices.constraints
+        prices = found.prices
         if is_ratio:
-            settled = abs(found.prices.value - value) <= tol
-            value = found.prices.value
+            settled = abs(prices.value - value) <= tol
+            value = prices.value
         if settled and found.gap <= tol:
             return
-        task = task_of(found.prices)
+        task = task_of(prices)
         if task is None or any(task.is_near(one) for one in fitted):
             return
         fitted.append(task)

@@ -80,7 +80,7 @@ def best_threshold(
     order = np.argsort(-scores, kind="stable")
     sorted_scores = scores[order]
     cuts, heads = cuts_between(sorted_scores)
-    values = _values_by_cut(objective, order, heads)[0]
+    values = _values_by_cut(objective, order, heads).max(axis=0)
     goal = np.where(np.isnan(values), np.inf, values)
     measured = _values_by_cut(goals.forms, order, heads)
     slack = least_slack(goals, measured)
@@ -254,7 +254,7 @@ class CutSearch:
         forms = self.goals.objective
         above = self._sums_of(forms.numerator) + forms.numerator_constant[:, None]
         below = self._sums_of(forms.denominator) + forms.denominator_constant[:, None]
-        values = forms.quotients(above, below)[0]
+        values = forms.quotients(above, below).max(axis=0)
         return np.where(np.isnan(values), np.inf, values)
 
     @cached_property

@@ -19,7 +19,7 @@ Here every threshold on a score is a rule, so one fit adds many, and the mixture
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linprog
@@ -66,7 +66,7 @@ class LinearProblem:
     Attributes
     ----------
     objective : LinearFractionalForms
-        One expression, N0/D0, signed so that lower is better.
+        One expression, N0/D0, or G linear ones of which the largest counts; lower is better.
     rows : csr_array of shape (K, N)
     rhs : ndarray of shape (K,)
         Constraint k is ``rows[k] @ pi <= rhs[k]``.
@@ -87,14 +87,14 @@ class LinearProblem:
 
     def costs(self, prices: Prices) -> np.ndarray:
         """Cost, of shape (N,), of answering each row positive rather than negative."""
-        above = self.objective.numerator[[0]].toarray().ravel()
+        above = self.objective.numerator.T @ prices.groups
         below = self.objective.denominator[[0]].toarray().ravel()
         return above - prices.value * below + self.rows.T @ prices.constraints
 
     def highest_prices(self, raised: int = 0) -> np.ndarray:
         """The price of each constraint that stands for any higher one, shape (K,)."""
         reach = _reach(self.rows)
-        most = MOST * RAISE**raised * _reach(self.objective.numerator)[0]
+        most = MOST * RAISE**raised * _reach(self.objective.numerator).max()
         return most / np.where(reach > 0, reach, 1.0)
 
 
@@ -104,8 +104,10 @@ class Rules:
 
     Attributes
     ----------
-    above, below : ndarray of shape (J,)
-        N0 and D0.
+    above : ndarray of shape (G, J)
+        N0 of each expression of the objective.
+    below : ndarray of shape (J,)
+        D0.
     missed : ndarray of shape (K, J)
         ``rows @ pi - rhs``.
     """
@@ -118,30 +120,33 @@ class Rules:
     def joined(cls, several: Sequence[Rules]) -> Rules:
         """All the rules of several collections."""
         return cls(
-            np.concatenate([rules.above for rules in several]),
+            np.concatenate([rules.above for rules in several], axis=1),
             np.concatenate([rules.below for rules in several]),
             np.concatenate([rules.missed for rules in several], axis=1),
         )
 
     def subset(self, kept: np.ndarray) -> Rules:
         """Some of the rules."""
-        return Rules(self.above[kept], self.below[kept], self.missed[:, kept])
+        return Rules(self.above[:, kept], self.below[kept], self.missed[:, kept])
 
     def best_value(self) -> float:
         """The lowest objective among the rules that meet the constraints; inf if none does."""
         met = (self.missed <= MET).all(axis=0) & (self.below > 0)
-        return float((self.above[met] / self.below[met]).min(initial=np.inf))
+        return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
     def reduced(self, prices: Prices) -> np.ndarray:
-        """Reduced costs N0 - t D0 + lambda @ missed, of shape (J,)."""
-        return self.above - prices.value * self.below + prices.constraints @ self.missed
+        """Reduced costs mu @ N0 - t D0 + lambda @ missed, of shape (J,)."""
+        return self._priced(prices) - prices.value * self.below
 
-    def lagrangian(self, prices: np.ndarray) -> float:
-        """The lowest (N0 + prices @ missed) / D0.
+    def _priced(self, prices: Prices) -> np.ndarray:
+        return prices.groups @ self.above + prices.constraints @ self.missed
+
+    def lagrangian(self, prices: Prices) -> float:
+        """The lowest (mu @ N0 + lambda @ missed) / D0.
 
         No mixture of these rules that meets the constraints has a lower objective.
         """
-        above = self.above + prices @ self.missed
+        above = self._priced(prices)
         rounding = ACCURACY * np.abs(self.above).max()
         if (above[self.below <= 0] < -rounding).any():
             return -np.inf
@@ -158,11 +163,28 @@ class Prices:
     value : float
         The price t of the objective's denominator.
     constraints : ndarray of shape (K,)
-        Prices >= 0 of the constraints.
+        Prices lambda >= 0 of the constraints.
+    groups : ndarray of shape (G,)
+        Weights mu >= 0 of the objective's expressions, of sum 1.
     """
 
     value: float
     constraints: np.ndarray
+    groups: np.ndarray
+
+    @classmethod
+    def nothing(cls, problem: LinearProblem) -> Prices:
+        """Prices at which constraints cost nothing, and all groups weigh the same."""
+        n_groups, n_constraints = problem.objective.numerator.shape[0], len(problem.rhs)
+        return cls(0.0, np.zeros(n_constraints), np.full(n_groups, 1 / n_groups))
+
+    def toward(self, other: Prices, step: float) -> Prices:
+        """Prices between these and others, without a value."""
+        return Prices(
+            np.nan,
+            (1.0 - step) * self.constraints + step * other.constraints,
+            (1.0 - step) * self.groups + step * other.groups,
+        )
 
 
 @dataclass(frozen=True)
@@ -231,7 +253,8 @@ def rules_of_heads(
 def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:
     """The forms whose sums over the positive rows tell what a rule does: see `rules_of_sums`."""
     objective = problem.objective
-    rows = [objective.numerator, objective.denominator, problem.rows, problem.forms.denominator]
+    divisor = objective.denominator[[0]]
+    rows = [objective.numerator, divisor, problem.rows, problem.forms.denominator]
     return csr_array(vstack(rows if limits is None else [*rows, limits.rows]))
 
 
@@ -255,26 +278,27 @@ def rules_of_sums(
     """
     objective, forms, n_constraints = problem.objective, problem.forms, len(problem.rhs)
     above, below, used, divisors, counted = np.split(
-        sums, np.cumsum([1, 1, n_constraints, n_constraints])
+        sums, np.cumsum([objective.numerator.shape[0], 1, n_constraints, n_constraints])
     )
     above = above + objective.numerator_constant[:, None]
-    below = below + objective.denominator_constant[:, None]
+    below = below[0] + objective.denominator_constant[0]
     missed = used - problem.rhs[:, None]
     if limits is not None and z > 0:
         divisors = divisors + forms.denominator_constant[:, None]
         with np.errstate(invalid="ignore"):
             margins = limits.slack(counted, 0.0) - limits.slack(counted, z)
         missed = missed + np.where(np.isfinite(margins), margins, 0.0) * divisors
-    return Rules(above[0], below[0], missed)
+    return Rules(above, below, missed)
 
 
 def best_prices(rules: Rules, most: np.ndarray) -> Prices:
     """Dual prices of the best mixture of rules.
 
-    maximise t  subject to  N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
-    0 <= lambda <= most.
+    maximise t  subject to  mu @ N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
+    0 <= lambda <= most, mu >= 0 of sum 1.
 
-    A mixture may miss a constraint at the price `most`, so that prices exist in any case.
+    A mixture may miss a constraint at the price `most`, so that prices exist in any case. The
+    weight of the first group, or of the only expression, is 1 minus those of the others.
 
     Parameters
     ----------
@@ -290,18 +314,25 @@ def best_prices(rules: Rules, most: np.ndarray) -> Prices:
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
     size = np.abs(rules.above).max() or 1.0
-    columns = np.column_stack([rules.below, -(rules.missed / scale[:, None]).T])
+    first, others = rules.above[0] / size, rules.above[1:] / size
+    columns = np.column_stack([rules.below, -(rules.missed / scale[:, None]).T, (first - others).T])
     bounds = [(None, None), *((0.0, float(b)) for b in most * scale / size)]
+    bounds += [(0.0, 1.0)] * len(others)
+    if len(others):
+        total = np.repeat([0.0, 1.0], [1 + len(most), len(others)])
+        columns, first = np.vstack([columns, total]), np.append(first, 1.0)
     gain = np.zeros(columns.shape[1])
     gain[0] = -1.0
-    found = linprog(gain, A_ub=columns, b_ub=rules.above / size, bounds=bounds, method="highs")
+    found = linprog(gain, A_ub=columns, b_ub=first, bounds=bounds, method="highs")
     if found.x is None:
         raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {found.message}")
-    return Prices(float(found.x[0] * size), found.x[1:] * size / scale)
+    value, constraints, groups = np.split(found.x, [1, 1 + len(most)])
+    groups = np.append(max(1.0 - groups.sum(), 0.0), groups)
+    return Prices(float(value[0] * size), constraints * size / scale, groups)
 
 
 def next_prices(
-    rules: Rules, tried: Sequence[np.ndarray], most: np.ndarray, value: float | None = None
+    rules: Rules, tried: Sequence[Prices], most: np.ndarray, value: float | None = None
 ) -> NextPrices:
     """Prices between the best of those tried and those of the best mixture.
 
@@ -314,8 +345,8 @@ def next_prices(
     ----------
     rules : Rules
         All rules known, among them those found at the prices tried.
-    tried : sequence of ndarray of shape (K,)
-        Prices at which rules have been looked for, one at least, the last ones last.
+    tried : sequence of Prices
+        Those at which rules have been looked for, one at least, the last ones last.
     most : ndarray of shape (K,)
         Highest price of each constraint.
     value : float or None
@@ -329,9 +360,10 @@ def next_prices(
     lower = [rules.lagrangian(prices) for prices in tried]
     best, last = int(np.argmax(lower)), len(tried) - 1
     step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
-    prices = (1.0 - step) * tried[best] + step * best_prices(rules, most).constraints
+    prices = tried[best].toward(best_prices(rules, most), step)
     value = rules.best_value() if value is None else value
-    return NextPrices(Prices(rules.lagrangian(prices), prices), value, value - lower[best])
+    prices = replace(prices, value=rules.lagrangian(prices))
+    return NextPrices(prices, value, value - lower[best])
 
 
 def prices_per_bound(
@@ -443,7 +475,7 @@ class GroupCuts:
         rates in the search: limits are no sums over groups.
         """
         # no prices for the divisors and for the sums of limits
-        of_sums = np.concatenate([[1.0, -prices.value], prices.constraints])
+        of_sums = np.concatenate([prices.groups, [-prices.value], prices.constraints])
         best = [part[:, [np.argmin(of_sums @ part[: len(of_sums)])]] for part in self.sums]
         return rules_of_sums(np.sum(best, axis=0), self.problem, self.limits, z)
 
