@@ -65,83 +65,75 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
-    """Any classifier, its threshold moved to meet declared goals on rates.
+    """Move the threshold of any classifier so that it meets constraints on rates.
 
-    Among all thresholds on the classifier's scores whose hard rates meet every constraint, it
-    finds, exactly, the one with the best objective; with `by`, one threshold for each group.
+    Among all thresholds on the classifier's scores that meet every constraint, it finds the one
+    with the best objective, exactly; with `by`, one threshold per group.
 
     Parameters
     ----------
     estimator : classifier
-        With `predict_proba` or `decision_function`, for two classes.
+        Binary classifier with `predict_proba` or `decision_function`.
     objective : Rate, default=None
-        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+        Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
+        rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     cv : int, cross-validation generator, iterable or "prefit", default=None
-        How the rows of X are scored. By default 5-fold cross-validation: each row is
-        scored by a clone fitted without it, as a threshold chosen on rows that the model
-        has memorised is too optimistic; `estimator_` is then fitted on all rows. A row may
-        be tested at most once; rows never tested (as in a single split) do not count in any
-        rate. "prefit" uses the fitted `estimator` as it is: X should be rows that it has
-        not seen.
+        How the rows are scored. None means 5-fold cross-validation: each row is scored by a clone
+        fitted without it, and `estimator_` is then fitted to all rows. A row may be tested at most
+        once; rows that are never tested do not count in any rate. With "prefit", the fitted
+        `estimator` scores X, which should be rows that it has not seen.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The scores. "auto" is `predict_proba` if available, else `decision_function`.
     pos_label : label, default=None
-        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
-        unless all rates are the same for either class, as `error_rate` and `churn` are.
+        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
+        rates are the same for either class, as `error_rate` and `churn` are.
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, about, that all constraints met here also hold in the population that the
-        rows are drawn from. None is for 0.8, or less if that is out of reach or worsens the
-        objective by more than 0.05; a number that is out of reach is an error. 0.5 takes the
-        rates of these rows at face value: a binding constraint is then violated about every
-        second time. See Notes.
+        Approximate probability that all constraints hold in the population. None aims for 0.8, and
+        for less if that cannot be reached or would cost more than 0.05 of the objective. If a
+        number cannot be reached, `fit` raises an error. 0.5 leaves no margin: a binding
+        constraint is then violated about every second time.
     by : str or list of str, default=None
-        Columns of the attributes, or of X, whose values or combinations of values are groups
-        with a threshold each. `predict` then needs the columns, too: see Notes.
+        Columns of `attributes`, or of X, whose values (or combinations of values) are groups with a
+        threshold each. `predict` then needs these columns, too: see Notes.
     unseen : {"error", "overall"}, default="error"
-        With `by`, what predicts rows of a group that `fit` has not seen, or of none: nothing, but
-        an error that names the group; or the best common threshold of all rows, `threshold_`.
+        With `by`, how `predict` treats rows of a group that was not in `fit`, or of no group.
+        "error" raises an error that names the group; "overall" uses `threshold_`, the best
+        threshold for all rows.
 
     Attributes
     ----------
     estimator_ : classifier
-        The classifier that predicts: fitted on all of X, or as passed if "prefit".
-    thresholds_ : Series
-        The threshold of each group, with `by`.
-    duality_gap_ : float
-        The objective on these rows cannot be lower by more than this, whatever the thresholds:
-        0 if they are proven to be the best ones.
-    multipliers_ : ndarray of shape (n_constraints,)
-        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
-        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds.
-        nan for groups that were skipped.
+        The classifier that predicts: fitted to all rows, or as passed with "prefit".
     threshold_ : float
-        Without `by`, or for groups that are not in `thresholds_` if ``unseen="overall"``:
-        The response above which the positive class is predicted: a probability, or a value
-        of `decision_function` (negated if the positive class is ``classes_[0]``). Midway
-        between neighbouring scores, or 1/2 beyond the outermost. Of several equally good
-        ones, the nearest to the usual threshold, 1/2 or 0.
+        Without `by`, or with ``unseen="overall"``: the response above which the positive class is
+        predicted (that of `decision_function` is negated if this is ``classes_[0]``).
+    thresholds_ : Series
+        With `by`, the threshold of each group.
+    duality_gap_ : float
+        No thresholds improve the objective on these rows by more than this; 0 if they are proven
+        to be the best.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Shadow prices, one per row of `constraint_report_`: how much the objective improves per
+        unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint was skipped.
     response_method_ : {"predict_proba", "decision_function"}
-        The response that `threshold_` applies to.
+        The response to which thresholds apply.
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
-        One row per constraint; of a `ratio` or `difference` of more than six groups, one row
-        per ordered pair that the search has needed. Columns: `constraint`, `on`, `n_rows`,
-        `effective_n`, `bound`, `value`, `unconstrained` (of the classifier's own predictions),
-        `slack`, `satisfied`. With cross-validation, `value` is that of `estimator_` on the rows
-        that it was fitted to, and `cross_fitted`, from `ci_low` to `ci_high` at 95 %, that of the
-        out-of-fold scores, which is what new rows are expected to show; `unconstrained`, `slack`,
-        `effective_n` and `satisfied` are out of fold, too. Extra rows are predicted by
-        `estimator_`. With a `confidence_level`, a column `margin` after `slack` gives the slack
-        that the level requires, and `satisfied` means a slack of at least that.
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
+        pair of groups that the search needed. Columns: `constraint`, `on`, `n_rows`,
+        `effective_n`, `bound`, `value`, `unconstrained` (by the usual threshold), `slack`,
+        `satisfied`. With cross-validation, `value` is that of `estimator_` on its training rows;
+        `cross_fitted`, from `ci_low` to `ci_high`, and the other columns are out of fold. With a
+        `confidence_level`, `margin` is the slack that it requires.
     confidence_level_ : float
-        The level that is reached; 0.5 is for rates that meet their bounds without any margin.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin.
     feasible_ : bool
-        Whether every constraint is satisfied; False only on an error's `closest_`.
+        Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
         Number of features, if `estimator_` has the attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -149,51 +141,30 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
 
     See Also
     --------
-    skbandit.ConstrainedRampClassifier : Trains a linear classifier under the constraints.
+    skbandit.ConstrainedRampClassifier : Trains a linear classifier under constraints.
     sklearn.model_selection.TunedThresholdClassifierCV : The best threshold for one metric.
     skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
 
     Notes
     -----
-    Without `by` there is one threshold for all rows, and no group is needed at prediction.
+    With `by`, a decision depends on the group as well as the score, which may be illegal: see "One
+    threshold per group" in the how-to guides. `predict`, `decision_function` and `score` read the
+    columns from `attributes` or X. scikit-learn's searches pass no attributes to `predict`: use
+    their `best_estimator_`.
 
-    With `by`, the group decides beside the score. That often meets goals between groups at a
-    lower price, but may be forbidden: in many countries a decision on credit, work, housing or
-    insurance may not depend on sex or origin, even to make rates equal. See "One threshold per
-    group" among the how-to pages. `predict`, `decision_function` and `score` take the columns
-    from `attributes` or from X. scikit-learn's searches hand over none at `predict`: use their
-    `best_estimator_`. A group that `fit` has not seen is an error, unless
-    ``unseen="overall"``.
+    With a `confidence_level` c there are two kinds of guarantee:
 
-    The best combination of thresholds is found by branch and bound: in trials exactly for up to
-    four groups, and for ten groups of 10,000 rows each with a certified `duality_gap_` below
-    .001, in seconds. With a `confidence_level`, combinations are searched, not enumerated: the
-    limits hold, the objective may not be the best.
+    - With ``cv="prefit"`` and constraints on single rates, the Clopper-Pearson limit of each rate,
+      at level 1 - (1 - c)/m for m constraints, must meet its bound. For independent rows of equal
+      weight that the model has not seen, this is exact for rates that are monotone in one
+      threshold: recall, positive rate, false positive rate and their complements, overall or, with
+      `by`, in the groups that have the thresholds. Choosing among thresholds does not
+      invalidate it. For precision, F1 and accuracy it is approximate.
+    - Otherwise it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
+      combined by MOVER, and the risks of violating each constraint must add up to at most 1 - c.
 
-    The constraints hold exactly on the training rows as scored out of fold. `estimator_`
-    scores new rows a little differently, so there they hold up to sampling error, which
-    `constraint_report` on held-out rows shows; on the training rows themselves it reflects
-    what `estimator_` has memorised. Extra rows are assumed to be new to the model, as they
-    are unless the classifier itself takes X_extra.
-
-    With ``confidence_level=c``:
-
-    - With ``cv="prefit"`` and constraints on single rates, the one-sided limit of Clopper and
-      Pearson of each rate, at level 1 - (1 - c)/m for m constraints, must be inside its bound. For
-      independent rows that the model has not seen and equal weights, the guarantee is exact,
-      whatever the objective, for rates that are monotone in a single threshold: recall, positive
-      rate, false positives and their opposites, overall or, with `by`, in the groups that have the
-      thresholds. The choice among thresholds costs nothing there. Precision, F1 and accuracy may
-      cross their bound several times; for these it holds approximately.
-    - Otherwise, Wilson's limits of the rates (Clopper and Pearson's where a rate has fewer than
-      10 rows), joined by MOVER, judge each constraint. The risks that the population misses one
-      may add up to 1 - c: those far from their bounds hardly count. This is near its level, not
-      above it by construction; with cross-validation the folds' models stand in for `estimator_`.
-    - n rows with unequal weights w count as (sum w)^2 / sum w^2 rows, an approximation.
-
-    `decision_function` is the response minus the threshold, signed for ``classes_[1]``, and
-    agrees with `predict`. `predict_proba` is that of `estimator_`: it keeps its calibration,
-    and is not 1/2 at the threshold.
+    `decision_function` is the response minus the threshold. `predict_proba` is that of
+    `estimator_`, so it stays calibrated, and is not 1/2 at the threshold.
 
     Examples
     --------

@@ -47,95 +47,87 @@ if TYPE_CHECKING:
 
 
 class ConstrainedRampClassifier(BaseRampClassifier):
-    """Linear classifier trained to meet declared constraints on rates, on new rows.
+    """Linear classifier that meets constraints on rates on new data.
 
-    It optimises one rate expression under bounds on others, and chooses by rows that were left
-    out of training: directions are trained without each fold in turn, by logistic regression, by
-    majorisation-minimisation on the ramp loss (Goh, Cotter, Gupta & Friedlander, NIPS 2016,
-    Algorithm 1), and by cost-sensitive logistic regression at multipliers of the constraints
-    (Agarwal et al., ICML 2018). The best of them and of their mixtures is selected, at the exact
-    best threshold that meets the constraints with a margin for chance.
+    It optimizes one rate under bounds on others. Directions are trained by cross-fitting, that is,
+    without each fold in turn: by logistic regression, by minimizing the ramp loss (Goh, Cotter,
+    Gupta & Friedlander, NIPS 2016, Algorithm 1), and by cost-sensitive logistic regression
+    (Agarwal et al., ICML 2018). The best of these and their mixtures is selected by out-of-fold
+    rates, together with the best threshold that meets the constraints with a margin for sampling
+    error.
 
     Parameters
     ----------
     objective : Rate, default=None
-        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+        Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
+        rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     alpha : float or "auto", default="auto"
-        The paper's lambda, in units of the mean objective. "auto" is 0.1 for a single rate, and
-        in proportion to the costs of an objective that combines several.
+        Strength of the L2 penalty of the ramp (the paper's lambda), relative to the mean objective.
+        "auto" means 0.1 for a single rate, and scales it for an objective that sums several.
     cv : int, cross-validation generator or iterable, default=None
-        The folds that are left out in turn. None is for 5 stratified folds, or 3 if there are
-        at least 3,000 rows and 150 per feature. Each row must be tested once, and all others
-        train.
+        Folds. None means 5 stratified folds, or 3 if there are at least 3,000 rows and 150 rows
+        per feature. Every row must be in exactly one test fold and in all other training folds.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, about, that all constraints hold in the population that the rows are drawn
-        from. None is for 0.8, or less if that is out of reach or worsens the objective by more
-        than 0.05; a number that is out of reach is an error.
+        Approximate probability that all constraints hold in the population. None aims for 0.8, and
+        for less if that cannot be reached or would cost more than 0.05 of the objective. If a
+        number cannot be reached, `fit` raises an error. 0.5 leaves no margin.
     fit_intercept : bool, default=True
-        Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
+        Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     solver : str or Solver, default="auto"
         Solver of the convex problems: see `skbandit.constrained.RampClassifier`. "auto" is
-        newton, or augmented_lagrangian with fewer than five rows per feature.
+        "newton", or "augmented_lagrangian" if there are fewer than five rows per feature.
     solver_options : dict, default=None
         Parameters of a solver given by name.
     pos_label : label, default=None
-        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
-        unless all rates are the same for either class, as `error_rate` and `churn` are.
+        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
+        rates are the same for either class, as `error_rate` and `churn` are.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the objective; constraints are not affected.
+        Class weights in the objective. They do not affect constraints.
     random_state : int, RandomState instance or None, default=None
-        Used by `sample_predict`.
+        Used by `sample_predict` only.
     verbose : int, default=0
-        1 reports every training step in one line: printed, or logged if logging is configured to
-        show INFO records of "skbandit". With scikit-learn 1.9 or newer,
-        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
+        1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights; positive scores favor ``classes_[1]``.
+        Weights. Positive scores are predicted as ``classes_[1]``.
     intercept_ : ndarray of shape (1,)
         Intercept of the deterministic rule.
     ramp_intercept_ : ndarray of shape (1,)
-        Intercept of the randomised rule: the one with which the ramp of the selected direction
-        does best on the training rows.
+        Intercept of the randomized rule of `sample_predict`.
     alpha_ : float
-        The ramp's alpha; it refers to columns in units of their deviation.
+        `alpha` as used, for columns in units of their standard deviation.
     direction_ : str
         The selected direction: "logistic", "ramp", "tightened ramp", "cost-sensitive", or a
         mixture such as "0.5 logistic + 0.5 ramp".
     classes_ : ndarray of shape (2,)
         Class labels.
     n_iter_ : int
-        Number of training steps of the ramp in the selected direction, or of the one under the
-        declared bounds; the largest of all folds.
+        Number of training steps of the ramp: the maximum over folds.
     multipliers_ : ndarray of shape (n_constraints,)
-        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        out-of-fold objective per unit by which a bound, as declared, is relaxed, in the best
-        mixture of all directions and thresholds. nan for groups that were skipped. Of a `ratio`
-        or `difference` of more than six groups, only the ordered pairs that training has needed
-        have an entry; that of the others is 0.
+        Shadow prices, one per row of `constraint_report_`: how much the out-of-fold objective
+        improves per unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint
+        was skipped.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective of that ramp after each step, mean over the folds, signed so
-        that lower is better.
+        Regularized ramp objective after each step, averaged over folds; lower is better.
     constraint_report_ : DataFrame
-        One row per constraint (see `multipliers_`). On the training rows: `constraint`, `on`,
-        `n_rows`, `bound`, `expected` (of the randomised rule), `value` (of the deterministic
-        one), `multiplier`. Out of fold: `cross_fitted`, the rate that new rows can be expected
-        to show, with its interval of 95 %, `ci_low` and `ci_high`; `effective_n` (see
-        `constraint_report`), `slack`, `satisfied`, and `unconstrained`, the rate of logistic
-        regression without constraints. With a `confidence_level`, `margin` is the slack that it
-        requires of each constraint alone, and `satisfied` means a slack of at least that.
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
+        pair of groups that training needed. Columns on the training rows: `constraint`, `on`,
+        `n_rows`, `bound`, `expected` (of the randomized rule), `value` (of the deterministic rule),
+        `multiplier`. Out-of-fold columns: `cross_fitted`, the value to expect on new data, with a
+        95 % interval from `ci_low` to `ci_high`; `effective_n`, `slack`, `satisfied`;
+        `unconstrained`, the rate of plain logistic regression. With a `confidence_level`, `margin`
+        is the slack that it requires of each constraint, and `satisfied` means at least that.
     confidence_level_ : float
-        The level that is reached; 0.5 is for rates that meet their bounds without any margin.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin.
     feasible_ : bool
-        Whether every constraint is satisfied out of fold, and none is violated by the final rule
-        on its training rows by more than chance explains (an interval of 95 %).
+        Whether all constraints are satisfied out of fold, and the final rule violates none on its
+        training rows beyond a 95 % interval.
     solver_ : str
-        Name of the solver used: "smoothed_newton", "augmented_lagrangian", "cvxpy",
-        "cutting_plane", or the `name` of an instance of your own.
+        Name of the solver used.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -144,30 +136,28 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     See Also
     --------
     skbandit.constrained.RampClassifier : The paper's algorithm, evaluated on its training rows.
-    skbandit.constrained.ConstrainedThreshold : The threshold alone, for any classifier.
+    skbandit.constrained.ConstrainedThreshold : Moves the threshold of any classifier.
+    skbandit.constrained.ConstrainedReduction : Meets constraints with any classifier.
     skbandit.evaluation.RateScorer : Scores any classifier by the same declarations.
 
     Notes
     -----
-    `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
-    is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
-    probability.
+    Predictions are deterministic. `predict_proba` is the score clipped to
+    [0, 1], not a calibrated probability.
 
-    A linear rule overfits, the more so the more features it has. Therefore each row is scored by
-    the model of the fold that leaves it out, and scores are standardised per model, so that one
-    threshold suits all. The rates of these predictions must meet their bounds with a margin: the
-    risk that the population violates one, by Wilson's limits, combined by MOVER for differences
-    and ratios, may be 0.2, or 1 minus the `confidence_level`, for which rates of fewer than 10
-    effective rows have exact limits. If no threshold of any direction allows 0.2, or only at too
-    high a cost, the margin is halved up to three times, in the end to none. The final direction
-    is the mean of the folds' ones; for a large number of rows each is fitted to a sample of
-    them, and thresholds are still chosen on all. Columns are used in units of their deviations,
-    so their units do not matter.
+    Each row is scored by the model of the fold that leaves it out. Scores are standardized per
+    model, so that all share one threshold, and the final direction is the mean of the folds'
+    directions. The rates of these out-of-fold predictions must meet their bounds with a margin.
+    The margin is such that the population violates any bound with a probability of at most 1 minus
+    the level, by Wilson's limits, which MOVER combines for differences and ratios. With a
+    `confidence_level`, rates of fewer than 10 effective rows have exact limits. If None, and no
+    threshold reaches 0.8 at an acceptable cost, the margin is halved up to three times, then
+    dropped.
 
-    The limits are for a rule fixed in advance, and many directions and thresholds are tried on
-    the same rows; folds' models stand in for the final one, and rows must be independent. So a
-    level holds approximately. `ConstrainedThreshold` gives an exact guarantee on rows set aside
-    for it.
+    The level is approximate. The limits assume a rule fixed in advance and independent rows, but
+    many directions and thresholds are tried on the same rows, and the folds' models stand in for
+    the final one. `ConstrainedThreshold` with ``cv="prefit"`` gives an exact guarantee on rows set
+    aside for it.
 
     Examples
     --------

@@ -59,87 +59,88 @@ MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
 
 
 class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
-    """Any classifier that takes weights, trained to meet declared goals on rates.
+    """Meet constraints on rates with any classifier that accepts sample weights.
+
+    The classifier is refitted to reweighted and relabeled rows in a few rounds (Agarwal et al.,
+    ICML 2018). The result is one deterministic rule: the best fit, or the mean of two, with the
+    best threshold.
 
     Parameters
     ----------
     estimator : classifier
-        For two classes, with `predict_proba` or `decision_function`, whose `fit` takes
-        `sample_weight`: boosted trees, forests, logistic regression, a Pipeline that ends
-        with one of them.
+        Binary classifier with `predict_proba` or `decision_function` whose `fit` accepts
+        `sample_weight`, such as boosted trees, or a Pipeline that ends with one.
     objective : Rate, default=None
-        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+        Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
+        rate and the like minimized. ``worst(error_rate, by="region")`` optimizes the worst group.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     threshold : {"cross_fit", "train"}, default="cross_fit"
-        What the prices, the threshold and the choice among the fits are judged by. With
-        "cross_fit" each row is scored by a model fitted without it, so that goals hold on new
-        rows. "train" scores rows by the model that was fitted to them, one fit a round: only
-        for learners that can hardly memorise, on many rows.
+        Which scores decide. With "cross_fit", each row is scored by a model fitted without it, so
+        that constraints hold on new data. With "train", rows are scored by the model fitted to
+        them, with one fit per round: only for learners that barely overfit, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
-        Probability, about, with which all constraints are to hold in the population that the
-        rows are drawn from. None asks for 0.8 where some threshold attains it at a price of at
-        most 0.05 of the objective, and for less elsewhere, down to the rates themselves; a level
-        that is given is attained, or an error says what it would take.
+        Approximate probability that all constraints hold in the population. None aims for 0.8, and
+        for less if that cannot be reached or would cost more than 0.05 of the objective. If a
+        number cannot be reached, `fit` raises an error. 0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
-        The folds of "cross_fit". By default 5, and 3 from 5,000 rows on. A row may be tested
-        at most once; rows never tested count in no rate, but are fitted.
+        Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. A row may be
+        tested at most once; rows that are never tested are used for fitting only.
     max_iter : int, default=7
-        Number of rounds at most: the first fits the rows as they are, the others cost-weighted
-        ones. A round takes as many fits as there are folds.
+        Maximum number of rounds. The first fits the rows as they are. Each round takes as many
+        fits as there are folds.
     tol : float, default=1e-3
-        The rounds end when no rule, by the prices so far, can improve the objective by more.
+        The rounds end when the objective can improve by at most this much.
     pos_label : label, default=None
-        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
-        unless all rates are the same for either class, as `error_rate` and `churn` are.
+        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
+        rates are the same for either class, as `error_rate` and `churn` are.
     random_state : int, RandomState instance or None, default=None
-        Seeds `estimator` and its parts where their own `random_state` is None: equally in
-        every fit, so that rounds differ by their prices alone.
+        Seeds `estimator` and its parts whose own `random_state` is None, with the same seed in
+        every fit.
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     verbose : int, default=0
-        1 reports every round in one line: printed, or logged if logging is configured to show
-        INFO records of "skbandit".
+        1 prints one line per round, or logs it if INFO records of "skbandit" are shown.
     by : str or list of str, default=None
-        Columns of the attributes, or of X, whose values or combinations of values are groups
-        with a threshold each. `predict` then needs the columns, too: see Notes.
+        Columns of `attributes`, or of X, whose values (or combinations of values) are groups with a
+        threshold each. `predict` then needs these columns, too: see Notes.
     unseen : {"error", "overall"}, default="error"
-        With `by`, what predicts rows of a group that `fit` has not seen, or of none: nothing, but
-        an error that names the group; or the best common threshold of all rows, `threshold_`.
+        With `by`, how `predict` treats rows of a group that was not in `fit`, or of no group.
+        "error" raises an error that names the group; "overall" uses `threshold_`, the best
+        threshold for all rows.
 
     Attributes
     ----------
     estimators_ : list of classifier
-        The classifier that predicts, or the two whose mean response does.
+        The classifier that predicts, or two whose mean response does.
     threshold_ : float
-        Without `by`, or for groups that are not in `thresholds_` if ``unseen="overall"``: the
-        response above which the positive class is predicted, see `response_method_`.
+        Without `by`, or with ``unseen="overall"``: the response above which the positive class is
+        predicted.
     thresholds_ : Series
-        The threshold of each group, with `by`.
+        With `by`, the threshold of each group.
     response_method_ : {"predict_proba", "decision_function"}
-        The response that thresholds apply to: the former where there is one.
+        The response to which thresholds apply: `predict_proba` if there is one.
     best_rounds_ : tuple of int
-        The round, or the two, that `estimators_` stem from; 0 is the fit to the rows as they are.
+        The rounds that `estimators_` are from; 0 is the fit to the rows as they are.
     n_iter_ : int
         Number of rounds.
     multipliers_ : ndarray of shape (n_constraints,)
-        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the objective
-        per unit by which a bound, as declared, is relaxed, in the best mixture of thresholds on
-        all rounds. nan for groups that were skipped.
+        Shadow prices, one per row of `constraint_report_`: how much the objective improves per
+        unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint was skipped.
     confidence_level_ : float
-        The level that the threshold attains; 0.5 stands for the rates themselves.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin.
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame
-        One row per constraint; of a `ratio` or `difference` of more than six groups, one row
-        per ordered pair that training has needed. Columns: `constraint`, `on`, `n_rows`,
-        `effective_n`, `bound`, `value` (of `estimators_`, on the rows that they were fitted
-        to), `cross_fitted` (out of fold: what new rows are expected to show) with `ci_low` and
-        `ci_high`, `unconstrained` (of the fit to the rows as they are, out of fold), `slack` and
-        `satisfied` (by `cross_fitted`; with a `confidence_level`, `margin` is the slack that it
-        takes). With ``threshold="train"`` nothing is out of fold.
+        One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
+        pair of groups that training needed. Columns: `constraint`, `on`, `n_rows`, `effective_n`,
+        `bound`; `value` of `estimators_` on their training rows; `cross_fitted`, the out-of-fold
+        value to expect on new data, with its interval from `ci_low` to `ci_high`;
+        `unconstrained`, that of the first round; `slack` and `satisfied`, by `cross_fitted`. With
+        a `confidence_level`, `margin` is the slack that it requires. With ``threshold="train"``
+        nothing is out of fold.
     feasible_ : bool
-        Whether every constraint is satisfied; False only on an error's `closest_`.
+        Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
         Number of features, if `estimator` has the attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -147,36 +148,21 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
     See Also
     --------
-    skbandit.ConstrainedRampClassifier : Trains a linear classifier under the constraints.
+    skbandit.ConstrainedRampClassifier : Trains a linear classifier under constraints.
     skbandit.constrained.ConstrainedThreshold : Moves the threshold only, and needs no weights.
 
     Notes
     -----
-    For given prices of the constraints, objective and constraints together are a sum over rows:
-    each row has a cost of being answered positive. Finding the rule of least cost is
-    classification, with the sign of the cost for the label and its size for the weight. This is
-    the reduction of Agarwal, Beygelzimer, Dudík, Langford & Wallach (ICML 2018), here for
-    every rate: a bound t on a ratio N/D is N - tD <= 0, and an objective that is a ratio
-    has its value as one more price, as in Dinkelbach's method.
+    For given multipliers of the constraints, objective and constraints add up to a cost per row of
+    predicting it positive. Minimizing the cost is classification, with the sign of the cost as
+    label and its size as weight. A bound t on a ratio N/D becomes N - tD <= 0, and an objective
+    that is a ratio has its value as one more multiplier (Dinkelbach's method).
 
-    - Prices are those of the best mixture of all thresholds on all fits so far, a linear
-      program, on hard rates out of fold. They settle within a few rounds.
-    - The result is one score with one threshold, the exact best one out of fold, never a lottery.
-      All rounds are candidates, the fit to the rows as they are among them, and the means of
-      two: where the best rule changes much with the prices, none but a mean lies between.
-    - Rows of X_extra that cost anything are fitted as well, labelled or not; they are dealt to
-      the folds in turn.
-    - There is no `predict_proba`: a classifier that is trained by costs estimates no
-      probabilities of the classes.
-    - With `by`, mixtures are of rules with a threshold per group, so that prices are for what
-      thresholds alone cannot attain; on the scores of each round, the thresholds are the best ones
-      that the search of `ConstrainedThreshold` finds. `predict`, `decision_function` and `score`
-      take the columns from `attributes` or from X; a group that `fit` has not seen is an
-      error, unless ``unseen="overall"``.
-      Deciding by group may be forbidden: see "One threshold per group" among the how-to pages.
-
-    A goal holds on new rows up to sampling error and to the difference between `estimators_` and
-    the folds' models; `constraint_report` on held-out rows shows it.
+    - There is no `predict_proba`: a classifier fitted to costs does not estimate class
+      probabilities.
+    - With `by`, the multipliers cover only what thresholds per group cannot achieve.
+      Whether a decision may use the group can be a legal question: see "One threshold per group"
+      in the how-to guides.
 
     Examples
     --------
@@ -199,7 +185,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
     0    0.1       True
     1    0.1       True
 
-    Where the sex may be asked at prediction, one threshold each:
+    With one threshold per group:
 
     >>> clf = clf.set_params(by="sex").fit(X, y, attributes=people)
     >>> clf.thresholds_.index.tolist(), clf.predict(X[:1], attributes={"sex": ["F"]}).shape

@@ -10,7 +10,7 @@ that no row has tested, and would vary more.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -258,23 +258,28 @@ def _choose(
         trained.plain_predictions(),
         trained.plain_rule(),
         _mean_path([mm.path for mm in folds]),
-        _multipliers(searches, measured, limits, choice),
+        _multipliers(
+            [searches[name] for name in searches if name in {*directions.names, choice.name}],
+            measured,
+            limits,
+            choice,
+        ),
         limits,
         _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,
     )
 
 
 def _multipliers(
-    searches: Mapping[str, CutSearch], measured: MeasuredGoals, limits: ScoreLimits, choice: Choice
+    searches: Sequence[CutSearch], measured: MeasuredGoals, limits: ScoreLimits, choice: Choice
 ) -> np.ndarray:
-    """Shadow prices in the best mixture of all candidates' thresholds; nan if none is inside."""
+    """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
     if not choice.feasible:
         return np.full(len(limits.offset), np.nan)
     problem = LinearProblem.of(measured.objective, measured.constraints)
     z = choice.quantile
     rules = [
         rules_of_heads(one.order, spread(one.heads, FEW_CUTS), problem, limits, z)
-        for one in searches.values()
+        for one in searches
     ]
     return shadow_prices(Rules.joined(rules), problem, choice.positive)
 

@@ -184,6 +184,12 @@ MAX_NEWTON, MAX_LBFGS = 25, 200
 SMALL_DECREASE = 1e-7
 """Decrease of the objective, in units of its value without weights, that ends the steps."""
 
+LAST_STEP = 1e-4
+"""Decrease promised by a Newton step, in the same units, after which there is none.
+
+The error is about the square of that, as Newton's method converges quadratically.
+"""
+
 HALVINGS = 20
 """Times that a Newton step is halved until it lowers the objective."""
 
@@ -250,7 +256,7 @@ def fit_logistic(
         )
         theta = found.x
     else:
-        theta = _newton(X, sign, weight, theta, SMALL_DECREASE * max(zero, 1e-300))
+        theta = _newton(X, sign, weight, theta, LAST_STEP * max(zero, 1e-300))
     return LinearFit(theta[:d], float(theta[d]) if fit_intercept else 0.0)
 
 
@@ -273,9 +279,9 @@ def _loss(
 
 
 def _newton(
-    X: Any, sign: np.ndarray, weight: np.ndarray, theta: np.ndarray, enough: float
+    X: Any, sign: np.ndarray, weight: np.ndarray, theta: np.ndarray, small: float
 ) -> np.ndarray:
-    """Newton's method with halved steps."""
+    """Newton's method with halved steps; a full one that promises a small decrease is the last."""
     value, gradient = _loss(theta, X, sign, weight)
     for _ in range(MAX_NEWTON):
         p = expit(_scores(X, theta))
@@ -285,8 +291,6 @@ def _newton(
         except LinAlgError:  # columns of sizes so different that rounding hides some
             break
         promised = float(gradient @ step)
-        if promised < enough:
-            break
         length = 1.0
         for _ in range(HALVINGS):
             proposed = theta - length * step
@@ -296,8 +300,8 @@ def _newton(
             length /= 2.0
         else:
             break
-        decrease, theta, value, gradient = value - reached, proposed, reached, slope
-        if decrease < enough:
+        theta, value, gradient = proposed, reached, slope
+        if promised < small and length == 1.0:
             break
     return theta
 

@@ -224,7 +224,7 @@ class CutSearch:
         cuts: np.ndarray | None = None,
     ) -> CutSearch:
         """Sort a score; its thresholds are between all its values unless `cuts` are given."""
-        order = np.argsort(-scores, kind="stable")
+        order = np.argsort(-scores)  # the order of equal scores does not matter
         descending = scores[order]
         if cuts is None:
             cuts, heads = cuts_between(descending)
