@@ -76,7 +76,7 @@ NEWTON_ROWS_PER_COLUMN = 5
 PLAIN, RAMP, TIGHTENED, COST_SENSITIVE = "logistic", "ramp", "tightened ramp", "cost-sensitive"
 """Names of directions."""
 
-ROUGH_GAP = 1e-3
+ROUGH_GAP = 1e-2
 """Duality gap of the ramp's convex subproblems, in units of the sum of absolute costs.
 
 A direction is judged by rows that it has not seen, where smaller gaps cannot be told apart.
