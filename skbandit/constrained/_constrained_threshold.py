@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
-    blamed_on_extra,
     labels_of,
+    prefix_error_with_extra,
     read_prefit,
     with_weights,
 )
@@ -38,7 +38,7 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
-from skbandit.constrained.cross_fitting._rounds import Judge
+from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.constrained.thresholds._limits import (
     Limits,
     SeparateLimits,
@@ -48,7 +48,7 @@ from skbandit.constrained.thresholds._limits import (
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._forms import MET
+from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import rows_tested
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -271,7 +271,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         method = self.response_method_ = response_of(self.estimator_, self.response_method)
         added = np.empty(0)
         if rows.X_extra is not None:
-            with blamed_on_extra():
+            with prefix_error_with_extra():
                 added = self._scores(rows.X_extra)
         own = np.append(self._scores(X), added)
         scores = own
@@ -304,25 +304,27 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         while True:
             rows = goals.measured.rows
             groups = None if group is None else group[rows]
-            judge = Judge.of(goals, level, usual, groups, self._n_groups)
-            limits = None if level is None else required_limits(judge.limits, goals, level, prefit)
+            criterion = Criterion.of(goals, level, usual, groups, self._n_groups)
+            limits = (
+                None if level is None else required_limits(criterion.limits, goals, level, prefit)
+            )
             if isinstance(limits, SeparateLimits):
                 z = float(ndtri(limits.level))
                 rule = best_rule(
                     signed[rows], goals.measured, usual, limits, groups, self._n_groups
                 )
             else:
-                rule, z = judge.best_rule(signed[rows])
+                rule, z = criterion.best_rule(signed[rows])
             wider = goals.widened(goals.predicted(rule.positive))
             if wider is None or not rule.feasible:
                 break
             goals = wider
-        self._set_thresholds(rule, judge, signed[rows])
+        self._set_thresholds(rule, criterion, signed[rows])
         self.duality_gap_, self.confidence_level_ = rule.gap, float(ndtr(z))
         self._take_constraints(goals)
-        known = judge.known()
+        known = criterion.known()
         known.add(signed[rows])
-        self._set_multipliers(goals, judge.multipliers(known, rule, z))
+        self._set_multipliers(goals, criterion.multipliers(known, rule, z))
         return goals, limits
 
     def _check_feasible(
@@ -332,7 +334,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         self.feasible_ = bool(report["satisfied"].fillna(True).all())
         measured = positive[goals.measured.rows]
         if limits is not None:
-            self.feasible_ &= bool(limits.slack((limits.rows @ measured)[:, None])[0] >= -MET)
+            self.feasible_ &= bool(limits.slack((limits.rows @ measured)[:, None])[0] >= -RATE_TOL)
         if not self.feasible_:
             why = missed(report, goals.constraints)
             if isinstance(limits, SharedRisk):

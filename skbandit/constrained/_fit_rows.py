@@ -136,14 +136,14 @@ def read_extra(
             "X_extra has column names and X has none, so X was transformed and X_extra was not: "
             'pass transform_input=["X_extra"] to the Pipeline (with metadata routing enabled).'
         )
-    with blamed_on_extra():
+    with prefix_error_with_extra():
         X = read_X(extra.X)
     label = read_labels(extra.y, X.shape[0], pos_label, classes, "y_extra")
     return X, read_rows(extra.X, label, extra.sample_weight, extra.attributes, "_extra", extra.y)
 
 
 @contextmanager
-def blamed_on_extra() -> Iterator[None]:
+def prefix_error_with_extra() -> Iterator[None]:
     """Name X_extra in the message of any ValueError."""
     try:
         yield

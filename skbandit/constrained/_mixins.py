@@ -37,7 +37,7 @@ from skbandit.constrained._report import (
 )
 from skbandit.constrained._weighted_fits import USUAL
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
-from skbandit.constrained.cross_fitting._rounds import Judge
+from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.constrained.thresholds._rules import Rule
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
@@ -329,7 +329,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 FEATURES = ("n_features_in_", "feature_names_in_")
 """Attributes that are those of the fitted classifier, if it has them."""
 
-OF_ONE_FIT = (*FEATURES, "threshold_", "_cuts")
+OF_ONE_FIT = (*FEATURES, "threshold_", "_group_thresholds")
 """Attributes that a fit sets only in some cases, and the next one forgets."""
 
 
@@ -358,7 +358,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     threshold_: float
     response_method_: str
     _grouping: Grouping | None
-    _cuts: np.ndarray
+    _group_thresholds: np.ndarray
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -466,12 +466,12 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     @property
     def thresholds_(self) -> pd.Series:
         """The threshold of each group, with `by`."""
-        if "_cuts" not in vars(self) or self._grouping is None:
+        if "_group_thresholds" not in vars(self) or self._grouping is None:
             raise AttributeError(
                 f"{type(self).__name__} has thresholds_ if fitted with by=...; without, one "
                 "threshold_."
             )
-        return pd.Series(self._cuts, index=self._grouping.index(), name="threshold")
+        return pd.Series(self._group_thresholds, index=self._grouping.index(), name="threshold")
 
     def decision_function(self, X: Any, *, attributes: Any = None) -> np.ndarray:
         """Signed scores; positive for ``classes_[1]``.
@@ -566,14 +566,14 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _n_groups(self) -> int:
         return 1 if self._grouping is None else len(self._grouping.groups)
 
-    def _set_thresholds(self, rule: Rule, judge: Judge, scores: np.ndarray) -> None:
+    def _set_thresholds(self, rule: Rule, criterion: Criterion, scores: np.ndarray) -> None:
         """Set the thresholds of a rule, and one for groups unseen in `fit` if that is wanted."""
         if self.by is not None:
-            self._cuts = rule.cuts
+            self._group_thresholds = rule.thresholds
             if self.unseen == "error":
                 return
-            rule, _ = replace(judge, group=None, n_groups=1).best_rule(scores)
-        self.threshold_ = float(rule.cuts[0])
+            rule, _ = replace(criterion, group=None, n_groups=1).best_rule(scores)
+        self.threshold_ = float(rule.thresholds[0])
 
     def _cross_fitted(
         self,
@@ -604,8 +604,10 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     def _shifts(self, codes: np.ndarray | None) -> Any:
         """What turns scores into decisions: nan for rows of an unknown group in training."""
         fallback = vars(self).get("threshold_", np.nan)
-        cuts = fallback if codes is None else np.append(self._cuts, fallback)[codes]  # UNKNOWN: -1
-        return -self._classes.orientation * cuts
+        thresholds = (
+            fallback if codes is None else np.append(self._group_thresholds, fallback)[codes]
+        )  # UNKNOWN: -1
+        return -self._classes.orientation * thresholds
 
     def _read(
         self,

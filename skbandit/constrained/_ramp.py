@@ -474,7 +474,7 @@ class RampClassifier(BaseRampClassifier):
     ) -> None:
         """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
         sign, point = self._classes.orientation, trained.point
-        b = point.intercept if trained.threshold is None else -trained.threshold.cut
+        b = point.intercept if trained.threshold is None else -trained.threshold.value
         self.coef_ = sign * span.weights(point.coef)[None, :]
         self.intercept_ = np.array([sign * b])
         self.ramp_intercept_ = np.array([sign * point.intercept])

@@ -23,7 +23,7 @@ from skbandit.constrained._report import (
     plain_columns,
     report_table,
 )
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.cross_fitting._cross_fit import CrossFitted, SharedWork, cross_fit
 from skbandit.constrained.cross_fitting._folds import (
     NEWTON_ROWS_PER_COLUMN,
@@ -297,7 +297,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
         sign = self._classes.orientation
         self.coef_ = sign * fitted.point.coef[None, :]
-        self.intercept_ = np.array([-sign * fitted.cut])
+        self.intercept_ = np.array([-sign * fitted.threshold])
         self.ramp_intercept_ = np.array([sign * fitted.point.intercept])
         self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
         self.confidence_level_ = fitted.choice.level
@@ -366,7 +366,7 @@ def _surely_violated(goals: Goals, positive: np.ndarray) -> list[str]:
     violated = []
     rules = goals.constraints
     values = rules.values(positive)
-    for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -MET)):
+    for k in np.flatnonzero(goals.is_measured & ~(rules.slack(values) >= -RATE_TOL)):
         one = rules.constraints[k]
         low, high = interval(one.rate, goals.data, positive, INTERVAL_LEVEL)
         if not low <= rules.bound[k] <= high:

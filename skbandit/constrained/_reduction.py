@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import (
-    blamed_on_extra,
     labels_of,
+    prefix_error_with_extra,
     with_weights,
 )
 from skbandit.constrained._goals import Goals
@@ -34,17 +34,17 @@ from skbandit.constrained._weighted_fits import (
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.cross_fitting._rounds import (
     Costs,
-    Judge,
+    Criterion,
     Round,
     Winner,
     best_round,
     rounds,
 )
 from skbandit.constrained.thresholds._limits import SharedRisk
-from skbandit.constrained.thresholds._multipliers import Prices
+from skbandit.constrained.thresholds._multipliers import Multipliers
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
-from skbandit.rates._forms import MET
+from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._folds import rows_tested
@@ -259,7 +259,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         X, y, data = rows.X, rows.y, rows.data
         params, split_params = metadata_for(self, metadata, fit_params, weight_name)
         self.response_method_ = response_of(self.estimator, "auto")
-        with blamed_on_extra():
+        with prefix_error_with_extra():
             X_all = stacked(X, rows.X_extra)
         n, every = len(y), np.arange(len(data))
         if cross_fits:
@@ -300,7 +300,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         method, measured = self.response_method_, goals.measured
         default = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
         groups = None if group is None else group[measured.rows]
-        judge = Judge.of(
+        criterion = Criterion.of(
             goals, self.confidence_level, USUAL[method], groups, self._n_groups, default
         )
         every_score: list[np.ndarray] = []
@@ -310,43 +310,43 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             every_score.append(scores)
             return learner.classes.orientation * scores[measured.rows]
 
-        def task_of(prices: Prices) -> WeightedTask | None:
-            task = costs.task(prices)
+        def task_of(multipliers: Multipliers) -> WeightedTask | None:
+            task = costs.task(multipliers)
             return task if folds.supports(task) else None
 
         done: list[Round] = []
-        known, limit = judge.known(), {"max_iter": self.max_iter}
-        for one in rounds(judge, known, costs.plain, score, task_of, **limit, tol=self.tol):
+        known, limit = criterion.known(), {"max_iter": self.max_iter}
+        for one in rounds(criterion, known, costs.plain, score, task_of, **limit, tol=self.tol):
             if self.verbose:
                 report_progress(f"[ConstrainedReduction] round {len(done)}: {one}")
             done.append(one)
-        found = best_round(done, judge, known)
+        found = best_round(done, criterion, known)
         if found.rule.feasible and (wider := goals.widened(goals.predicted(found.rule.positive))):
             return wider
         self.best_rounds_, self.n_iter_ = found.numbers, len(done)
         of_won = np.mean([done[k].scores for k in found.numbers], axis=0)
-        self._set_thresholds(found.rule, judge, of_won)
+        self._set_thresholds(found.rule, criterion, of_won)
         self.confidence_level_ = found.level
         every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
         self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
         unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
         self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
         self._take_features(self.estimators_[0])
-        self._set_multipliers(goals, judge.multipliers(known, found.rule, found.quantile))
+        self._set_multipliers(goals, criterion.multipliers(known, found.rule, found.quantile))
         self._take_constraints(goals)
         self.feasible_ = found.rule.feasible
         shifts = self._shifts(group)
         decisions = np.mean([every_score[k] for k in found.numbers], axis=0) + shifts
         own = None if self.threshold == "train" else self._scores(X) + shifts
         plain = self._positive_where(self._usual_decisions(every_score[0]) > 0)
-        report = self._judged(decisions, own, plain, goals, judge, found)
+        report = self._judged(decisions, own, plain, goals, criterion, found)
         self._report_columns = plain_columns(report)
         if not self.feasible_:
-            why = _why_not(report, goals, judge, found, len(done), self.by)
+            why = _why_not(report, goals, criterion, found, len(done), self.by)
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
-        free = found.level if judge.relax and self.threshold == "cross_fit" else None
+        free = found.level if criterion.relax and self.threshold == "cross_fit" else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
         return None
@@ -357,7 +357,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         own: np.ndarray | None,
         plain: np.ndarray,
         goals: Goals,
-        judge: Judge,
+        criterion: Criterion,
         found: Winner,
     ) -> pd.DataFrame:
         """The report on what everything was chosen by, and on the final classifier's `own`."""
@@ -366,7 +366,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             return report
         positive, margins = self._predicted_positive(decisions), None
         if self.confidence_level is not None:
-            at = judge.limits.at
+            at = criterion.limits.at
             margins = at(found.rule.positive, 0.0) - at(found.rule.positive, found.quantile)
         return self._cross_fitted(report, positive, goals, own, goals.data, margins)
 
@@ -385,20 +385,20 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
 
 
 def _why_not(
-    report: pd.DataFrame, goals: Goals, judge: Judge, found: Winner, n_fits: int, by: Any
+    report: pd.DataFrame, goals: Goals, criterion: Criterion, found: Winner, n_fits: int, by: Any
 ) -> str:
     """Why no thresholds of any fit are good enough."""
     none = f"No threshold on any of the {n_fits} fits meets the constraints"
     if by is not None:
         none = f"Found no thresholds by {by!r} on the {n_fits} fits that meet the constraints"
     slack = report["slack"].to_numpy()[goals.is_measured]
-    if not (slack >= -MET).all():
+    if not (slack >= -RATE_TOL).all():
         rates = report.drop(columns="margin", errors="ignore")
         rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
         return f"{none} together: {missed(rates, goals.constraints)}."
-    risk = SharedRisk(judge.limits, judge.level)
+    risk = SharedRisk(criterion.limits, criterion.level)
     return (
         f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={judge.level:g}{level_reached(risk, found.rule.positive)}. Lower the "
-        "level or relax the bounds."
+        f"confidence_level={criterion.level:g}{level_reached(risk, found.rule.positive)}. Lower "
+        "the level or relax the bounds."
     )

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from skbandit.constrained._goals import Goals
 from skbandit.constrained.thresholds._limits import Limits, SharedRisk
 from skbandit.rates._columns import Data
-from skbandit.rates._forms import MET, BoundConstraints, LinearFractionalForms
+from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._kinds import Atom
 from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
 from skbandit.rates._score_limits import interval
@@ -111,7 +111,7 @@ def verdicts(table: pd.DataFrame, sign: np.ndarray) -> list[str]:
     """Per constraint, "met" or "violated" if the whole interval is, else "undecided"."""
     ends = table[["ci_low", "ci_high"]].to_numpy()
     slack = sign[:, None] * (table["bound"].to_numpy()[:, None] - ends)
-    met, violated = (slack >= -MET).all(axis=1), (slack < -MET).all(axis=1)
+    met, violated = (slack >= -RATE_TOL).all(axis=1), (slack < -RATE_TOL).all(axis=1)
     return np.select([met, violated], ["met", "violated"], "undecided").tolist()
 
 
@@ -199,7 +199,7 @@ def cost_of_constraints(
         return None
     without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
     worse = (without - within if maximise else within - without) / np.abs(costs).sum()
-    share = worse / max(abs(without), MET)
+    share = worse / max(abs(without), RATE_TOL)
     if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
         return None
     return (
@@ -249,7 +249,7 @@ def missed(table: pd.DataFrame, goals: BoundConstraints) -> str:
         own_slack = goals.sign[k] * (row["bound"] - row["value"])
         if np.isnan(row["value"]) or np.isnan(cross_fitted):
             fault = "is undefined, as no prediction falls in its denominator"
-        elif "margin" in table and not row["slack"] >= row["margin"] - MET:
+        elif "margin" in table and not row["slack"] >= row["margin"] - RATE_TOL:
             needed = row["bound"] - goals.sign[k] * row["margin"]
             fault = (
                 f"is {cross_fitted:.4g}, missed by {row['margin'] - row['slack']:.2g}: with the "

@@ -8,7 +8,7 @@ width of the ramp's kinks beside `majorise`.
 
 from __future__ import annotations
 
-from skbandit.rates._forms import MET
+from skbandit.rates._forms import RATE_TOL
 
 __all__ = [
     "AT_CAP",
@@ -21,9 +21,9 @@ __all__ = [
     "LAST_PENALTY",
     "LOOSEST",
     "MAX_DIRECTIONS",
-    "MET",
     "NO_DIRECTION",
     "RAISE_PENALTY",
+    "RATE_TOL",
     "RELAXED_STEPS",
     "ROUNDING_ROUNDS",
     "ROUNDING_STEPS",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # --- when a constraint holds ------------------------------------------------------------------
-# MET (1e-9, slack of a hard rate, from `skbandit.rates`): hard rates are counts, so only rounding
+# RATE_TOL (1e-9, of a hard rate, from `skbandit.rates`): hard rates are counts, so only rounding
 # separates a tight one from its bound. Ramp rates come from a solver, hence the larger FEASIBLE.
 
 FEASIBLE = 1e-6

@@ -25,7 +25,7 @@ from skbandit.rates._bind import (
 )
 from skbandit.rates._columns import Data, either_label, read_predictions
 from skbandit.rates._expression import AbsoluteRate, as_rate, count, on_given_rows, smallest_value
-from skbandit.rates._forms import MET
+from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import behind_transformers
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class RateScorer(BaseEstimator):
                 f"{objective.label} cannot be measured: its denominator has no rows in any group."
             )
         slack, _ = _measure(constraints, data, positive)
-        violation = float(-slack[slack < -MET].sum())
+        violation = float(-slack[slack < -RATE_TOL].sum())
         if violation > 0:
             return worst - violation * max(1.0, abs(worst))
         if undefined:

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, get_index_dtype
 
 from skbandit.rates._expression import Constraint
 
-MET = 1e-9
+RATE_TOL = 1e-9
 """Rounding error allowed in a rate: a bound missed by more than this is violated."""
 
 

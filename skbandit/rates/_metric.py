@@ -12,7 +12,7 @@ from skbandit.exceptions import EmptyRateError
 from skbandit.rates._columns import Data
 from skbandit.rates._confidence import effective_rows
 from skbandit.rates._expression import Constraint, Rate, count
-from skbandit.rates._forms import MET
+from skbandit.rates._forms import RATE_TOL
 
 SMALL_DENOMINATOR = 20
 """Effective number of rows in a denominator below which a warning names the rate.
@@ -85,7 +85,7 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
 
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
     """Whether slacks are nonnegative up to rounding; missing if not measured."""
-    return pd.Series(pd.array(slack >= -MET, dtype="boolean")).where(measured)
+    return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)
 
 
 def warn_of_few(labels: Sequence[str], effective: Iterable[float], stacklevel: int) -> None:

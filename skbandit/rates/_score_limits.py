@@ -27,7 +27,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from skbandit.rates._columns import Data
 from skbandit.rates._confidence import clopper_pearson, trials_at, trials_if_predicted, wilson_score
 from skbandit.rates._expression import Rate
-from skbandit.rates._forms import MET, BoundConstraints
+from skbandit.rates._forms import RATE_TOL, BoundConstraints
 from skbandit.rates._kinds import Atom, Kind
 
 FEW_TRIALS = 10.0
@@ -266,7 +266,7 @@ def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> 
     """Normal quantile at which each limit meets its bound, from its slacks at 0 and at z > 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quantile = z * at_rates / (at_rates - at_limits)
-    exact = np.where(at_rates >= -MET, np.inf, -np.inf)  # without width
+    exact = np.where(at_rates >= -RATE_TOL, np.inf, -np.inf)  # without width
     return np.where(np.isfinite(quantile), quantile, exact)
 
 

@@ -220,12 +220,12 @@ def test_a_score_of_exactly_zero_is_the_first_class(pos_label):
     ids=repr,
 )
 def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
-    """With one feature every rule is a cut and a side: all of them can be tried."""
+    """With one feature every rule is a threshold and a side: all of them can be tried."""
     goal = error_rate() if objective is None else objective
     constraints = constraints if isinstance(constraints, list) else [constraints]
     scores = np.sort(ONE[:, 0])
-    cuts = np.concatenate([[-np.inf], (scores[1:] + scores[:-1]) / 2, [np.inf]])
-    rules = [side * (ONE[:, 0] - cut) > 0 for cut in cuts for side in (-1, 1)]
+    thresholds = np.concatenate([[-np.inf], (scores[1:] + scores[:-1]) / 2, [np.inf]])
+    rules = [side * (ONE[:, 0] - threshold) > 0 for threshold in thresholds for side in (-1, 1)]
     allowed = [
         rule
         for rule in rules

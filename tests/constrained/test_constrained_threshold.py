@@ -57,9 +57,9 @@ def out_of_fold(estimator, method, positive=1, y=Y, **how):
     return scores if positive else -scores
 
 
-def judge(scores, cut, positive, objective, constraints, weight=None):
+def criterion(scores, threshold, positive, objective, constraints, weight=None):
     """The objective, lower is better, and the least slack, by the rates as plain metrics."""
-    answers = np.where(scores > cut, positive, 1 - positive)
+    answers = np.where(scores > threshold, positive, 1 - positive)
 
     def value(rate):
         return rate.value(
@@ -74,8 +74,11 @@ def judge(scores, cut, positive, objective, constraints, weight=None):
 def brute_force(scores, positive, objective, constraints, weight=None):
     """The best objective over all thresholds where every constraint holds."""
     distinct = np.unique(scores)
-    cuts = [distinct[0] - 1, *(distinct[1:] + distinct[:-1]) / 2, distinct[-1] + 1]
-    judged = [judge(scores, cut, positive, objective, constraints, weight) for cut in cuts]
+    thresholds = [distinct[0] - 1, *(distinct[1:] + distinct[:-1]) / 2, distinct[-1] + 1]
+    judged = [
+        criterion(scores, threshold, positive, objective, constraints, weight)
+        for threshold in thresholds
+    ]
     return min(value for value, slack in judged if slack >= -1e-9)
 
 
@@ -110,7 +113,7 @@ def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
     clf = fit(constraints, estimator, objective, pos_label=positive, **parameters)
     assert clf.response_method_ == method
     scores = out_of_fold(estimator, method, positive)
-    value, slack = judge(scores, clf.threshold_, positive, objective, constraints)
+    value, slack = criterion(scores, clf.threshold_, positive, objective, constraints)
     assert value == pytest.approx(brute_force(scores, positive, objective, constraints))
     assert slack >= -1e-9  # hard constraints hold exactly
     report = clf.constraint_report_
@@ -123,7 +126,7 @@ def test_weights_count_in_rates_and_in_training():
     goal, constraints = error_rate(), [recall() >= 0.95]
     clf = fit(constraints, metadata={"sample_weight": WEIGHT})
     scores = out_of_fold(RATE, "predict_proba", params={"sample_weight": WEIGHT})
-    value, slack = judge(scores, clf.threshold_, 1, goal, constraints, WEIGHT)
+    value, slack = criterion(scores, clf.threshold_, 1, goal, constraints, WEIGHT)
     assert slack >= -1e-9
     assert value == pytest.approx(brute_force(scores, 1, goal, constraints, WEIGHT))
     np.testing.assert_allclose(clf.estimator_.coef_, clone(RATE).fit(X, Y, WEIGHT).coef_)
@@ -136,7 +139,7 @@ def test_prefit_takes_the_estimators_own_scores():
     clf = fit(constraints, fitted, cv="prefit")
     assert clf.estimator_ is fitted and pickle.dumps(fitted) == before
     scores = fitted.predict_proba(X)[:, 1]
-    value, slack = judge(scores, clf.threshold_, 1, error_rate(), constraints)
+    value, slack = criterion(scores, clf.threshold_, 1, error_rate(), constraints)
     assert value == pytest.approx(brute_force(scores, 1, error_rate(), constraints))
     assert slack >= -1e-9
     np.testing.assert_array_equal(clf.predict(X), (scores > clf.threshold_).astype(int))
@@ -275,7 +278,10 @@ def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
     assert not closest.feasible_ and not closest.constraint_report_["satisfied"].all()
     scores = out_of_fold(RATE, "predict_proba")
     distinct = np.unique(scores)
-    slacks = [judge(scores, cut, 1, error_rate(), IMPOSSIBLE)[1] for cut in [-1, *distinct]]
+    slacks = [
+        criterion(scores, threshold, 1, error_rate(), IMPOSSIBLE)[1]
+        for threshold in [-1, *distinct]
+    ]
     assert closest.constraint_report_["slack"].min() == pytest.approx(max(slacks))
     assert closest.predict(X).shape == (len(X),)
 

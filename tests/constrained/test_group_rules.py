@@ -7,15 +7,15 @@ import pytest
 from scipy.stats import norm
 
 from skbandit.constrained.thresholds._multipliers import (
-    GroupCuts,
+    GroupCurves,
     LinearProblem,
-    Prices,
+    Multipliers,
     Rules,
-    best_prices,
-    rules_of_cuts,
+    best_multipliers,
     rules_of_sums,
+    rules_of_thresholds,
     summed_rows,
-    with_group_cuts,
+    with_group_thresholds,
 )
 from skbandit.rates import difference, error_rate, f1, positive_rate, precision, recall
 from tests.constrained.cross_fitting.test_choose import bound, made
@@ -47,7 +47,7 @@ def every_combination(score, group, problem, limits, z=0.0):
     for g in (0, 1):
         own = np.sort(score[group == g])[::-1]
         sides.append([np.inf, *own])
-    answers = [score >= np.where(group == 0, *cuts) for cuts in product(*sides)]
+    answers = [score >= np.where(group == 0, *thresholds) for thresholds in product(*sides)]
     sums = summed_rows(problem, limits) @ np.array(answers, dtype=float).T
     return rules_of_sums(sums, problem, limits, z)
 
@@ -58,24 +58,24 @@ def test_prices_are_those_of_the_best_mixture_of_all_combinations(name, seed):
     score, other, group, problem, _ = problem_of(name, seed)
     most = np.full(len(problem.rhs), HIGH)
     every = Rules.joined([every_combination(one, group, problem, None) for one in (score, other)])
-    optimum = best_prices(every, most)
-    few = Rules.joined([rules_of_cuts(one, problem, most=5) for one in (score, other)])
-    both = [GroupCuts.of(one, group, problem) for one in (score, other)]
-    found = with_group_cuts(few, both, most)
+    optimum = best_multipliers(every, most)
+    few = Rules.joined([rules_of_thresholds(one, problem, most=5) for one in (score, other)])
+    both = [GroupCurves.of(one, group, problem) for one in (score, other)]
+    found = with_group_thresholds(few, both, most)
     assert found.lagrangian(optimum) >= optimum.value - 1e-9
-    assert best_prices(found, most).value == pytest.approx(optimum.value, abs=2e-4)
-    assert best_prices(few, most).value > optimum.value + 1e-3 or name == "precision"
+    assert best_multipliers(found, most).value == pytest.approx(optimum.value, abs=2e-4)
+    assert best_multipliers(few, most).value > optimum.value + 1e-3 or name == "precision"
 
 
 @pytest.mark.parametrize("z", [0.0, norm.isf(0.2)])
 def test_the_cheapest_combination_costs_what_enumeration_finds(z):
     score, _, group, problem, limits = problem_of("parity and recall", 0)
-    prices = Prices(0.3, np.array([0.4, 0.0, 0.7]), np.ones(1))
-    cuts = GroupCuts.of(score, group, problem, limits)
-    found = cuts.cheapest(prices, z)
+    multipliers = Multipliers(0.3, np.array([0.4, 0.0, 0.7]), np.ones(1))
+    thresholds = GroupCurves.of(score, group, problem, limits)
+    found = thresholds.cheapest(multipliers, z)
     every = every_combination(score, group, problem, limits, 0.0)
-    costs = every.reduced(prices)
-    assert cuts.cheapest(prices).reduced(prices)[0] == pytest.approx(costs.min())
+    costs = every.reduced(multipliers)
+    assert thresholds.cheapest(multipliers).reduced(multipliers)[0] == pytest.approx(costs.min())
     with_limits = every_combination(score, group, problem, limits, z)
     k = np.argmin(costs)
     np.testing.assert_allclose(found.missed[:, 0], with_limits.missed[:, k], atol=1e-12)
@@ -83,7 +83,7 @@ def test_the_cheapest_combination_costs_what_enumeration_finds(z):
 
 def test_few_thresholds_still_answer_each_group_alike():
     score, _, group, problem, _ = problem_of("parity", 0)
-    cuts = GroupCuts.of(score, group, problem, most=3)
-    assert [part.shape[1] for part in cuts.sums] == [5, 5]
-    everybody = cuts.cheapest(Prices(0.0, np.zeros(2), np.ones(1))).above
+    thresholds = GroupCurves.of(score, group, problem, most=3)
+    assert [part.shape[1] for part in thresholds.sums] == [5, 5]
+    everybody = thresholds.cheapest(Multipliers(0.0, np.zeros(2), np.ones(1))).above
     assert everybody[0, 0] < 0.5

@@ -1,4 +1,4 @@
-"""One threshold per group against brute force over all combinations of cuts."""
+"""One threshold per group against brute force over all combinations of thresholds."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
 from skbandit.constrained.thresholds._limits import SharedRisk
@@ -72,8 +72,8 @@ def forms_of(y, group, objective, constraints, weight=None):
     return forms.negated() if objective.greater_is_better else forms, goals
 
 
-def judge(scores, group, objective, goals, cuts):
-    pi = (scores > np.asarray(cuts)[group]).astype(float)
+def criterion(scores, group, objective, goals, thresholds):
+    pi = (scores > np.asarray(thresholds)[group]).astype(float)
     slack = goals.slack(goals.forms.values(pi))
     slack = np.where(np.isnan(slack), -np.inf, slack).min(initial=np.inf)
     value = objective.values(pi)[0]
@@ -89,9 +89,10 @@ def brute_force(scores, group, objective, goals):
     """Objectives of the combinations that meet the constraints."""
     each_group = [all_cuts(scores[group == g]) for g in range(group.max() + 1)]
     judged = [
-        judge(scores, group, objective, goals, cuts) for cuts in itertools.product(*each_group)
+        criterion(scores, group, objective, goals, thresholds)
+        for thresholds in itertools.product(*each_group)
     ]
-    return [value for value, slack in judged if slack >= -MET]
+    return [value for value, slack in judged if slack >= -RATE_TOL]
 
 
 @pytest.mark.parametrize("n_groups", first(1, [3, 2]))
@@ -103,12 +104,12 @@ def test_equals_brute_force_over_all_combinations(name, n_groups, seed, ties):
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     found = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
     assert (found.objective, found.slack) == pytest.approx(
-        judge(scores, group, objective, goals, found.cuts), abs=1e-12
+        criterion(scores, group, objective, goals, found.thresholds), abs=1e-12
     )
     feasible = brute_force(scores, group, objective, goals)
     assert found.feasible == bool(feasible)
     if feasible and math.isfinite(min(feasible)):
-        assert found.objective == pytest.approx(min(feasible), abs=2 * MET)
+        assert found.objective == pytest.approx(min(feasible), abs=2 * RATE_TOL)
         assert found.gap == 0.0
     elif not feasible:
         assert found.gap == np.inf  # proven
@@ -124,7 +125,7 @@ def test_never_worse_than_one_threshold_for_all(name, seed):
     found = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
     assert found.feasible >= one.feasible
     if one.feasible:
-        assert found.objective <= one.objective + MET
+        assert found.objective <= one.objective + RATE_TOL
 
 
 @theorem
@@ -162,22 +163,22 @@ def test_within_a_level_no_group_has_a_better_threshold_given_the_others(level):
         objective, bounds = goals.objective, goals.constraints
         limits = SharedRisk(score_limits(bounds, data), level)
 
-        def judge(cuts, scores=scores, group=group, limits=limits, objective=objective):
-            pi = (scores > np.asarray(cuts)[group]).astype(float)
+        def criterion(thresholds, scores=scores, group=group, limits=limits, objective=objective):
+            pi = (scores > np.asarray(thresholds)[group]).astype(float)
             sums = (limits.rows @ pi)[:, None]
             risk = limits.limits.risk(sums, norm.ppf(limits.level))[0]
             assert limits.slack(sums)[0] == pytest.approx(1 - limits.level - risk)
-            return objective.values(pi)[0], limits.slack(sums)[0] >= -MET
+            return objective.values(pi)[0], limits.slack(sums)[0] >= -RATE_TOL
 
         found = best_group_thresholds(scores, group, objective, bounds, 0.0, limits)
-        value, inside = judge(found.cuts)
+        value, inside = criterion(found.thresholds)
         assert inside and value == pytest.approx(found.objective)
         for g in range(3):
-            for cut in all_cuts(scores[group == g]):
-                other = found.cuts.copy()
-                other[g] = cut
-                there, allowed = judge(other)
-                assert not allowed or there >= value - MET
+            for threshold in all_cuts(scores[group == g]):
+                other = found.thresholds.copy()
+                other[g] = threshold
+                there, allowed = criterion(other)
+                assert not allowed or there >= value - RATE_TOL
                 moved += allowed
     assert moved > 10
 
@@ -188,10 +189,10 @@ def test_equally_good_cuts_are_the_nearest_to_the_preferred_one():
     scores = np.array([1.0, 2.0, 6.0, 7.0, 10.0, 20.0])
     objective, goals = forms_of(y, group, error_rate(), [])
     found = best_group_thresholds(scores, group, objective, goals, preferred=9.0)
-    assert found.cuts.tolist() == [4.0, 15.0] and found.objective == 0.0
+    assert found.thresholds.tolist() == [4.0, 15.0] and found.objective == 0.0
     nobody, goals = forms_of(y, group, false_positive_rate(), [])
     found = best_group_thresholds(scores, group, nobody, goals, preferred=3.0)
-    assert found.cuts.tolist() == [4.0, 15.0]
+    assert found.thresholds.tolist() == [4.0, 15.0]
 
 
 def large(n, n_groups, seed=0):

@@ -64,8 +64,8 @@ def test_the_threshold_is_that_of_brute_force_over_all_pairs(form, n_groups):
     counted = (y == 1) | (form != "recalls")
     member = pd.get_dummies(attributes["g"], dtype=float).to_numpy().T * counted
 
-    def evaluate(cuts):
-        positive = scores > np.reshape(cuts, (-1, 1))
+    def evaluate(thresholds):
+        positive = scores > np.reshape(thresholds, (-1, 1))
         of_groups = positive @ member.T / member.sum(axis=1)
         with np.errstate(invalid="ignore"):
             low, high = of_groups.min(axis=1), of_groups.max(axis=1)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, RampClassifier
 from skbandit.constrained._report import missed, report_table, with_margins
-from skbandit.constrained.thresholds._candidates import MET, best_threshold
+from skbandit.constrained.thresholds._candidates import RATE_TOL, best_threshold
 from skbandit.constrained.thresholds._limits import SeparateLimits, allowed_error
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -88,8 +88,8 @@ def test_best_threshold_equals_brute_force_over_intervals(name):
     level = 1 - 2 * margin / len(goals.constraints)
     best, allowed = np.inf, 0
     middles = np.convolve(np.sort(SCORES), [0.5, 0.5], "valid")
-    for cut in [*middles, SCORES.max() + 1, SCORES.min() - 1]:
-        answers = (SCORES > cut).astype(float)
+    for threshold in [*middles, SCORES.max() + 1, SCORES.min() - 1]:
+        answers = (SCORES > threshold).astype(float)
         inside = True
         for constraint, value in zip(goals.constraints, goals.values(answers), strict=True):
             if np.isnan(value):
@@ -105,7 +105,7 @@ def test_best_threshold_equals_brute_force_over_intervals(name):
             best = min(best, sign * forms.values(answers)[0])
     assert found.feasible and 1 <= allowed < N
     assert found.objective == pytest.approx(best, abs=1e-12)
-    assert found.objective >= best_threshold(SCORES, signed, goals, 0.0).objective - MET
+    assert found.objective >= best_threshold(SCORES, signed, goals, 0.0).objective - RATE_TOL
 
 
 # --- what users see ------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_report_tells_the_margin(estimator):
         assert row["margin"] == pytest.approx(norm.isf(0.1) * error)
     else:
         assert binom.sf(hits - 1, Y.sum(), limit) == pytest.approx(0.1)
-    assert row["slack"] >= row["margin"] - MET
+    assert row["slack"] >= row["margin"] - RATE_TOL
     assert "margin" not in estimator.constraint_report(X, Y)
 
 
@@ -155,7 +155,7 @@ def test_a_final_rule_that_misses_is_said_to(monkeypatch):
     found = _ramp_cv.cross_fit
 
     def yes_to_all(*args):
-        return replace(found(*args), cut=-1e3)
+        return replace(found(*args), threshold=-1e3)
 
     monkeypatch.setattr(_ramp_cv, "cross_fit", yes_to_all)
     clf = ConstrainedRampClassifier(
@@ -206,11 +206,11 @@ def test_without_constraints_there_is_nothing_to_keep(estimator):
 def test_less_is_allowed_the_more_certain_it_is_to_be():
     """Nested sets of thresholds: the objective rises as the level falls."""
     clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate(), recall() >= 0.85)
-    cuts = [
+    thresholds = [
         clone(clf).set_params(confidence_level=c).fit(X, Y).threshold_ for c in (0.99, 0.9, 0.6)
     ]
     plain = clf.set_params(confidence_level=0.5).fit(X, Y)
-    assert cuts[0] < cuts[1] < cuts[2] < plain.threshold_
+    assert thresholds[0] < thresholds[1] < thresholds[2] < plain.threshold_
 
 
 @IGNORED
@@ -325,7 +325,7 @@ def test_groups_frames_and_extra_rows(estimator):
     report = estimator.constraint_report_
     assert report["satisfied"].all() and (report["margin"] > 0).all()
     assert report["n_rows"].iloc[-1] == 150
-    assert (report["slack"] >= report["margin"] - MET).all()
+    assert (report["slack"] >= report["margin"] - RATE_TOL).all()
 
 
 @pytest.mark.thorough

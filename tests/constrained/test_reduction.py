@@ -187,8 +187,8 @@ class Cells(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
 
-@pytest.mark.parametrize("price", [0.15, 0.4])
-def test_a_learner_of_all_rules_finds_the_best_one(price):
+@pytest.mark.parametrize("multiplier", [0.15, 0.4])
+def test_a_learner_of_all_rules_finds_the_best_one(multiplier):
     rng = np.random.default_rng(2)
     n = 3000
     cell, sex = rng.integers(0, 8, n), rng.choice(["F", "M"], n)
@@ -197,15 +197,15 @@ def test_a_learner_of_all_rules_finds_the_best_one(price):
     people = pd.DataFrame({"sex": sex})
     gap = positive_rate({"sex": "M"}) - positive_rate({"sex": "F"})
 
-    def judge(answers):
+    def criterion(answers):
         return error_rate().value(y, answers), gap.value(y, answers, people)
 
-    judged = np.array([judge(np.array(a)[cell]) for a in product([0, 1], repeat=8)])
-    bound = judged[np.argmin(judged @ [1, price]), 1]  # where some rule of least cost is exact
+    judged = np.array([criterion(np.array(a)[cell]) for a in product([0, 1], repeat=8)])
+    bound = judged[np.argmin(judged @ [1, multiplier]), 1]  # where some rule of least cost is exact
     optimum = judged[judged[:, 1] <= bound + 1e-9, 0].min()
     clf = ConstrainedReduction(Cells(), constraints=gap <= bound, threshold="train", max_iter=30)
     clf.fit(cell[:, None], y, attributes=people)
-    error, attained = judge(clf.predict(cell[:, None]))
+    error, attained = criterion(clf.predict(cell[:, None]))
     assert attained <= bound + 1e-9
     assert error == pytest.approx(optimum, abs=1e-9)
     assert "cross_fitted" not in clf.constraint_report_
@@ -420,7 +420,7 @@ def test_verbose_reports_every_round(capsys):
     clf = fit(PARITY, cv=3, verbose=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == clf.n_iter_
-    assert lines[0].startswith("[ConstrainedReduction] round 0: prices [0, 0], ")
+    assert lines[0].startswith("[ConstrainedReduction] round 0: multipliers [0, 0], ")
 
 
 @pytest.mark.filterwarnings("ignore:.*is not measured")

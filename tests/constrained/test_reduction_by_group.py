@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting._rounds import Judge, Round, best_round
+from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
 from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -58,18 +58,20 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
     measured = goals.measured
     limits = score_limits(goals.constraints, data).columns(measured.rows)
     _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
-    judge = Judge(measured, limits, level, True, 0.0, group=group[measured.rows], n_groups=2)
+    criterion = Criterion(
+        measured, limits, level, True, 0.0, group=group[measured.rows], n_groups=2
+    )
     scores = [(score + weight * other)[measured.rows] for weight in (2.0, 1.0, 0.5, 0.0)]
-    known, zeros = judge.known(), np.zeros(len(goals.constraints.bound))
+    known, zeros = criterion.known(), np.zeros(len(goals.constraints.bound))
     for one in scores:
         known.add(one)
     done = [Round(None, zeros, one, np.inf, np.inf) for one in scores]
-    found = best_round(done, judge, known)
+    found = best_round(done, criterion, known)
     assert found.rule.feasible
     for one in scores:
         single = best_rule(one, measured, 0.0, None)
-        per_group = judge.rule(one, found.quantile)
-        assert not single.feasible or judge.rule(one, 0.0).objective <= single.objective + 1e-9
+        per_group = criterion.rule(one, found.quantile)
+        assert not single.feasible or criterion.rule(one, 0.0).objective <= single.objective + 1e-9
         # the chosen one gives way to noise, in two comparisons
         assert found.rule.objective <= per_group.objective + 2 * 0.5 * np.sqrt(0.5 / 100)
     if found.quantile > 0:
@@ -118,10 +120,10 @@ def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     clf = fit(pos_label=pos_label, metadata=EXTRA, max_iter=3)
-    cuts = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
+    thresholds = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
     scores = np.mean([one.predict_proba(X_EXTRA)[:, pos_label] for one in clf.estimators_], axis=0)
     answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
-    np.testing.assert_array_equal(answers == pos_label, scores > cuts)
+    np.testing.assert_array_equal(answers == pos_label, scores > thresholds)
     decided = clf.decision_function(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     np.testing.assert_array_equal(decided > 0, answers == 1)
     right = np.mean(answers == Y_EXTRA)

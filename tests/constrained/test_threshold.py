@@ -1,4 +1,4 @@
-"""The exact threshold against brute force over all cuts, and the tightening around it."""
+"""The exact threshold against brute force over all thresholds, and the tightening around it."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.constrained._tolerances import FEASIBLE, MET, USELESS
+from skbandit.constrained._tolerances import FEASIBLE, RATE_TOL, USELESS
 from skbandit.constrained.solvers import CvxpySolver
 from skbandit.constrained.thresholds._candidates import Threshold, best_threshold
 from skbandit.constrained.training._train import TrainingOptions, train
@@ -50,9 +50,9 @@ def sample(seed, n=25, ties=True):
     return y, scores, group, rng.integers(1, 4, n).astype(float)
 
 
-def judge(scores, objective, goals, cut):
-    """Objective and slack of one cut, row by row."""
-    pi = (scores > cut).astype(float)
+def criterion(scores, objective, goals, threshold):
+    """Objective and slack of one threshold, row by row."""
+    pi = (scores > threshold).astype(float)
     slack = goals.slack(goals.forms.values(pi))
     slack = np.where(np.isnan(slack), -np.inf, slack).min(initial=np.inf)
     value = objective.values(pi)[0]
@@ -84,20 +84,20 @@ DECLARED = {
 def test_equals_brute_force_over_all_cuts(name, seed, ties):
     y, scores, group, weight = sample(seed, ties=ties)
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
-    judged = [judge(scores, objective, goals, cut) for cut in all_cuts(scores)]
+    judged = [criterion(scores, objective, goals, threshold) for threshold in all_cuts(scores)]
     found = best_threshold(scores, objective, goals, preferred=0.0)
     assert (found.objective, found.slack) == pytest.approx(
-        judge(scores, objective, goals, found.cut), abs=1e-12
+        criterion(scores, objective, goals, found.value), abs=1e-12
     )
-    feasible = [value for value, slack in judged if slack >= -MET]
+    feasible = [value for value, slack in judged if slack >= -RATE_TOL]
     assert found.feasible == bool(feasible)
     if feasible:
-        assert found.objective == pytest.approx(min(feasible), abs=2 * MET)
+        assert found.objective == pytest.approx(min(feasible), abs=2 * RATE_TOL)
     else:
         least = max(slack for _, slack in judged)
-        assert found.slack == pytest.approx(least, abs=2 * MET)
-        ties_ = [value for value, slack in judged if slack >= least - MET]
-        assert found.objective == pytest.approx(min(ties_), abs=2 * MET)
+        assert found.slack == pytest.approx(least, abs=2 * RATE_TOL)
+        ties_ = [value for value, slack in judged if slack >= least - RATE_TOL]
+        assert found.objective == pytest.approx(min(ties_), abs=2 * RATE_TOL)
 
 
 @theorem
@@ -110,8 +110,8 @@ def test_duplicated_rows_and_their_order_change_nothing(seed):
     again = best_threshold(
         scores[twice], *forms_of(y[twice], group[twice], *declared), preferred=0.3
     )
-    assert (again.cut, again.objective, again.slack) == pytest.approx(
-        (once.cut, once.objective, once.slack)
+    assert (again.value, again.objective, again.slack) == pytest.approx(
+        (once.value, once.objective, once.slack)
     )
 
 
@@ -120,34 +120,34 @@ def test_duplicated_rows_and_their_order_change_nothing(seed):
 def test_tiny_changes_of_the_scores_change_no_answer(seed, name):
     rng = np.random.default_rng(seed)
     y, scores, group, weight = sample(seed)
-    scores += 0.1  # no near-cut tie between two middles
+    scores += 0.1  # no near-threshold tie between two middles
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     one = best_threshold(scores, objective, goals, preferred=0.123)
     moved = scores + 1e-13 * rng.normal(size=25)
     other = best_threshold(moved, objective, goals, preferred=0.123)
-    np.testing.assert_array_equal(scores > one.cut, moved > one.cut)
-    np.testing.assert_array_equal(scores > one.cut, moved > other.cut)
+    np.testing.assert_array_equal(scores > one.value, moved > one.value)
+    np.testing.assert_array_equal(scores > one.value, moved > other.value)
 
 
 def test_cuts_are_midway_and_half_a_unit_outside():
     y, group = np.array([0, 1, 1]), np.array(["a", "b", "b"])
     scores = np.array([1.0, 2.0, 4.0])
-    cut = {
+    threshold = {
         "none": best_threshold(
             scores, *forms_of(y, group, false_positive_rate(), []), preferred=9.0
         ),
         "all": best_threshold(scores, *forms_of(y, group, recall(), []), -9.0),
         "middle": best_threshold(scores, *forms_of(y, group, error_rate(), []), 0.0),
     }
-    assert [cut[name].cut for name in ("none", "all", "middle")] == [4.5, 0.5, 1.5]
+    assert [threshold[name].value for name in ("none", "all", "middle")] == [4.5, 0.5, 1.5]
 
 
 def test_equally_good_cuts_are_decided_by_nearness():
     y, group = np.array([0, 0, 0, 1]), np.array(["a", "a", "b", "b"])
     scores = np.array([0.0, 1.0, 2.0, 3.0])
     goal = forms_of(y, group, recall(), [])
-    for near, cut in [(-3, -0.5), (0.6, 0.5), (1.4, 1.5), (9, 2.5)]:
-        assert best_threshold(scores, *goal, preferred=near).cut == cut
+    for near, threshold in [(-3, -0.5), (0.6, 0.5), (1.4, 1.5), (9, 2.5)]:
+        assert best_threshold(scores, *goal, preferred=near).value == threshold
 
 
 def test_undefined_never_counts_as_met_nor_as_good():
@@ -204,8 +204,8 @@ def test_where_no_threshold_is_feasible_tightening_finds_one():
         if plain(problem, trained).feasible or not trained.mm.feasible:
             continue
         assert trained.threshold.feasible
-        pi = (problem.X @ trained.point.coef > trained.threshold.cut).astype(float)
-        assert (problem.goals.slack(problem.goals.values(pi)) >= -MET).all()
+        pi = (problem.X @ trained.point.coef > trained.threshold.value).astype(float)
+        assert (problem.goals.slack(problem.goals.values(pi)) >= -RATE_TOL).all()
         assert problem.objective_value(pi) == pytest.approx(trained.threshold.objective)
         rescued += 1
     assert rescued >= 2
@@ -256,19 +256,19 @@ def test_without_shift_b_is_left_alone():
 
 @pytest.mark.parametrize("gap", [1e-9, 1e-6, 1e-3])
 def test_scores_that_differ_beyond_rounding_are_told_apart(gap):
-    """Of 40 scores around 1, only the cut through their middle makes no error."""
+    """Of 40 scores around 1, only the threshold through their middle makes no error."""
     scores = 1 + gap * np.arange(40)
     y = (np.arange(40) >= 20).astype(int)
     found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
-    assert abs(found.objective) < MET
-    assert found.cut == pytest.approx(scores[19:21].mean(), rel=1e-15)
+    assert abs(found.objective) < RATE_TOL
+    assert found.value == pytest.approx(scores[19:21].mean(), rel=1e-15)
 
 
 def test_scores_that_differ_by_rounding_are_not_told_apart():
     scores = 1 + 1e-13 * np.arange(40)
     y = (np.arange(40) >= 20).astype(int)
     found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
-    assert found.objective == pytest.approx(0.5) and abs(found.cut - 1) > 0.4
+    assert found.objective == pytest.approx(0.5) and abs(found.value - 1) > 0.4
 
 
 def test_where_no_limit_is_inside_cuts_with_rates_outside_are_not_closer():
@@ -276,15 +276,15 @@ def test_where_no_limit_is_inside_cuts_with_rates_outside_are_not_closer():
     rng = np.random.default_rng(0)
     y = (np.arange(1000) % 2).astype(np.int8)
     scores = y + rng.normal(size=1000)
-    cut = np.quantile(scores[y == 1], 0.2)
-    share, hits = (scores > cut).mean(), (scores[y == 1] > cut).mean()
+    threshold = np.quantile(scores[y == 1], 0.2)
+    share, hits = (scores > threshold).mean(), (scores[y == 1] > threshold).mean()
     data = Data(Rows(Columns.read(None, None, 1000), y, np.ones(1000)), None, 1, [0, 1])
     declared = flatten_constraints([recall() >= hits, positive_rate() <= share])
     goals = bind_constraints(expand(declared, data), data)
     limits = confidence_limits(goals, data, 0.1)
     objective, _ = forms_of(y, None, error_rate(), [])
     found = best_threshold(scores, objective, goals, 0.0, limits)
-    positive = (scores > found.cut).astype(float)
-    assert (goals.slack(goals.values(positive)) >= -MET).all()
+    positive = (scores > found.value).astype(float)
+    assert (goals.slack(goals.values(positive)) >= -RATE_TOL).all()
     reached = goals.slack(np.array([limit.at(positive) for limit in limits]))
     assert not found.feasible and found.slack == pytest.approx(reached.min())

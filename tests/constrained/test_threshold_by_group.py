@@ -51,8 +51,8 @@ def test_equals_brute_force_on_out_of_fold_scores():
         gap = abs(answers[sex == "F"].mean() - answers[sex == "M"].mean())
         if gap <= 0.05 + 1e-9:
             best = min(best, np.mean(answers != Y))
-    cuts = clf.thresholds_
-    answers = (scores > cuts[sex].to_numpy()).astype(int)
+    thresholds = clf.thresholds_
+    answers = (scores > thresholds[sex].to_numpy()).astype(int)
     assert np.mean(answers != Y) == pytest.approx(best)
     assert clf.duality_gap_ == 0.0 and clf.feasible_
     report = clf.constraint_report_
@@ -92,8 +92,8 @@ def test_each_row_is_judged_by_the_threshold_of_its_group(pos_label):
     clf = fit(pos_label=pos_label)
     assert list(clf.thresholds_.index) == ["F", "M"] and clf.thresholds_.index.name == "sex"
     assert not hasattr(clf, "threshold_")
-    cuts = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
-    high = clf.estimator_.predict_proba(X_EXTRA)[:, pos_label] > cuts
+    thresholds = clf.thresholds_[ATTRIBUTES_EXTRA["sex"]].to_numpy()
+    high = clf.estimator_.predict_proba(X_EXTRA)[:, pos_label] > thresholds
     answers = clf.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     np.testing.assert_array_equal(answers == pos_label, high)
     decided = clf.decision_function(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
@@ -125,10 +125,10 @@ def test_columns_of_X_and_combinations_of_columns():
     np.testing.assert_array_equal(answers, clf.predict(table.iloc[::-1])[::-1])
     both = fit(by=["sex", "old"], attributes=AGED, constraints=recall() >= 0.8)
     assert both.thresholds_.index.names == ["sex", "old"] and len(both.thresholds_) == 4
-    cuts = both.thresholds_[("F", True)]
+    thresholds = both.thresholds_[("F", True)]
     rows = ((AGED["sex"] == "F") & AGED["old"]).to_numpy()
     proba = both.estimator_.predict_proba(X)[rows, 1]
-    np.testing.assert_array_equal(both.predict(X, attributes=AGED)[rows] == 1, proba > cuts)
+    np.testing.assert_array_equal(both.predict(X, attributes=AGED)[rows] == 1, proba > thresholds)
 
 
 def test_reports_on_any_rows():

@@ -1,4 +1,4 @@
-"""What constraints cost: the rates of the model without them, and warnings of a high price."""
+"""What constraints cost: the rates of the model without them, and warnings of a high multiplier."""
 
 import warnings
 

@@ -42,10 +42,10 @@ def test_the_threshold_is_the_best_of_all(objective, constraints):
     model.fit(X, Y, attributes=REGION)
     scores = plain.decision_function(X)
     values = {}
-    for cut in (*np.unique(scores), np.inf):
-        positive = (scores >= cut).astype(int)
+    for threshold in (*np.unique(scores), np.inf):
+        positive = (scores >= threshold).astype(int)
         if not constraints or positive.mean() <= 0.4:
-            values[cut] = objective.value(Y, positive, REGION)
+            values[threshold] = objective.value(Y, positive, REGION)
     best = max(values.values()) if objective.greater_is_better else min(values.values())
     assert objective.value(Y, model.predict(X), REGION) == pytest.approx(best, abs=1e-12)
 

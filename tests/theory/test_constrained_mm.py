@@ -145,7 +145,7 @@ def fit(problem, max_iter=6):
 def assert_same(one, other, atol=1e-7):
     np.testing.assert_allclose(one.point.coef, other.point.coef, atol=atol)
     assert one.point.intercept == pytest.approx(other.point.intercept, abs=atol)
-    assert one.threshold.cut == pytest.approx(other.threshold.cut, abs=atol)
+    assert one.threshold.value == pytest.approx(other.threshold.value, abs=atol)
     np.testing.assert_allclose(one.multipliers, other.multipliers, atol=1e-6)
 
 

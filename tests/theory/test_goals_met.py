@@ -63,8 +63,8 @@ GOALS = {
 
 def linear_rule(clf):
     if isinstance(clf, ConstrainedThreshold):
-        inner, cut = clf.estimator_, clf.threshold_
-        return inner.coef_[0], inner.intercept_[0] - np.log(cut / (1 - cut))
+        inner, threshold = clf.estimator_, clf.threshold_
+        return inner.coef_[0], inner.intercept_[0] - np.log(threshold / (1 - threshold))
     return clf.coef_[0], clf.intercept_[0]
 
 

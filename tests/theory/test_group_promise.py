@@ -31,8 +31,8 @@ def drawn(rng, n):
     return scores[:, None], y, pd.DataFrame({"g": group})
 
 
-def population_recall(cuts):
-    return 1 - ndtr(cuts - SHIFT - 1.5)
+def population_recall(thresholds):
+    return 1 - ndtr(thresholds - SHIFT - 1.5)
 
 
 def allowed(n_runs, error, false_alarm=1e-4):
@@ -67,8 +67,8 @@ def test_parity_by_score_limits_is_near_its_level():
         clf = ConstrainedThreshold(
             Identity().fit(X, y), None, goals, cv="prefit", by="g", confidence_level=0.9
         ).fit(X, y, attributes=table)
-        cuts = clf.thresholds_.to_numpy()
-        shares = 1 - 0.5 * (ndtr(cuts - SHIFT) + ndtr(cuts - SHIFT - 1.5))
+        thresholds = clf.thresholds_.to_numpy()
+        shares = 1 - 0.5 * (ndtr(thresholds - SHIFT) + ndtr(thresholds - SHIFT - 1.5))
         failures += np.ptp(shares) > 0.1
     assert failures <= allowed(runs, 0.15)
 

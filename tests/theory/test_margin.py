@@ -55,10 +55,10 @@ def draw(rng, n):
     return scores, y, pd.DataFrame({"g": np.where(group, "b", "a")})
 
 
-def population(cut):
-    """What the rates are at a cut on the score."""
+def population(threshold):
+    """What the rates are at a threshold on the score."""
     shift = np.array([0.0, SHIFT])
-    hits, alarms = norm.sf(cut - APART - shift), norm.sf(cut - shift)
+    hits, alarms = norm.sf(threshold - APART - shift), norm.sf(threshold - shift)
     by_group = SHARE * hits + (1 - SHARE) * alarms
     found, wrong = SHARE * hits.mean(), (1 - SHARE) * alarms.mean()
     return {
@@ -74,7 +74,7 @@ def population(cut):
     }
 
 
-# objective, constraints, whether a cut meets them in the population
+# objective, constraints, whether a threshold meets them in the population
 MONOTONE = {
     "recall": (false_positive_rate(), recall() >= 0.9, lambda p: p["recall"] >= 0.9),
     "alarms": (recall(), false_positive_rate() <= 0.05, lambda p: p["fpr"] <= 0.05),
@@ -119,7 +119,7 @@ def violations(name, margin, n, times, seed=0):
         limits = () if margin is None else confidence_limits(goals, data, margin)
         best = best_threshold(scores, forms, goals, 0.0, limits)
         found += best.feasible
-        violated += best.feasible and not holds(population(best.cut))
+        violated += best.feasible and not holds(population(best.value))
     return found, violated
 
 

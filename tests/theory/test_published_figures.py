@@ -28,29 +28,29 @@ def figure_2():
     train, test = split(everybody(), run=0)
     asked = (1.0, 1.25, 2.0, 3.0, 6.0)
     scores = [test.X @ fair(train, one).coef_[0] for one in asked]
-    cut = np.array([test.figures((z > 0).astype(float)) for z in scores])
+    threshold = np.array([test.figures((z > 0).astype(float)) for z in scores])
     drawn = np.array([test.figures(np.clip(0.5 + z, 0, 1)) for z in scores])
     fit = covariance_bound(train)
     rival = np.array(
         [test.figures((fit(c)(test.X) > 0).astype(float)) for c in (2.0, 0.0, -2.0, -3.0)]
     )
-    return np.array(asked), cut, drawn, rival
+    return np.array(asked), threshold, drawn, rival
 
 
 def test_kappa_is_an_effective_proxy_for_the_ratio(figure_2):
     """Until the ratio of an SVM without constraints, 3.6: beyond, the constraint is slack."""
-    asked, cut, drawn, _ = figure_2
-    for found in (cut, drawn):
+    asked, threshold, drawn, _ = figure_2
+    for found in (threshold, drawn):
         np.testing.assert_allclose(found[:4, 1], asked[:4], rtol=0.05)
         assert 3.4 < found[4, 1] < 3.9
 
 
 def test_fairness_costs_from_nothing_to_two_percent(figure_2):
-    _, cut, _, rival = figure_2
+    _, threshold, _, rival = figure_2
     svm = rival[0, 0]
-    assert abs(cut[-1, 0] - svm) <= NOISE
-    assert svm + 0.01 < cut[0, 0] <= svm + 0.025
-    assert (np.diff(cut[:, 0]) <= NOISE).all()
+    assert abs(threshold[-1, 0] - svm) <= NOISE
+    assert svm + 0.01 < threshold[0, 0] <= svm + 0.025
+    assert (np.diff(threshold[:, 0]) <= NOISE).all()
 
 
 def test_a_covariance_constraint_reaches_every_ratio_too(figure_2):
@@ -64,9 +64,9 @@ def test_a_covariance_constraint_reaches_every_ratio_too(figure_2):
 
 def test_a_covariance_constraint_is_not_more_accurate_at_any_ratio(figure_2):
     """The paper has it .03 worse everywhere; here it is level to 1.8, and worse at parity."""
-    _, cut, _, rival = figure_2
+    _, threshold, _, rival = figure_2
     by_ratio = rival[np.argsort(rival[:, 1])]
-    lost = np.interp(cut[:4, 1], by_ratio[:, 1], by_ratio[:, 0]) - cut[:4, 0]
+    lost = np.interp(threshold[:4, 1], by_ratio[:, 1], by_ratio[:, 0]) - threshold[:4, 0]
     assert (lost > -NOISE).all()
     assert 0.001 < lost[0] < 0.01
 

@@ -125,7 +125,7 @@ def test_without_a_shift_the_bound_of_the_post_fails():
         for order in permutations(range(3))
     }
     assert regrets == {0.0, 0.39}
-    # shifted, the second answer has its price, and masked, it cannot be given
+    # shifted, the second answer has its multiplier, and masked, it cannot be given
     assert round_regrets(f - 0.7, picks, masked=False) == pytest.approx(0.39)
     assert round_regrets(f, run(rules, f, MASKED), masked=True) == pytest.approx(0.0)
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained._tolerances import MET
-from skbandit.constrained.thresholds._candidates import CutSearch, Threshold, small_risk
+from skbandit.constrained._tolerances import RATE_TOL
+from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch, small_risk
 from skbandit.rates._score_limits import ScoreLimits
 
 DEFAULT_LEVEL = 0.8
@@ -29,7 +29,7 @@ NOISE = 0.5
 """Paired standard errors of the objective by which a threshold may be worse than the best one."""
 
 
-def size_of(goals: MeasuredGoals) -> float:
+def objective_scale(goals: MeasuredGoals) -> float:
     """The sum of the objective's absolute costs, on average over groups; 1 for a single rate."""
     numerator = goals.objective.numerator
     return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
@@ -37,7 +37,7 @@ def size_of(goals: MeasuredGoals) -> float:
 
 def max_objective_loss(goals: MeasuredGoals) -> float:
     """What the default level may cost of the objective at most."""
-    return MAX_OBJECTIVE_LOSS * size_of(goals)
+    return MAX_OBJECTIVE_LOSS * objective_scale(goals)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Choice:
     name : str
         Of the candidate.
     threshold : Threshold
-        Its cut, and out-of-fold objective and slack there. Feasible if the rates are inside
+        Its threshold, and out-of-fold objective and slack there. Feasible if the rates are inside
         and, where no relaxation was allowed, their limits too.
     positive : ndarray of shape (n,)
         Its predictions there, 0 and 1.
@@ -75,13 +75,13 @@ class Choice:
 
 
 def choose(
-    candidates: Mapping[str, np.ndarray | CutSearch],
+    candidates: Mapping[str, np.ndarray | ThresholdSearch],
     goals: MeasuredGoals,
     limits: ScoreLimits,
     *,
     level: float = DEFAULT_LEVEL,
     relax: bool = True,
-    cuts: np.ndarray | None = None,
+    thresholds: np.ndarray | None = None,
     preferred: float = 0.0,
     max_loss: float = np.inf,
     tighter: Choice | None = None,
@@ -90,7 +90,7 @@ def choose(
 
     Parameters
     ----------
-    candidates : mapping of str to ndarray of shape (n,) or CutSearch
+    candidates : mapping of str to ndarray of shape (n,) or ThresholdSearch
         Out-of-fold scores by name; or, sorted before, for the same objective and thresholds.
     goals : MeasuredGoals
         Objective and constraints over the n rows.
@@ -101,7 +101,7 @@ def choose(
     relax : bool
         Whether the level may fall, by halves of its quantile and in the end to the rates
         themselves, where no threshold attains it.
-    cuts : ndarray or None
+    thresholds : ndarray or None
         The thresholds that may be chosen; None is for all.
     preferred : float
         Threshold to which ties go.
@@ -117,7 +117,7 @@ def choose(
     Choice
         If nothing is inside, the candidate with the least risk, or that misses by least.
     """
-    searches = {name: _searched(s, goals, limits, cuts) for name, s in candidates.items()}
+    searches = {name: _searched(s, goals, limits, thresholds) for name, s in candidates.items()}
     quantiles = quantiles_of(level, relax)
     without_margin = _best(searches, 0.0, preferred)
     if without_margin is None:
@@ -125,7 +125,7 @@ def choose(
     most = without_margin.threshold.objective + max_loss if relax else np.inf
     for z in quantiles:
         choice = without_margin if z == 0 else _best(searches, z, preferred)
-        if choice is not None and choice.threshold.objective <= most + MET:
+        if choice is not None and choice.threshold.objective <= most + RATE_TOL:
             break
     if choice is None:
         return _closest(searches, quantiles[0], preferred)
@@ -140,33 +140,33 @@ def quantiles_of(level: float, relax: bool) -> list[float]:
     return [*(full / 2**halving for halving in range(HALVINGS + 1)), 0.0]
 
 
-def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, CutSearch]) -> Choice:
+def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, ThresholdSearch]) -> Choice:
     """The choice under tighter bounds if it is better, and inside at the same quantile."""
-    if tighter.threshold.objective >= choice.threshold.objective - MET or not tighter.feasible:
+    if tighter.threshold.objective >= choice.threshold.objective - RATE_TOL or not tighter.feasible:
         return choice
-    search, cut = searches[tighter.name], tighter.threshold.cut
-    at = np.flatnonzero(search.cuts == cut)
+    search, threshold = searches[tighter.name], tighter.threshold.value
+    at = np.flatnonzero(search.thresholds == threshold)
     if choice.quantile > 0 and len(search.limits.offset):
         at = at[small_risk(search.quantiles(choice.quantile, at), choice.quantile)]
-    if not len(at) or search.slack[at[0]] < -MET:
+    if not len(at) or search.slack[at[0]] < -RATE_TOL:
         return choice
     now = replace(tighter.threshold, slack=float(search.slack[at[0]]))
     return replace(tighter, threshold=now, quantile=choice.quantile)
 
 
 def _searched(
-    candidate: np.ndarray | CutSearch,
+    candidate: np.ndarray | ThresholdSearch,
     goals: MeasuredGoals,
     limits: ScoreLimits,
-    cuts: np.ndarray | None = None,
-) -> CutSearch:
+    thresholds: np.ndarray | None = None,
+) -> ThresholdSearch:
     """The thresholds of a candidate, sorted unless they are already."""
-    if isinstance(candidate, CutSearch):
+    if isinstance(candidate, ThresholdSearch):
         return candidate.under(goals, limits)
-    return CutSearch.of(candidate, goals, limits, cuts)
+    return ThresholdSearch.of(candidate, goals, limits, thresholds)
 
 
-def _best(searches: Mapping[str, CutSearch], z: float, preferred: float) -> Choice | None:
+def _best(searches: Mapping[str, ThresholdSearch], z: float, preferred: float) -> Choice | None:
     """The best candidate at one quantile; None if none is inside.
 
     No threshold has a lower objective than the lowest with rates inside, so that a candidate
@@ -185,26 +185,26 @@ def _best(searches: Mapping[str, CutSearch], z: float, preferred: float) -> Choi
         return None
     inside = [name for name in searches if name in thresholds]
     best = min(inside, key=lambda name: thresholds[name].objective)
-    return Choice(best, thresholds[best], searches[best].positive(thresholds[best].cut), z)
+    return Choice(best, thresholds[best], searches[best].positive(thresholds[best].value), z)
 
 
-def _closest(searches: Mapping[str, CutSearch], z: float, preferred: float) -> Choice:
+def _closest(searches: Mapping[str, ThresholdSearch], z: float, preferred: float) -> Choice:
     """The candidate that misses by least: in its rates, else in its risk."""
     thresholds = {name: one.best(z, preferred) for name, one in searches.items()}
     rates = {name: one.best(0.0, preferred) for name, one in searches.items()}
     inside = [name for name in searches if rates[name].feasible]
     if inside:  # the rates are inside somewhere, the limits nowhere
-        risks = {name: _least_risk(searches[name], thresholds[name].cut, z) for name in inside}
+        risks = {name: _least_risk(searches[name], thresholds[name].value, z) for name in inside}
         name = min(inside, key=lambda one: risks[one])
         at = thresholds[name]
     else:
         name = max(searches, key=lambda one: rates[one].slack)
         at = rates[name]
-    return Choice(name, at, searches[name].positive(at.cut), z)
+    return Choice(name, at, searches[name].positive(at.value), z)
 
 
-def _least_risk(search: CutSearch, cut: float, z: float) -> float:
-    sums = search.limits.rows @ search.positive(cut)
+def _least_risk(search: ThresholdSearch, threshold: float, z: float) -> float:
+    sums = search.limits.rows @ search.positive(threshold)
     return float(search.limits.risk(sums[:, None], z)[0])
 
 
@@ -219,7 +219,7 @@ AT_ONCE = 256
 """Thresholds whose risk is evaluated together, the nearest first."""
 
 
-def nearest_to_usual(
+def nearest_to_default(
     choice: Choice,
     scores: np.ndarray,
     goals: MeasuredGoals,
@@ -249,33 +249,37 @@ def nearest_to_usual(
     """
     if not np.isfinite(choice.threshold.objective):  # 0/0: there is no noise to compare with
         return choice
-    search = CutSearch.of(scores, goals, limits)
-    cuts = np.append(search.cuts, usual)  # the usual one itself, not only its neighbours
-    search = CutSearch.of(scores, goals, limits, cuts)
+    search = ThresholdSearch.of(scores, goals, limits)
+    thresholds = np.append(
+        search.thresholds, usual
+    )  # the usual one itself, not only its neighbours
+    search = ThresholdSearch.of(scores, goals, limits, thresholds)
     error = _standard_errors(search, choice)
-    near = search.objective <= choice.threshold.objective + NOISE * error + MET
-    near &= (search.slack >= -MET) & np.isfinite(search.objective)
-    near &= np.abs(cuts - usual) <= abs(choice.threshold.cut - usual)
+    near = search.objective <= choice.threshold.objective + NOISE * error + RATE_TOL
+    near &= (search.slack >= -RATE_TOL) & np.isfinite(search.objective)
+    near &= np.abs(thresholds - usual) <= abs(choice.threshold.value - usual)
     candidates = np.flatnonzero(near)
-    candidates = candidates[np.argsort(np.abs(cuts[candidates] - usual), kind="stable")]
+    candidates = candidates[np.argsort(np.abs(thresholds[candidates] - usual), kind="stable")]
     for first in range(0, len(candidates), AT_ONCE):
         some = candidates[first : first + AT_ONCE]
         if choice.quantile > 0 and len(limits.offset):
-            sums = limits.rows @ (scores[:, None] > cuts[some]).astype(float)
-            some = some[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + MET]
+            sums = limits.rows @ (scores[:, None] > thresholds[some]).astype(float)
+            some = some[limits.risk(sums, choice.quantile) <= ndtr(-choice.quantile) + RATE_TOL]
         if len(some):
             k = some[0]
-            found = Threshold(float(cuts[k]), float(search.objective[k]), float(search.slack[k]))
-            return replace(choice, threshold=found, positive=search.positive(found.cut))
+            found = Threshold(
+                float(thresholds[k]), float(search.objective[k]), float(search.slack[k])
+            )
+            return replace(choice, threshold=found, positive=search.positive(found.value))
     return choice
 
 
-def _standard_errors(search: CutSearch, choice: Choice) -> np.ndarray:
-    """Standard error, at every cut, of its difference in objective from the chosen one."""
+def _standard_errors(search: ThresholdSearch, choice: Choice) -> np.ndarray:
+    """Standard error, at every threshold, of its difference in objective from the chosen one."""
     forms = search.goals.objective.worst_at(choice.positive)
     costs = forms.numerator[[0]].toarray().ravel()
     rho, below = float(forms.values(choice.positive)[0]), forms.fractions(choice.positive)[1][0]
     costs = costs - rho * forms.denominator[[0]].toarray().ravel()
     squares = np.append(0.0, np.cumsum(costs[search.order] ** 2))
     chosen = int(choice.positive.sum())
-    return np.sqrt(np.abs(squares[search.heads] - squares[chosen])) / below
+    return np.sqrt(np.abs(squares[search.n_positive] - squares[chosen])) / below

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import MET, SCALES
+from skbandit.constrained._tolerances import RATE_TOL, SCALES
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     Choice,
@@ -33,12 +33,12 @@ from skbandit.constrained.cross_fitting._folds import (
     alpha_of,
     train_folds,
 )
-from skbandit.constrained.thresholds._candidates import CutSearch, spread
+from skbandit.constrained.thresholds._candidates import ThresholdSearch, spread
 from skbandit.constrained.thresholds._multipliers import (
-    FEW_CUTS,
+    FEW_THRESHOLDS,
     LinearProblem,
     Rules,
-    rules_of_heads,
+    rules_of_counts,
     shadow_prices,
 )
 from skbandit.constrained.training._problem import Point, compile_problem
@@ -69,7 +69,7 @@ class CrossFitted:
         The ramp's alpha.
     point : Point
         w, and the b of the randomised rule.
-    cut : float
+    threshold : float
         Threshold on <w, x>.
     choice : Choice
         Its out-of-fold figures.
@@ -93,7 +93,7 @@ class CrossFitted:
     direction: Mixture
     alpha: float
     point: Point
-    cut: float
+    threshold: float
     choice: Choice
     predictions: np.ndarray
     unconstrained: np.ndarray
@@ -187,7 +187,7 @@ class Candidates:
         The rows that count in some goal.
     limits : ScoreLimits
         Of the constraints that directions were trained under.
-    searches : dict of str to CutSearch
+    searches : dict of str to ThresholdSearch
         Thresholds on the out-of-fold scores of these rows.
     final : dict of str to tuple
         Mean direction of the folds, its mean score, and its standardised scores of all rows.
@@ -197,7 +197,7 @@ class Candidates:
     mixtures: dict[str, Mixture]
     rows: np.ndarray
     limits: ScoreLimits
-    searches: dict[str, CutSearch]
+    searches: dict[str, ThresholdSearch]
     final: dict[str, tuple[np.ndarray, float, np.ndarray]]
 
     @classmethod
@@ -220,7 +220,7 @@ class Candidates:
         searches, final = {}, {}
         for name, one in mixtures.items():
             scores = directions.out_of_fold(one, measured.rows)
-            searches[name] = CutSearch.of(scores, measured, limits, settings["cuts"])
+            searches[name] = ThresholdSearch.of(scores, measured, limits, settings["thresholds"])
             mean = directions.mean_direction(one)
             final[name] = standardise(design, trained.weight, mean, centred=centred)
         return cls(trained, mixtures, measured.rows, limits, searches, final)
@@ -247,14 +247,14 @@ def _choose(
         standardised[rows], worst, alpha * float(coef @ (scales**2 * coef)), options
     )
     weights, larger = trained.place.weights(coef)
-    mean, cut = mean + larger, choice.threshold.cut
+    mean, threshold = mean + larger, choice.threshold.value
     return CrossFitted(
         chosen,
         alpha,
         Point(size * weights, b - size * mean),
-        size * (cut + mean),
+        size * (threshold + mean),
         choice,
-        (directions.out_of_fold(chosen) > cut).astype(float),
+        (directions.out_of_fold(chosen) > threshold).astype(float),
         trained.plain_predictions(),
         trained.plain_rule(),
         _mean_path([mm.path for mm in folds]),
@@ -265,12 +265,17 @@ def _choose(
             choice,
         ),
         limits,
-        _relaxed(under, goals) if all(one.slack.max() < -MET for one in under) and under else None,
+        _relaxed(under, goals)
+        if all(one.slack.max() < -RATE_TOL for one in under) and under
+        else None,
     )
 
 
 def _multipliers(
-    searches: Sequence[CutSearch], measured: MeasuredGoals, limits: ScoreLimits, choice: Choice
+    searches: Sequence[ThresholdSearch],
+    measured: MeasuredGoals,
+    limits: ScoreLimits,
+    choice: Choice,
 ) -> np.ndarray:
     """Shadow prices in the best mixture of all directions' thresholds; nan if none is inside."""
     if not choice.feasible:
@@ -278,7 +283,7 @@ def _multipliers(
     problem = LinearProblem.of(measured.objective, measured.constraints)
     z = choice.quantile
     rules = [
-        rules_of_heads(one.order, spread(one.heads, FEW_CUTS), problem, limits, z)
+        rules_of_counts(one.order, spread(one.n_positive, FEW_THRESHOLDS), problem, limits, z)
         for one in searches
     ]
     return shadow_prices(Rules.joined(rules), problem, choice.positive)
@@ -290,7 +295,7 @@ def _limits(goals: Goals, options: CrossFitOptions) -> ScoreLimits:
     return limits if options.level is None else limits.exact_for_few()
 
 
-def _relaxed(searches: list[CutSearch], goals: Goals) -> Relaxations:
+def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
     """How far to relax the declared bounds, by the rates out of fold."""
     declared = [rows for _, rows in declared_bounds(goals)]
     return least_relaxations((one.slacks() for one in searches), declared)
@@ -301,7 +306,7 @@ def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[
     return {
         "level": DEFAULT_LEVEL if options.level is None else options.level,
         "relax": options.level is None,
-        "cuts": None if options.fit_intercept else np.zeros(1),
+        "thresholds": None if options.fit_intercept else np.zeros(1),
         "max_loss": max_objective_loss(measured),
     }
 

@@ -1,7 +1,7 @@
 """Directions trained without each fold in turn, and the scores of the rows left out.
 
 Each direction is standardised: its scores have mean 0 and deviation 1 over all rows, which takes
-no labels. So the scores of different folds' models are on one scale, and one cut suits all.
+no labels. So the scores of different folds' models are on one scale, and one threshold suits all.
 """
 
 from __future__ import annotations

@@ -11,18 +11,18 @@ from scipy.sparse import issparse
 from scipy.special import ndtri
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import size_of
+from skbandit.constrained.cross_fitting._choose import objective_scale
 from skbandit.constrained.cross_fitting._directions import (
     Directions,
     LinearFit,
     column_scales,
     fit_logistic,
 )
-from skbandit.constrained.cross_fitting._rounds import Costs, Judge, rounds
+from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
-from skbandit.constrained.thresholds._multipliers import Prices
+from skbandit.constrained.thresholds._multipliers import Multipliers
 from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorise_minimise
 from skbandit.constrained.training._problem import (
     MAX_ROWS,
@@ -61,7 +61,7 @@ So the two sides of a bound on a difference never exclude each other.
 COST_SENSITIVE_FITS = 3
 """Logistic regressions per fold, one after the other, at multipliers of the constraints."""
 
-PRICE_ROWS = 10_000
+MULTIPLIER_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
 
 FEW_COLUMNS = 1000
@@ -404,7 +404,7 @@ class _Columns:
 
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
     """The ramp's alpha."""
-    return ALPHA * size_of(goals) if options.alpha is None else options.alpha
+    return ALPHA * objective_scale(goals) if options.alpha is None else options.alpha
 
 
 def _named(name: str, run: int = 0, number: int = 0) -> str:
@@ -485,7 +485,7 @@ def _tightening(
     with np.errstate(invalid="ignore"):  # a rate without predictions in its denominator
         slacks = [constraints.slack(constraints.values(np.full(n, p))) for p in (0.0, 0.5, 1.0)]
     slack = np.fmax.reduce(slacks)
-    return np.where(slack > MET, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
+    return np.where(slack > RATE_TOL, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
 
 
 def _cost_sensitive_fits(
@@ -502,10 +502,10 @@ def _cost_sensitive_fits(
     """
     goals = bound.goals
     judged, n = goals.measured.rows, len(fold)
-    if len(judged) > 2 * PRICE_ROWS:
-        goals = bound.sample(PRICE_ROWS)
+    if len(judged) > 2 * MULTIPLIER_ROWS:
+        goals = bound.sample(MULTIPLIER_ROWS)
         judged = goals.measured.rows
-    judge = Judge.of(goals, options.level, 0.0, None, 1)
+    criterion = Criterion.of(goals, options.level, 0.0, None, 1)
     costs = Costs.of(bound.declared, bound.goals, bound.goals.data, bound.factors)
     fits = [plain]
 
@@ -521,11 +521,11 @@ def _cost_sensitive_fits(
             scores[tested] = np.asarray(columns.rows(tested) @ fit.coef).ravel() + fit.intercept
         return scores[judged]
 
-    def task_of(prices: Prices) -> WeightedTask | None:
-        task = costs.task(prices)
+    def task_of(multipliers: Multipliers) -> WeightedTask | None:
+        task = costs.task(multipliers)
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
     limit = 1 + COST_SENSITIVE_FITS
-    known = judge.known()
-    done = list(rounds(judge, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL))
-    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].prices.groups
+    known = criterion.known()
+    done = list(rounds(criterion, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL))
+    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].multipliers.groups

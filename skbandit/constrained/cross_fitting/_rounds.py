@@ -1,4 +1,4 @@
-"""The rounds of a reduction: prices, one weighted fit out of fold, new rules, prices."""
+"""The rounds of a reduction: multipliers, one weighted fit out of fold, new rules, multipliers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import numpy as np
 from scipy.special import ndtr
 
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
     DEFAULT_LEVEL,
     choose,
     max_objective_loss,
-    nearest_to_usual,
+    nearest_to_default,
     quantiles_of,
 )
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
-    CUTS,
-    FEW_CUTS,
-    GroupCuts,
+    FEW_THRESHOLDS,
+    MAX_THRESHOLDS,
+    GroupCurves,
     LinearProblem,
-    NextPrices,
-    Prices,
+    Multipliers,
+    NextMultipliers,
     Rules,
-    best_prices,
-    next_prices,
-    rules_of_cuts,
+    best_multipliers,
+    next_multipliers,
+    rules_of_thresholds,
     shadow_prices,
-    with_group_cuts,
+    with_group_thresholds,
 )
 from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
 from skbandit.rates._columns import Data
@@ -43,7 +43,7 @@ from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 @dataclass(frozen=True)
 class Costs:
-    """What all rows cost, tested or not, at any prices.
+    """What all rows cost, tested or not, at any multipliers.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Costs:
             row_weight[len(train) :] = extra.weight
         return cls(problem, row_weight, plain)
 
-    def task(self, prices: Prices) -> WeightedTask:
-        """The weighted classification problem at given prices."""
-        return WeightedTask.of_costs(self.problem.costs(prices), self.row_weight)
+    def task(self, multipliers: Multipliers) -> WeightedTask:
+        """The weighted classification problem at given multipliers."""
+        return WeightedTask.of_costs(self.problem.costs(multipliers), self.row_weight)
 
 
 @dataclass(frozen=True)
@@ -91,32 +91,32 @@ class Round:
     ----------
     task : WeightedTask or None
         What was fitted; None for the rows as they are.
-    prices : Prices
+    multipliers : Multipliers
         Those behind the task.
     scores : ndarray of shape (n,)
         Scores of the rows that count.
     value : float
         The best objective so far, lower is better, by limits; inf if no rule meets these.
     gap : float
-        How much better another rule could be: see `NextPrices`.
+        How much better another rule could be: see `NextMultipliers`.
     """
 
     task: WeightedTask | None
-    prices: Prices
+    multipliers: Multipliers
     scores: np.ndarray
     value: float
     gap: float
 
     def __str__(self) -> str:
-        priced = ", ".join(f"{price:.3g}" for price in self.prices.constraints)
+        priced = ", ".join(f"{multiplier:.3g}" for multiplier in self.multipliers.constraints)
         if np.isinf(self.value):
-            return f"prices [{priced}], no threshold meets the constraints so far"
+            return f"multipliers [{priced}], no threshold meets the constraints so far"
         gain = max(self.gap, 0.0)
-        return f"prices [{priced}], best objective {abs(self.value):.4g}, {gain:.2g} to gain"
+        return f"multipliers [{priced}], best objective {abs(self.value):.4g}, {gain:.2g} to gain"
 
 
 @dataclass(frozen=True)
-class Judge:
+class Criterion:
     """What rounds are judged by.
 
     Attributes
@@ -158,7 +158,7 @@ class Judge:
         group: np.ndarray | None,
         n_groups: int,
         default: float = DEFAULT_LEVEL,
-    ) -> Judge:
+    ) -> Criterion:
         """A level of None is for `default`, or less if that is out of reach or too costly."""
         measured, relax = goals.measured, level is None
         limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
@@ -184,7 +184,7 @@ class Judge:
         most = known.best_value(0.0) + self.max_loss
         for z in quantiles:
             value = known.best_value(z)
-            if np.isfinite(value) and value <= most + MET:
+            if np.isfinite(value) and value <= most + RATE_TOL:
                 return z, value
         return 0.0, value
 
@@ -206,20 +206,20 @@ class Judge:
             if self.group is not None and rule.gap <= self.max_loss:
                 break
             without_margin = self.rule(scores, 0.0) if without_margin is None else without_margin
-            if rule.objective <= without_margin.objective + self.max_loss + MET:
+            if rule.objective <= without_margin.objective + self.max_loss + RATE_TOL:
                 break
         return rule, z
 
     def multipliers(self, known: KnownRules, chosen: Rule, z: float) -> np.ndarray:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
-        rules = known.at(z, self.problem.highest_prices())
+        rules = known.at(z, self.problem.highest_multipliers())
         return shadow_prices(rules, self.problem, chosen.positive)
 
-    def next_prices(self, known: KnownRules, tried: list[Prices]) -> NextPrices:
-        """Prices for the next round, at the highest level that some threshold attains."""
+    def next_multipliers(self, known: KnownRules, tried: list[Multipliers]) -> NextMultipliers:
+        """Multipliers for the next round, at the highest level that some threshold attains."""
         z, value = self.attained(known)
-        most = self.problem.highest_prices(0 if np.isfinite(value) else len(tried) - 1)
-        return next_prices(known.at(z, most), tried, most, value)
+        most = self.problem.highest_multipliers(0 if np.isfinite(value) else len(tried) - 1)
+        return next_multipliers(known.at(z, most), tried, most, value)
 
     def known(self) -> KnownRules:
         """No rules yet."""
@@ -229,11 +229,11 @@ class Judge:
 class KnownRules:
     """The rules that thresholds make on the scores of all rounds and on means of two of them."""
 
-    cuts = CUTS
+    n_thresholds = MAX_THRESHOLDS
     """Thresholds of a score that become rules, at most."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, criterion: Criterion) -> None:
+        self._judge = criterion
         self._rounds: list[np.ndarray] = []
         self._scores: list[np.ndarray] = []
         self._rules: dict[float, list[Rules]] = {}
@@ -244,39 +244,45 @@ class KnownRules:
         self._rounds.append(scores)
 
     def at(self, z: float, most: np.ndarray) -> Rules:
-        """All rules, judged by limits at a normal quantile; `most` are the highest prices."""
-        return self.of_cuts(z)
+        """All rules, judged by limits at a normal quantile; `most` are the highest multipliers."""
+        return self.of_thresholds(z)
 
-    def of_cuts(self, z: float) -> Rules:
+    def of_thresholds(self, z: float) -> Rules:
         """The rules of one threshold for all rows."""
         found = self._rules.setdefault(z, [])
-        judge = self._judge
+        criterion = self._judge
         for scores in self._scores[len(found) :]:
-            found.append(rules_of_cuts(scores, judge.problem, judge.limits, z, self.cuts))
+            found.append(
+                rules_of_thresholds(
+                    scores, criterion.problem, criterion.limits, z, self.n_thresholds
+                )
+            )
         return Rules.joined(found)
 
     def best_value(self, z: float) -> float:
         """The lowest objective of a rule that meets the constraints; inf if none does."""
-        return self.of_cuts(z).best_value()
+        return self.of_thresholds(z).best_value()
 
 
 class KnownGroupRules(KnownRules):
-    """The same with one threshold per group: of all combinations, those that matter for prices."""
+    """The same with one threshold per group, for the combinations that matter for multipliers."""
 
-    cuts = FEW_CUTS  # common ones; those of groups follow
+    n_thresholds = FEW_THRESHOLDS  # common ones; those of groups follow
 
-    def __init__(self, judge: Judge, group: np.ndarray) -> None:
-        super().__init__(judge)
+    def __init__(self, criterion: Criterion, group: np.ndarray) -> None:
+        super().__init__(criterion)
         self.group = group
-        self._curves: list[GroupCuts] = []
+        self._curves: list[GroupCurves] = []
         self._best: dict[tuple[int, float], Rule] = {}
 
     def at(self, z: float, most: np.ndarray) -> Rules:
         """The rules of common thresholds, and the combinations that the best mixture needs."""
-        judge = self._judge
+        criterion = self._judge
         for scores in self._scores[len(self._curves) :]:
-            self._curves.append(GroupCuts.of(scores, self.group, judge.problem, judge.limits))
-        return with_group_cuts(self.of_cuts(z), self._curves, most, z)
+            self._curves.append(
+                GroupCurves.of(scores, self.group, criterion.problem, criterion.limits)
+            )
+        return with_group_thresholds(self.of_thresholds(z), self._curves, most, z)
 
     @property
     def n_rounds(self) -> int:
@@ -296,20 +302,20 @@ class KnownGroupRules(KnownRules):
 
 
 def rounds(
-    judge: Judge,
+    criterion: Criterion,
     known: KnownRules,
     plain: WeightedTask,
     score: Callable[[WeightedTask | None], np.ndarray],
-    task_of: Callable[[Prices], WeightedTask | None],
+    task_of: Callable[[Multipliers], WeightedTask | None],
     *,
     max_iter: int,
     tol: float,
 ) -> Iterator[Round]:
-    """Fit the rows as they are, then at prices that follow what the rules so far attain.
+    """Fit the rows as they are, then at multipliers that follow what the rules so far attain.
 
     Parameters
     ----------
-    judge : Judge
+    criterion : Criterion
     known : KnownRules
         To which those of each round are added.
     plain : WeightedTask
@@ -318,7 +324,7 @@ def rounds(
         Fits a task, or None for the rows as they are, and returns the scores of the rows that
         count.
     task_of : callable
-        The task at given prices; None if there is nothing to fit, because all rows that cost
+        The task at given multipliers; None if there is nothing to fit, because all rows that cost
         anything are to be answered alike.
     max_iter : int
         Number of rounds at most.
@@ -329,24 +335,24 @@ def rounds(
     ------
     Round
     """
-    is_ratio = judge.goals.objective.denominator.nnz > 0
-    task, prices, value = None, Prices.nothing(judge.problem), np.nan
-    free = task_of(prices)
+    is_ratio = criterion.goals.objective.denominator.nnz > 0
+    task, multipliers, value = None, Multipliers.nothing(criterion.problem), np.nan
+    free = task_of(multipliers)
     settled = not is_ratio and free is not None and free.is_near(plain)
     fitted, tried = [plain], []
     for _ in range(max_iter):
         scores = score(task)
         known.add(scores)
-        tried.append(prices)
-        found = judge.next_prices(known, tried)
-        yield Round(task, prices, scores, found.value, found.gap)
-        prices = found.prices
+        tried.append(multipliers)
+        found = criterion.next_multipliers(known, tried)
+        yield Round(task, multipliers, scores, found.value, found.gap)
+        multipliers = found.multipliers
         if is_ratio:
-            settled = abs(prices.value - value) <= tol
-            value = prices.value
+            settled = abs(multipliers.value - value) <= tol
+            value = multipliers.value
         if settled and found.gap <= tol:
             return
-        task = task_of(prices)
+        task = task_of(multipliers)
         if task is None or any(task.is_near(one) for one in fitted):
             return
         fitted.append(task)
@@ -381,17 +387,17 @@ class Winner:
         return float(ndtr(self.quantile))
 
 
-def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner:
+def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Winner:
     """The round, or the mean of two, and the thresholds with the best objective out of fold.
 
-    Means matter where the best rule changes much with the prices: there
+    Means matter where the best rule changes much with the multipliers: there
     one fit follows the objective, the other one the constraints, and none lies between.
 
     Parameters
     ----------
     done : sequence of Round
         The first fitted the rows as they are.
-    judge : Judge
+    criterion : Criterion
     known : KnownRules
         What the rounds made known.
 
@@ -405,58 +411,58 @@ def best_round(done: Sequence[Round], judge: Judge, known: KnownRules) -> Winner
         for i, j in combinations(range(len(done)), 2)
     }
     if isinstance(known, KnownGroupRules):
-        name, rule, z = _per_group(two, judge, known)
+        name, rule, z = _per_group(two, criterion, known)
     else:
-        name, rule, z = _common(one, two, judge)
+        name, rule, z = _common(one, two, criterion)
     return Winner(tuple(map(int, name.split("+"))), rule, z)
 
 
 def _common(
-    one: dict[str, np.ndarray], two: dict[str, np.ndarray], judge: Judge
+    one: dict[str, np.ndarray], two: dict[str, np.ndarray], criterion: Criterion
 ) -> tuple[str, Rule, float]:
     """One threshold for all rows."""
-    judged = judge.goals, judge.limits
+    judged = criterion.goals, criterion.limits
     settings: dict[str, Any] = {
-        "level": judge.level,
-        "relax": judge.relax,
-        "preferred": judge.usual,
-        "max_loss": judge.max_loss,
+        "level": criterion.level,
+        "relax": criterion.relax,
+        "preferred": criterion.usual,
+        "max_loss": criterion.max_loss,
     }
     choice = choose(one | two, *judged, **settings)
     if choice.feasible:
-        choice = nearest_to_usual(choice, (one | two)[choice.name], *judged, judge.usual)
+        choice = nearest_to_default(choice, (one | two)[choice.name], *judged, criterion.usual)
     at = choice.threshold
-    rule = Rule(np.array([at.cut]), at.objective, at.slack, 0.0, choice.positive)
+    rule = Rule(np.array([at.value]), at.objective, at.slack, 0.0, choice.positive)
     return choice.name, rule, choice.quantile
 
 
 def _per_group(
-    two: dict[str, np.ndarray], judge: Judge, known: KnownGroupRules
+    two: dict[str, np.ndarray], criterion: Criterion, known: KnownGroupRules
 ) -> tuple[str, Rule, float]:
     """A threshold for each group."""
-    z, _ = judge.attained(known)
+    z, _ = criterion.attained(known)
     single = [known.best(k, z) for k in range(known.n_rounds)]
     first = best_model(single)
     rules = {str(first): single[first]}
-    rules |= {name: judge.rule(two[name], z) for name in _promising(two, judge, known, z)}
+    rules |= {name: criterion.rule(two[name], z) for name in _promising(two, criterion, known, z)}
     name = list(rules)[best_model(list(rules.values()))]
     return name, rules[name], z
 
 
 def _promising(
-    two: dict[str, np.ndarray], judge: Judge, known: KnownGroupRules, z: float
+    two: dict[str, np.ndarray], criterion: Criterion, known: KnownGroupRules, z: float
 ) -> list[str]:
-    """The means of two rounds with the lowest Lagrangian at the prices of the best mixture.
+    """The means of two rounds with the lowest Lagrangian at the multipliers of the best mixture.
 
     No thresholds of theirs that meet the constraints have a lower objective than that.
     """
     if len(two) <= SEARCHED:
         return list(two)
-    most = judge.problem.highest_prices()
-    prices = best_prices(known.at(z, most), most)
+    most = criterion.problem.highest_multipliers()
+    multipliers = best_multipliers(known.at(z, most), most)
 
     def least(name: str) -> float:
-        curves = GroupCuts.of(two[name], known.group, judge.problem, judge.limits)
-        return float(curves.cheapest(prices, z).reduced(prices)[0])
+        curves = GroupCurves.of(two[name], known.group, criterion.problem, criterion.limits)
+        return float(curves.cheapest(multipliers, z).reduced(multipliers)[0])
 
     return sorted(two, key=least)[:SEARCHED]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 from scipy.special import ndtr, ndtri
 
-from skbandit.constrained._tolerances import MET, SAME_SCORE
+from skbandit.constrained._tolerances import RATE_TOL, SAME_SCORE
 from skbandit.rates._confidence import ConfidenceLimit
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
 from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A cut between scores: those above `cut` are positive.
+    """A threshold between scores: those above `value` are positive.
 
     Parameters
     ----------
-    cut : float
+    value : float
         Midway between neighbouring scores, 1/2 beyond the outermost.
     objective : float
         The hard objective there, lower is better; inf if undefined.
@@ -37,14 +37,14 @@ class Threshold:
         slack where all rates are inside their bounds, else -inf.
     """
 
-    cut: float
+    value: float
     objective: float
     slack: float
 
     @property
     def feasible(self) -> bool:
         """Whether every constraint holds."""
-        return self.slack >= -MET
+        return self.slack >= -RATE_TOL
 
 
 def best_threshold(
@@ -58,7 +58,7 @@ def best_threshold(
 
     Hard rates change only at the scores, so one sort and cumulative sums give the values at
     every threshold exactly. If no threshold meets all constraints, the one with the smallest
-    worst violation is returned. Ties go to the cut nearest to `preferred`.
+    worst violation is returned. Ties go to the threshold nearest to `preferred`.
 
     Parameters
     ----------
@@ -79,36 +79,38 @@ def best_threshold(
     """
     order = np.argsort(-scores, kind="stable")
     sorted_scores = scores[order]
-    cuts, heads = cuts_between(sorted_scores)
-    values = _values_by_cut(objective, order, heads).max(axis=0)
+    thresholds, n_positive = thresholds_between(sorted_scores)
+    values = _values_by_threshold(objective, order, n_positive).max(axis=0)
     goal = np.where(np.isnan(values), np.inf, values)
-    measured = _values_by_cut(goals.forms, order, heads)
+    measured = _values_by_threshold(goals.forms, order, n_positive)
     slack = least_slack(goals, measured)
-    inside = np.flatnonzero(slack >= -MET)
+    inside = np.flatnonzero(slack >= -RATE_TOL)
     if limits and len(inside):  # a limit is inside its bound only if the rate is
-        at = [limit.of_sums(head_sums(limit.rows, order, heads[inside])) for limit in limits]
-        slack = np.full(len(cuts), -np.inf)
+        at = [
+            limit.of_sums(sums_of_first(limit.rows, order, n_positive[inside])) for limit in limits
+        ]
+        slack = np.full(len(thresholds), -np.inf)
         slack[inside] = least_slack(goals, np.stack(at))
-    if (slack >= -MET).any():
-        candidates = np.flatnonzero(slack >= -MET)
+    if (slack >= -RATE_TOL).any():
+        candidates = np.flatnonzero(slack >= -RATE_TOL)
         lowest = goal[candidates].min()
-        candidates = candidates[goal[candidates] <= lowest + MET]
+        candidates = candidates[goal[candidates] <= lowest + RATE_TOL]
     else:
-        candidates = np.flatnonzero(slack >= slack.max() - MET)
-        candidates = candidates[goal[candidates] <= goal[candidates].min() + MET]
-    best = candidates[np.argmin(np.abs(cuts[candidates] - preferred))]
-    return Threshold(float(cuts[best]), float(goal[best]), float(slack[best]))
+        candidates = np.flatnonzero(slack >= slack.max() - RATE_TOL)
+        candidates = candidates[goal[candidates] <= goal[candidates].min() + RATE_TOL]
+    best = candidates[np.argmin(np.abs(thresholds[candidates] - preferred))]
+    return Threshold(float(thresholds[best]), float(goal[best]), float(slack[best]))
 
 
-def slacks_by_cut(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
-    """Slacks of the hard rates of K constraints at every cut, -inf where undefined; (K, n_cuts)."""
+def slacks_by_threshold(scores: np.ndarray, goals: BoundConstraints) -> np.ndarray:
+    """Slacks of K constraints' hard rates, (K, n_thresholds); -inf where undefined."""
     order = np.argsort(-scores, kind="stable")
-    _, heads = cuts_between(scores[order])
-    return _slacks(goals, _values_by_cut(goals.forms, order, heads))
+    _, n_positive = thresholds_between(scores[order])
+    return _slacks(goals, _values_by_threshold(goals.forms, order, n_positive))
 
 
 def least_slack(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
-    """The smallest slack at every cut, -inf where a value is undefined."""
+    """The smallest slack at every threshold, -inf where a value is undefined."""
     return _slacks(goals, values).min(axis=0, initial=np.inf)
 
 
@@ -117,35 +119,35 @@ def _slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(slacks), -np.inf, slacks)
 
 
-def cuts_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def thresholds_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cuts between distinct scores, and the number of rows above each."""
     upper, lower = descending[:-1], descending[1:]
     size = np.maximum(np.abs(upper), np.abs(lower))
     size = np.maximum(size, np.median(np.abs(descending)))
     inner = np.flatnonzero(upper - lower > SAME_SCORE * np.maximum(size, 1e-300)) + 1
     middles = 0.5 * (descending[inner - 1] + descending[inner])
-    cuts = np.concatenate([[descending[0] + 0.5], middles, [descending[-1] - 0.5]])
-    return cuts, np.concatenate([[0], inner, [len(descending)]])
+    thresholds = np.concatenate([[descending[0] + 0.5], middles, [descending[-1] - 0.5]])
+    return thresholds, np.concatenate([[0], inner, [len(descending)]])
 
 
-def _values_by_cut(
-    forms: LinearFractionalForms, order: np.ndarray, heads: np.ndarray
+def _values_by_threshold(
+    forms: LinearFractionalForms, order: np.ndarray, n_positive: np.ndarray
 ) -> np.ndarray:
-    """Values of K expressions at every cut, nan where undefined; shape (K, n_cuts)."""
-    above = head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
+    """Values of K expressions at every threshold, nan where undefined; shape (K, n_thresholds)."""
+    above = sums_of_first(forms.numerator, order, n_positive) + forms.numerator_constant[:, None]
     below = forms.denominator_constant[:, None]
     if forms.denominator.nnz:
-        below = below + head_sums(forms.denominator, order, heads)
+        below = below + sums_of_first(forms.denominator, order, n_positive)
     return forms.quotients(above, below)
 
 
-def head_sums(rows: csr_array, order: np.ndarray, heads: np.ndarray) -> np.ndarray:
-    """Sums of each row's coefficients over the first `heads` rows in order."""
-    sums = np.zeros((rows.shape[0], len(heads)))
+def sums_of_first(rows: csr_array, order: np.ndarray, n_positive: np.ndarray) -> np.ndarray:
+    """Sums of each row's coefficients over the first `n_positive` rows in order."""
+    sums = np.zeros((rows.shape[0], len(n_positive)))
     # One row at a time: K dense rows may not fit in cache. Those without coefficients stay 0.
     for k in np.flatnonzero(np.diff(rows.indptr)):
         running = np.cumsum(rows[[k]].toarray().ravel()[order])
-        sums[k] = np.append(0.0, running)[heads]
+        sums[k] = np.append(0.0, running)[n_positive]
     return sums
 
 
@@ -156,22 +158,22 @@ def descending_in_groups(scores: np.ndarray, group: np.ndarray) -> list[np.ndarr
     return [by_group[first:last] for first, last in pairwise(starts)]
 
 
-def head_sums_in_groups(
-    rows: csr_array, orders: Sequence[np.ndarray], heads: Sequence[np.ndarray]
+def sums_of_first_in_groups(
+    rows: csr_array, orders: Sequence[np.ndarray], n_positive: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """`head_sums` of each group, with the order of its own rows and its own heads."""
+    """`sums_of_first` of each group, with the order of its own rows and its own n_positive."""
     columns = csc_array(rows)
     return [
-        head_sums(csr_array(columns[:, order]), np.arange(len(order)), above)
-        for order, above in zip(orders, heads, strict=True)
+        sums_of_first(csr_array(columns[:, order]), np.arange(len(order)), above)
+        for order, above in zip(orders, n_positive, strict=True)
     ]
 
 
-def spread(heads: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of the heads, evenly spaced, besides the outermost two."""
-    if len(heads) <= most + 2:
-        return heads
-    return heads[np.unique(np.linspace(0, len(heads) - 1, most + 2).astype(int))]
+def spread(n_positive: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of the n_positive, evenly spaced, besides the outermost two."""
+    if len(n_positive) <= most + 2:
+        return n_positive
+    return n_positive[np.unique(np.linspace(0, len(n_positive) - 1, most + 2).astype(int))]
 
 
 KEPT = 2_000_000
@@ -185,7 +187,7 @@ The best of them excludes most others.
 
 
 @dataclass(frozen=True)
-class CutSearch:
+class ThresholdSearch:
     """Hard rates at every threshold of a score, by one sort and running sums.
 
     Parameters
@@ -196,11 +198,11 @@ class CutSearch:
         Of the constraints, over the same rows.
     scores : ndarray of shape (n,)
         One score per row.
-    cuts : ndarray of shape (C,)
+    thresholds : ndarray of shape (C,)
         The thresholds.
     order : ndarray of shape (n,)
         Rows by descending score.
-    heads : ndarray of shape (C,)
+    n_positive : ndarray of shape (C,)
         Number of rows above each threshold.
     measured : dict of float to MeasuredShares
         Rates and limits at all thresholds by normal quantile, as far as they have been needed;
@@ -210,9 +212,9 @@ class CutSearch:
     goals: MeasuredGoals
     limits: ScoreLimits
     scores: np.ndarray
-    cuts: np.ndarray
+    thresholds: np.ndarray
     order: np.ndarray
-    heads: np.ndarray
+    n_positive: np.ndarray
     measured: dict[float, MeasuredShares] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -221,18 +223,18 @@ class CutSearch:
         scores: np.ndarray,
         goals: MeasuredGoals,
         limits: ScoreLimits,
-        cuts: np.ndarray | None = None,
-    ) -> CutSearch:
-        """Sort a score; its thresholds are between all its values unless `cuts` are given."""
+        thresholds: np.ndarray | None = None,
+    ) -> ThresholdSearch:
+        """Sort a score; its thresholds are between all its values unless `thresholds` are given."""
         order = np.argsort(-scores)  # the order of equal scores does not matter
         descending = scores[order]
-        if cuts is None:
-            cuts, heads = cuts_between(descending)
+        if thresholds is None:
+            thresholds, n_positive = thresholds_between(descending)
         else:
-            heads = np.searchsorted(-descending, -cuts, side="left")
-        return cls(goals, limits, scores, cuts, order, heads)
+            n_positive = np.searchsorted(-descending, -thresholds, side="left")
+        return cls(goals, limits, scores, thresholds, order, n_positive)
 
-    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> CutSearch:
+    def under(self, goals: MeasuredGoals, limits: ScoreLimits) -> ThresholdSearch:
         """The same thresholds under other constraints over the same rows; nothing is sorted anew.
 
         The objective must be the same: its values are kept.
@@ -286,7 +288,7 @@ class CutSearch:
             Numbers of the constraints; None is for all.
         """
         limits = self.limits if limits is None else limits
-        if z not in self.measured and len(limits.shares) * len(self.cuts) <= KEPT:
+        if z not in self.measured and len(limits.shares) * len(self.thresholds) <= KEPT:
             self.measured[z] = limits.measure(self._sums, z)
         if z in self.measured:
             found = self.measured[z] if at is None else self.measured[z].take(at)
@@ -306,7 +308,7 @@ class CutSearch:
     @cached_property
     def lowest(self) -> float:
         """The lowest objective at a threshold whose rates are inside; inf if none is."""
-        return float(self.objective[self.slack >= -MET].min(initial=np.inf))
+        return float(self.objective[self.slack >= -RATE_TOL].min(initial=np.inf))
 
     def best(self, z: float, preferred: float = 0.0) -> Threshold:
         """The threshold with the lowest objective among those inside.
@@ -329,41 +331,41 @@ class CutSearch:
         found = self.best_below(np.inf, z, preferred)
         if found is not None:
             return found
-        inside = np.flatnonzero(self.slack >= -MET)
+        inside = np.flatnonzero(self.slack >= -RATE_TOL)
         if not len(inside):
-            least_missed = np.flatnonzero(self.slack >= self.slack.max() - MET)
+            least_missed = np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL)
             return self._nearest(least_missed, preferred)
         risk = risk_of(self.quantiles(z, inside))
-        found = self._nearest(inside[risk <= risk.min() + MET], preferred)
-        return Threshold(found.cut, found.objective, -np.inf)
+        found = self._nearest(inside[risk <= risk.min() + RATE_TOL], preferred)
+        return Threshold(found.value, found.objective, -np.inf)
 
     def best_below(self, most: float, z: float, preferred: float = 0.0) -> Threshold | None:
         """As `best`; None if no threshold is inside with an objective of `most` at most."""
-        inside = np.flatnonzero((self.slack >= -MET) & (self.objective <= most))
+        inside = np.flatnonzero((self.slack >= -RATE_TOL) & (self.objective <= most))
         if z > 0 and len(self.limits.offset) and len(inside):
             if len(inside) > 2 * COARSE:
                 sample = inside[:: len(inside) // COARSE]
                 sample = sample[small_risk(self.quantiles(z, sample), z)]
                 enough = self.objective[sample].min(initial=np.inf)
-                inside = inside[self.objective[inside] <= enough + MET]
+                inside = inside[self.objective[inside] <= enough + RATE_TOL]
             inside = inside[small_risk(self.quantiles(z, inside), z)]
         return self._nearest(inside, preferred) if len(inside) else None
 
-    def positive(self, cut: float) -> np.ndarray:
+    def positive(self, threshold: float) -> np.ndarray:
         """1.0 where the score is above a threshold."""
-        return (self.scores > cut).astype(float)
+        return (self.scores > threshold).astype(float)
 
     def _nearest(self, candidates: np.ndarray, preferred: float) -> Threshold:
         """The best of some thresholds, among equals the one nearest to `preferred`."""
         goal = self.objective[candidates]
-        candidates = candidates[goal <= goal.min() + MET]
-        best = candidates[np.argmin(np.abs(self.cuts[candidates] - preferred))]
+        candidates = candidates[goal <= goal.min() + RATE_TOL]
+        best = candidates[np.argmin(np.abs(self.thresholds[candidates] - preferred))]
         return Threshold(
-            float(self.cuts[best]), float(self.objective[best]), float(self.slack[best])
+            float(self.thresholds[best]), float(self.objective[best]), float(self.slack[best])
         )
 
     def _sums_of(self, rows: csr_array) -> np.ndarray:
-        return head_sums(rows, self.order, self.heads)
+        return sums_of_first(rows, self.order, self.n_positive)
 
 
 def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
@@ -371,7 +373,7 @@ def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
 
     It is at least that of each constraint, which excludes most thresholds without a logarithm.
     """
-    most = float(ndtr(-z)) + MET
+    most = float(ndtr(-z)) + RATE_TOL
     small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
     small[small] = risk_of(quantiles[:, small]) <= most
     return small

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import (
     best_threshold,
-    cuts_between,
     descending_in_groups,
-    head_sums,
-    head_sums_in_groups,
     least_slack,
+    sums_of_first,
+    sums_of_first_in_groups,
+    thresholds_between,
 )
 from skbandit.constrained.thresholds._limits import Limits
 from skbandit.constrained.thresholds._multiple_choice import (
@@ -34,19 +34,19 @@ allowed error and take more.
 """
 
 TIGHT_BOXES = 20
-"""Boxes of each of these rounds, which need not be exact: the last step is one cut at a time."""
+"""Boxes of each of these rounds, which need not be exact: the last step moves one threshold."""
 
 SWEEPS = 10
-"""Rounds at most of moving one cut after the other."""
+"""Rounds at most of moving one threshold after the other."""
 
 
 @dataclass(frozen=True)
 class GroupThresholds:
-    """One cut per group: scores above it are positive.
+    """One threshold per group: scores above it are positive.
 
     Attributes
     ----------
-    cuts : ndarray of shape (G,)
+    thresholds : ndarray of shape (G,)
         Midway between neighbouring scores of the group, 1/2 beyond the outermost.
     objective : float
         The hard objective there, lower is better; inf if undefined.
@@ -54,12 +54,12 @@ class GroupThresholds:
         The smallest slack of a hard rate; where limits are given and the rates are inside, the
         slack of the limits, in their unit.
     gap : float
-        No cuts that meet the constraints have an objective lower than ``objective - gap``: 0 if
-        these are proven to be the best. nan if no cuts that meet the constraints were found
-        although there may be some; inf if there are none.
+        No thresholds that meet the constraints have an objective lower than ``objective - gap``: 0
+        if these are proven to be the best. nan if no thresholds that meet the constraints were
+        found although there may be some; inf if there are none.
     """
 
-    cuts: np.ndarray
+    thresholds: np.ndarray
     objective: float
     slack: float
     gap: float
@@ -67,7 +67,7 @@ class GroupThresholds:
     @property
     def feasible(self) -> bool:
         """Whether every constraint holds."""
-        return self.slack >= -MET
+        return self.slack >= -RATE_TOL
 
 
 def best_group_thresholds(
@@ -78,7 +78,7 @@ def best_group_thresholds(
     preferred: float,
     limits: Limits | None = None,
 ) -> GroupThresholds:
-    """Search all combinations of one cut per group for the best that meets the constraints.
+    """Search all combinations of one threshold per group for the best that meets the constraints.
 
     Parameters
     ----------
@@ -98,20 +98,20 @@ def best_group_thresholds(
     Returns
     -------
     GroupThresholds
-        At least as good as the best single cut. If no cuts meet the constraints, those with the
-        smallest miss, of a quotient N/D in units of N - tD.
+        At least as good as the best single threshold. If no thresholds meet the constraints, those
+        with the smallest miss, of a quotient N/D in units of N - tD.
 
     Notes
     -----
-    Every sum over rows is a sum of one term per group, which depends on its cut alone: see
+    Every sum over rows is a sum of one term per group, which depends on its threshold alone: see
     `_branch_and_bound`. Limits are not such sums. For them, bounds are tightened by the distances
-    of limits from rates, until the limits at the best cuts are inside; then one cut at a time is
-    moved to where the objective is best.
+    of limits from rates, until the limits at the best thresholds are inside; then one threshold at
+    a time is moved to where the objective is best.
     """
     curves = _Curves.read(scores, group, objective, goals)
     problem = curves.problem(goals.bound)
     single = best_threshold(scores, objective, goals, preferred)
-    found = minimise(problem, curves.at_cut(single.cut))
+    found = minimise(problem, curves.at_threshold(single.value))
     if limits is None or found.excess > ROUNDING:
         options = _nearest(curves, problem, found.options, preferred)
         return curves.result(options, goals, found.lowest)
@@ -120,15 +120,15 @@ def best_group_thresholds(
 
 @dataclass(frozen=True)
 class _Curves:
-    """What each group contributes to every sum at each of its cuts."""
+    """What each group contributes to every sum at each of its thresholds."""
 
     scores: np.ndarray
     group: np.ndarray
     objective: LinearFractionalForms
     goals: BoundConstraints
     orders: tuple[np.ndarray, ...]
-    cuts: tuple[np.ndarray, ...]
-    heads: tuple[np.ndarray, ...]
+    thresholds: tuple[np.ndarray, ...]
+    n_positive: tuple[np.ndarray, ...]
 
     @classmethod
     def read(
@@ -139,17 +139,19 @@ class _Curves:
         goals: BoundConstraints,
     ) -> _Curves:
         orders = descending_in_groups(scores, group)
-        cuts, heads = zip(*(cuts_between(scores[order]) for order in orders), strict=True)
-        return cls(scores, group, objective, goals, tuple(orders), cuts, heads)
+        thresholds, n_positive = zip(
+            *(thresholds_between(scores[order]) for order in orders), strict=True
+        )
+        return cls(scores, group, objective, goals, tuple(orders), thresholds, n_positive)
 
     def sums(self, rows: csr_array) -> list[np.ndarray]:
-        """Sums of each row's coefficients above each cut of each group."""
-        return head_sums_in_groups(rows, self.orders, self.heads)
+        """Sums of each row's coefficients above each threshold of each group."""
+        return sums_of_first_in_groups(rows, self.orders, self.n_positive)
 
     def problem(self, bound: np.ndarray) -> MultipleChoice:
-        """The choice of one cut per group, with the goals' bounds at `bound`."""
+        """The choice of one threshold per group, with the goals' bounds at `bound`."""
         forms, objective, sign = self.goals.forms, self.objective, self.goals.sign
-        signed, room = weight_rows(forms, bound + sign * MET, sign)
+        signed, room = weight_rows(forms, bound + sign * RATE_TOL, sign)
         rows, rooms = [signed], [room]
         for some in (forms, objective):  # a quotient is defined where its divisor is positive
             quotients = np.flatnonzero(np.diff(some.denominator.indptr))
@@ -158,9 +160,9 @@ class _Curves:
         every = csr_array(vstack(rows))
         numerators, denominators = self.sums(objective.numerator), self.sums(objective.denominator)
         touched = np.array(
-            [np.bincount(self.group[every[[k]].indices], minlength=len(self.cuts))
+            [np.bincount(self.group[every[[k]].indices], minlength=len(self.thresholds))
              for k in range(every.shape[0])]
-        ).reshape(every.shape[0], len(self.cuts))  # fmt: skip
+        ).reshape(every.shape[0], len(self.thresholds))  # fmt: skip
         sets = []
         for g, uses in enumerate(self.sums(every)):
             own = np.flatnonzero(touched[:, g])
@@ -168,19 +170,19 @@ class _Curves:
         constants = float(objective.numerator_constant[0]), float(objective.denominator_constant[0])
         return MultipleChoice(tuple(sets), *constants, np.concatenate(rooms))
 
-    def at_cut(self, cut: float) -> np.ndarray:
-        """The same cut for every group."""
+    def at_threshold(self, threshold: float) -> np.ndarray:
+        """The same threshold for every group."""
         options = []
-        for order, heads in zip(self.orders, self.heads, strict=True):
-            above = int(np.sum(self.scores[order] > cut))
-            options.append(int(np.searchsorted(heads, above)))
+        for order, n_positive in zip(self.orders, self.n_positive, strict=True):
+            above = int(np.sum(self.scores[order] > threshold))
+            options.append(int(np.searchsorted(n_positive, above)))
         return np.array(options)
 
     def positive(self, options: np.ndarray) -> np.ndarray:
         """Predictions 0.0 and 1.0 of shape (n,)."""
         found = np.zeros(len(self.scores))
-        for order, heads, j in zip(self.orders, self.heads, options, strict=True):
-            found[order[: heads[j]]] = 1.0
+        for order, n_positive, j in zip(self.orders, self.n_positive, options, strict=True):
+            found[order[: n_positive[j]]] = 1.0
         return found
 
     def result(
@@ -195,24 +197,24 @@ class _Curves:
         value = float(self.objective.values(positive)[0])
         value = np.inf if np.isnan(value) else value
         slack = float(least_slack(goals, goals.forms.values(positive)[:, None])[0])
-        if limits is not None and slack >= -MET:
+        if limits is not None and slack >= -RATE_TOL:
             slack = float(limits.slack((limits.rows @ positive)[:, None])[0])
-        cuts = np.array([at[j] for at, j in zip(self.cuts, options, strict=True)])
-        if slack < -MET:
+        thresholds = np.array([at[j] for at, j in zip(self.thresholds, options, strict=True)])
+        if slack < -RATE_TOL:
             gap = np.inf if lowest == np.inf else np.nan
         else:
             gap = value - lowest
-            gap = 0.0 if gap <= 2.0 * MET else gap
-        return GroupThresholds(cuts, value, slack, float(gap))
+            gap = 0.0 if gap <= 2.0 * RATE_TOL else gap
+        return GroupThresholds(thresholds, value, slack, float(gap))
 
 
 def _nearest(
     curves: _Curves, problem: MultipleChoice, options: np.ndarray, preferred: float
 ) -> np.ndarray:
-    """Among choices as good, move one cut after the other towards `preferred`."""
+    """Among choices as good, move one threshold after the other towards `preferred`."""
     options = options.copy()
     worst = max(problem.excess(options), 0.0) + ROUNDING
-    best = problem.value(options) + MET
+    best = problem.value(options) + RATE_TOL
     for g, one in enumerate(problem.sets):
         others = problem.used(options)
         others[one.rows] -= one.uses[:, options[g]]
@@ -225,7 +227,7 @@ def _nearest(
             value = np.where(below > ROUNDING, above / below, np.inf)
         equal = np.flatnonzero((over <= worst) & (value <= best))
         if len(equal):
-            options[g] = equal[np.argmin(np.abs(curves.cuts[g][equal] - preferred))]
+            options[g] = equal[np.argmin(np.abs(curves.thresholds[g][equal] - preferred))]
     return options
 
 
@@ -233,7 +235,7 @@ def _within_limits(
     curves: _Curves, best: Choice, goals: BoundConstraints, limits: Limits, preferred: float
 ) -> GroupThresholds:
     """The best choice found whose confidence limits are inside the bounds."""
-    found = [best.options, curves.at_cut(_single_within(curves, goals, limits))]
+    found = [best.options, curves.at_threshold(_single_within(curves, goals, limits))]
     factor, options = 1.0, best.options
     for _ in range(TIGHTENED):
         margin = limits.margins(curves.positive(options), factor)
@@ -255,16 +257,18 @@ def _within_limits(
 
 
 def _single_within(curves: _Curves, goals: BoundConstraints, limits: Limits) -> float:
-    """The best cut for all groups whose limits are inside, or whose limits miss by least."""
+    """The best threshold for all groups whose limits are inside, or whose limits miss by least."""
     order = np.argsort(-curves.scores, kind="stable")
-    cuts, heads = cuts_between(curves.scores[order])
+    thresholds, n_positive = thresholds_between(curves.scores[order])
     forms = curves.objective
-    above = head_sums(forms.numerator, order, heads) + forms.numerator_constant[:, None]
-    below = head_sums(forms.denominator, order, heads) + forms.denominator_constant[:, None]
+    above = sums_of_first(forms.numerator, order, n_positive) + forms.numerator_constant[:, None]
+    below = (
+        sums_of_first(forms.denominator, order, n_positive) + forms.denominator_constant[:, None]
+    )
     values = forms.quotients(above, below)[0]
-    slack = limits.slack(head_sums(limits.rows, order, heads))
-    inside = np.flatnonzero(slack >= min(-MET, float(slack.max())))
-    return float(cuts[inside[np.argmin(np.where(np.isnan(values), np.inf, values)[inside])]])
+    slack = limits.slack(sums_of_first(limits.rows, order, n_positive))
+    inside = np.flatnonzero(slack >= min(-RATE_TOL, float(slack.max())))
+    return float(thresholds[inside[np.argmin(np.where(np.isnan(values), np.inf, values)[inside])]])
 
 
 def _polished(
@@ -274,14 +278,14 @@ def _polished(
     limits: Limits,
     preferred: float,
 ) -> np.ndarray:
-    """Move one cut at a time to its best place, given the others, limits included."""
+    """Move one threshold at a time to its best place, given the others, limits included."""
     options = options.copy()
     forms = [curves.objective, goals.forms]
     tables = [(curves.sums(some.numerator), curves.sums(some.denominator)) for some in forms]
     counted = curves.sums(limits.rows)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
-        """Sums with group g at each of its cuts and the others at theirs."""
+        """Sums with group g at each of its thresholds and the others at theirs."""
         total = parts[g].copy()
         for h, (part, j) in enumerate(zip(parts, options, strict=True)):
             if h != g:
@@ -290,20 +294,20 @@ def _polished(
 
     for _ in range(SWEEPS):
         before = options.copy()
-        for g, cuts in enumerate(curves.cuts):
+        for g, thresholds in enumerate(curves.thresholds):
             values = []
             for some, (above, below) in zip(forms, tables, strict=True):
                 n = along(above, g) + some.numerator_constant[:, None]
                 d = along(below, g) + some.denominator_constant[:, None]
                 values.append(some.quotients(n, d))
             objective = np.where(np.isnan(values[0][0]), np.inf, values[0][0])
-            inside = np.flatnonzero(least_slack(goals, values[1]) >= -MET)
-            inside = inside[limits.slack(along(counted, g)[:, inside]) >= -MET]
+            inside = np.flatnonzero(least_slack(goals, values[1]) >= -RATE_TOL)
+            inside = inside[limits.slack(along(counted, g)[:, inside]) >= -RATE_TOL]
             if not len(inside):
                 continue
-            equal = inside[objective[inside] <= objective[inside].min() + MET]
-            if objective[equal].min() < objective[options[g]] - MET:
-                options[g] = equal[np.argmin(np.abs(cuts[equal] - preferred))]
+            equal = inside[objective[inside] <= objective[inside].min() + RATE_TOL]
+            if objective[equal].min() < objective[options[g]] - RATE_TOL:
+                options[g] = equal[np.argmin(np.abs(thresholds[equal] - preferred))]
         if (options == before).all():
             break
     return options

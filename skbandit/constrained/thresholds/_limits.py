@@ -38,7 +38,7 @@ class Limits(Protocol):
         ...
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
-        """Slack of shape (C,) at C predictions, from sums of shape (S, C): -MET or more passes."""
+        """Slack (C,) at C predictions, from sums of shape (S, C): -RATE_TOL or more passes."""
         ...
 
     def margins(self, positive: np.ndarray, factor: float) -> np.ndarray:

@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 from scipy.optimize import linprog
 
-from skbandit.constrained._tolerances import MET
+from skbandit.constrained._tolerances import RATE_TOL
 
 ROUNDING = 1e-12
 """Excess of a sum over its bound, in its units, that is rounding."""
@@ -89,7 +89,7 @@ class Choice:
     excess : float
         Its largest excess over a bound; positive only if no feasible choice was found.
     lowest : float
-        No feasible choice has a smaller value: `value` minus MET if it is optimal, inf if none
+        No feasible choice has a smaller value: `value` minus RATE_TOL if it is optimal, inf if none
         is feasible.
     """
 
@@ -214,7 +214,7 @@ class _Search:
         ]
 
     def _offer(self, choice: np.ndarray) -> None:
-        if self._measure(choice) < self.value - (0.0 if self.elastic else MET):
+        if self._measure(choice) < self.value - (0.0 if self.elastic else RATE_TOL):
             self._set_best(choice)
 
     def _descend(self, choice: np.ndarray) -> np.ndarray:
@@ -244,7 +244,11 @@ class _Search:
     @property
     def _target(self) -> float:
         """The Lagrangian from which on a box holds nothing better."""
-        return self.value - ROUNDING if self.elastic else -MET * max(self.problem.denominator, 0.0)
+        return (
+            self.value - ROUNDING
+            if self.elastic
+            else -RATE_TOL * max(self.problem.denominator, 0.0)
+        )
 
     @property
     def _constant(self) -> float:
@@ -339,7 +343,7 @@ class _Search:
         for done in range(most):
             if self.elastic and self.value <= ROUNDING:
                 break
-            while heap and heap[0][0] >= self.value - MET:
+            while heap and heap[0][0] >= self.value - RATE_TOL:
                 heapq.heappop(heap)
             if following is None:
                 if not heap:
@@ -358,7 +362,7 @@ class _Search:
                 for low, child in children[1:]:
                     heapq.heappush(heap, (low, next(ticket), child))
         open_bounds = [low for low, *_ in heap] + ([] if following is None else [following[0]])
-        self.lowest = min([self.value - (0.0 if self.elastic else MET), *open_bounds])
+        self.lowest = min([self.value - (0.0 if self.elastic else RATE_TOL), *open_bounds])
         self.best = np.array([kept[j] for kept, j in zip(self.kept, self.best, strict=True)])
 
     def _lowest_value(self, bound: float, box: _Box) -> float:

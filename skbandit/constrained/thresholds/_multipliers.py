@@ -1,4 +1,4 @@
-"""Prices of constraints: the dual of choosing among rules, one weighted problem after the other.
+"""Multipliers of constraints: the dual of choosing among rules, one problem after the other.
 
 To minimise N0/D0 under S pi <= rhs over all the rules pi that a learner can find, and all
 mixtures of them, is a linear program with a column per rule (Agarwal et al. 2018 state it as a
@@ -6,14 +6,15 @@ game, Charnes and Cooper 1962 give the form for ratios): with weights y >= 0,
 
     minimise sum_j y_j N0_j   subject to   sum_j y_j D0_j = 1,   sum_j y_j (S pi_j - rhs) <= 0.
 
-Its dual has a price t for the first constraint, which is the value of the best mixture, and a
-price lambda_k >= 0 for each of the others. Few rules are known at first. A rule is worth adding
-if its reduced cost N0 - t D0 + lambda @ (S pi - rhs) is negative, and for given prices that is
-a sum over rows: each row has a cost of being answered positive, and finding the rule is one
-weighted classification (column generation, Dantzig and Wolfe 1960). At the end nothing has
-a negative reduced cost, and the rule found at these prices is optimal among all mixtures.
+Its dual has a multiplier t for the first constraint, which is the value of the best mixture, and a
+multiplier lambda_k >= 0 for each of the others. Few rules are known at first. A rule is worth
+adding if its reduced cost N0 - t D0 + lambda @ (S pi - rhs) is negative, and for given multipliers
+that is a sum over rows: each row has a cost of being answered positive, and finding the rule is one
+weighted classification (column generation, Dantzig and Wolfe 1960). At the end nothing has a
+negative reduced cost, and the rule found at these multipliers is optimal among all mixtures.
 
-Here every threshold on a score is a rule, so one fit adds many, and the mixtures only set prices.
+Here every threshold on a score is a rule, so one fit adds many, and the mixtures only set
+multipliers.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained.thresholds._candidates import (
-    cuts_between,
     descending_in_groups,
-    head_sums,
-    head_sums_in_groups,
     spread,
+    sums_of_first,
+    sums_of_first_in_groups,
+    thresholds_between,
 )
-from skbandit.rates._forms import MET, BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms, weight_rows
 from skbandit.rates._score_limits import ScoreLimits
 
 MOST, RAISE = 10.0, 10.0
-"""Highest price, in units of the largest change of the objective over that of a constraint.
+"""Highest multiplier, in units of the largest change of the objective over that of a constraint.
 
-Where no mixture meets the constraints, prices end there. The factor by which the highest price is
-raised each time that a fit at it still leaves nothing inside.
+Where no mixture meets the constraints, multipliers end there. The factor by which the highest
+multiplier is raised each time that a fit at it still leaves nothing inside.
 """
 
-CUTS, FEW_CUTS = 400, 40
+MAX_THRESHOLDS, FEW_THRESHOLDS = 400, 40
 """Thresholds of one score, evenly spaced over the rows, that become rules; all if there are fewer.
 
-More change prices by less than sampling error does; the few are for many scores at once.
+More change multipliers by less than sampling error does; the few are for many scores at once.
 """
 
 ACCURACY = 1e-6
 """Of the linear program, relative to the largest objective: less is a rounding error."""
 
 FIRST_STEP, STEP_BACK = 0.25, 0.75
-"""Shares of the way to the prices of the best mixture: at first, and after a failure.
+"""Shares of the way to the multipliers of the best mixture: at first, and after a failure.
 
 Mixtures of thresholds on one score are much dearer than what training for a constraint attains, so
-that their prices are several times too high.
+that their multipliers are several times too high.
 """
 
 
@@ -85,14 +86,14 @@ class LinearProblem:
         rows, rhs = weight_rows(constraints.forms, constraints.bound, constraints.sign)
         return cls(objective, rows, rhs, constraints.forms)
 
-    def costs(self, prices: Prices) -> np.ndarray:
+    def costs(self, multipliers: Multipliers) -> np.ndarray:
         """Cost, of shape (N,), of answering each row positive rather than negative."""
-        above = self.objective.numerator.T @ prices.groups
+        above = self.objective.numerator.T @ multipliers.groups
         below = self.objective.denominator[[0]].toarray().ravel()
-        return above - prices.value * below + self.rows.T @ prices.constraints
+        return above - multipliers.value * below + self.rows.T @ multipliers.constraints
 
-    def highest_prices(self, raised: int = 0) -> np.ndarray:
-        """The price of each constraint that stands for any higher one, shape (K,)."""
+    def highest_multipliers(self, raised: int = 0) -> np.ndarray:
+        """The multiplier of each constraint that stands for any higher one, shape (K,)."""
         reach = _reach(self.rows)
         most = MOST * RAISE**raised * _reach(self.objective.numerator).max()
         return most / np.where(reach > 0, reach, 1.0)
@@ -131,22 +132,22 @@ class Rules:
 
     def best_value(self) -> float:
         """The lowest objective among the rules that meet the constraints; inf if none does."""
-        met = (self.missed <= MET).all(axis=0) & (self.below > 0)
+        met = (self.missed <= RATE_TOL).all(axis=0) & (self.below > 0)
         return float((self.above.max(axis=0)[met] / self.below[met]).min(initial=np.inf))
 
-    def reduced(self, prices: Prices) -> np.ndarray:
+    def reduced(self, multipliers: Multipliers) -> np.ndarray:
         """Reduced costs mu @ N0 - t D0 + lambda @ missed, of shape (J,)."""
-        return self._priced(prices) - prices.value * self.below
+        return self._priced(multipliers) - multipliers.value * self.below
 
-    def _priced(self, prices: Prices) -> np.ndarray:
-        return prices.groups @ self.above + prices.constraints @ self.missed
+    def _priced(self, multipliers: Multipliers) -> np.ndarray:
+        return multipliers.groups @ self.above + multipliers.constraints @ self.missed
 
-    def lagrangian(self, prices: Prices) -> float:
+    def lagrangian(self, multipliers: Multipliers) -> float:
         """The lowest (mu @ N0 + lambda @ missed) / D0.
 
         No mixture of these rules that meets the constraints has a lower objective.
         """
-        above = self._priced(prices)
+        above = self._priced(multipliers)
         rounding = ACCURACY * np.abs(self.above).max()
         if (above[self.below <= 0] < -rounding).any():
             return -np.inf
@@ -155,15 +156,15 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Prices:
-    """Dual prices.
+class Multipliers:
+    """Dual multipliers.
 
     Attributes
     ----------
     value : float
-        The price t of the objective's denominator.
+        The multiplier t of the objective's denominator.
     constraints : ndarray of shape (K,)
-        Prices lambda >= 0 of the constraints.
+        Multipliers lambda >= 0 of the constraints.
     groups : ndarray of shape (G,)
         Weights mu >= 0 of the objective's expressions, of sum 1.
     """
@@ -173,14 +174,14 @@ class Prices:
     groups: np.ndarray
 
     @classmethod
-    def nothing(cls, problem: LinearProblem) -> Prices:
-        """Prices at which constraints cost nothing, and all groups weigh the same."""
+    def nothing(cls, problem: LinearProblem) -> Multipliers:
+        """Multipliers at which constraints cost nothing, and all groups weigh the same."""
         n_groups, n_constraints = problem.objective.numerator.shape[0], len(problem.rhs)
         return cls(0.0, np.zeros(n_constraints), np.full(n_groups, 1 / n_groups))
 
-    def toward(self, other: Prices, step: float) -> Prices:
-        """Prices between these and others, without a value."""
-        return Prices(
+    def toward(self, other: Multipliers, step: float) -> Multipliers:
+        """Multipliers between these and others, without a value."""
+        return Multipliers(
             np.nan,
             (1.0 - step) * self.constraints + step * other.constraints,
             (1.0 - step) * self.groups + step * other.groups,
@@ -188,31 +189,31 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class NextPrices:
+class NextMultipliers:
     """Where to look for a better rule, and how much better than those known it can be.
 
     Attributes
     ----------
-    prices : Prices
-        The prices at which rows have their costs.
+    multipliers : Multipliers
+        The multipliers at which rows have their costs.
     value : float
         The objective of the best rule that meets the constraints; inf if none does.
     gap : float
         `value` is above the highest Lagrangian by so much. If the learner has found the best
-        rule at each of the prices tried, then no rule and no mixture is better by more.
+        rule at each of the multipliers tried, then no rule and no mixture is better by more.
     """
 
-    prices: Prices
+    multipliers: Multipliers
     value: float
     gap: float
 
 
-def rules_of_cuts(
+def rules_of_thresholds(
     scores: np.ndarray,
     problem: LinearProblem,
     limits: ScoreLimits | None = None,
     z: float = 0.0,
-    most: int = CUTS,
+    most: int = MAX_THRESHOLDS,
 ) -> Rules:
     """The rules that thresholds on a score make, from none positive to all.
 
@@ -233,20 +234,20 @@ def rules_of_cuts(
     Rules
     """
     order = np.argsort(-scores, kind="stable")
-    heads = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
-    return rules_of_heads(order, spread(heads, most), problem, limits, z)
+    n_positive = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
+    return rules_of_counts(order, spread(n_positive, most), problem, limits, z)
 
 
-def rules_of_heads(
+def rules_of_counts(
     order: np.ndarray,
-    heads: np.ndarray,
+    n_positive: np.ndarray,
     problem: LinearProblem,
     limits: ScoreLimits | None,
     z: float,
 ) -> Rules:
-    """The rules that answer the first `heads` rows in `order` positive; see `rules_of_cuts`."""
+    """The rules that predict the first `n_positive` rows in `order` positive."""
     limits = limits if z > 0 else None  # else their sums are not needed
-    sums = head_sums(summed_rows(problem, limits), order, heads)
+    sums = sums_of_first(summed_rows(problem, limits), order, n_positive)
     return rules_of_sums(sums, problem, limits, z)
 
 
@@ -270,7 +271,7 @@ def rules_of_sums(
     problem : LinearProblem
     limits : ScoreLimits or None
     z : float
-        As in `rules_of_cuts`.
+        As in `rules_of_thresholds`.
 
     Returns
     -------
@@ -291,25 +292,25 @@ def rules_of_sums(
     return Rules(above, below, missed)
 
 
-def best_prices(rules: Rules, most: np.ndarray) -> Prices:
-    """Dual prices of the best mixture of rules.
+def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
+    """Dual multipliers of the best mixture of rules.
 
     maximise t  subject to  mu @ N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
     0 <= lambda <= most, mu >= 0 of sum 1.
 
-    A mixture may miss a constraint at the price `most`, so that prices exist in any case. The
-    weight of the first group, or of the only expression, is 1 minus those of the others.
+    A mixture may miss a constraint at the multiplier `most`, so that multipliers exist in any case.
+    The weight of the first group, or of the only expression, is 1 minus those of the others.
 
     Parameters
     ----------
     rules : Rules
         With D0 > 0 for one of them at least.
     most : ndarray of shape (K,)
-        Highest price of each constraint.
+        Highest multiplier of each constraint.
 
     Returns
     -------
-    Prices
+    Multipliers
     """
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
@@ -328,54 +329,54 @@ def best_prices(rules: Rules, most: np.ndarray) -> Prices:
         raise ArithmeticError(f"The linear program of {columns.shape[0]} rules: {found.message}")
     value, constraints, groups = np.split(found.x, [1, 1 + len(most)])
     groups = np.append(max(1.0 - groups.sum(), 0.0), groups)
-    return Prices(float(value[0] * size), constraints * size / scale, groups)
+    return Multipliers(float(value[0] * size), constraints * size / scale, groups)
 
 
-def next_prices(
-    rules: Rules, tried: Sequence[Prices], most: np.ndarray, value: float | None = None
-) -> NextPrices:
-    """Prices between the best of those tried and those of the best mixture.
+def next_multipliers(
+    rules: Rules, tried: Sequence[Multipliers], most: np.ndarray, value: float | None = None
+) -> NextMultipliers:
+    """Multipliers between the best of those tried and those of the best mixture.
 
-    The latter alone are wild at first (a mixture of few rules is dear, so its prices are too high)
-    and later jump from side to side. A shorter step towards them, from the tried prices with the
-    highest Lagrangian, is a known remedy (Wentges, ITOR 1997); full steps are taken while they
-    raise the Lagrangian.
+    The latter alone are wild at first (a mixture of few rules is dear, so its multipliers are too
+    high) and later jump from side to side. A shorter step towards them, from the tried multipliers
+    with the highest Lagrangian, is a known remedy (Wentges, ITOR 1997); full steps are taken while
+    they raise the Lagrangian.
 
     Parameters
     ----------
     rules : Rules
-        All rules known, among them those found at the prices tried.
-    tried : sequence of Prices
+        All rules known, among them those found at the multipliers tried.
+    tried : sequence of Multipliers
         Those at which rules have been looked for, one at least, the last ones last.
     most : ndarray of shape (K,)
-        Highest price of each constraint.
+        Highest multiplier of each constraint.
     value : float or None
         The objective of the best rule known that meets the constraints, inf if there is none;
         None is for the best one of `rules`.
 
     Returns
     -------
-    NextPrices
+    NextMultipliers
     """
-    lower = [rules.lagrangian(prices) for prices in tried]
+    lower = [rules.lagrangian(multipliers) for multipliers in tried]
     best, last = int(np.argmax(lower)), len(tried) - 1
     step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
-    prices = tried[best].toward(best_prices(rules, most), step)
+    multipliers = tried[best].toward(best_multipliers(rules, most), step)
     value = rules.best_value() if value is None else value
-    prices = replace(prices, value=rules.lagrangian(prices))
-    return NextPrices(prices, value, value - lower[best])
+    multipliers = replace(multipliers, value=rules.lagrangian(multipliers))
+    return NextMultipliers(multipliers, value, value - lower[best])
 
 
-def prices_per_bound(
-    prices: np.ndarray, problem: LinearProblem, positive: np.ndarray
+def multipliers_per_bound(
+    multipliers: np.ndarray, problem: LinearProblem, positive: np.ndarray
 ) -> np.ndarray:
-    """Prices of N - tD as prices of the bound t itself, at given positive predictions.
+    """Multipliers of N - tD as multipliers of the bound t itself, at given positive predictions.
 
-    The objective N0/D0 changes by the price times D/D0 for each unit of t.
+    The objective N0/D0 changes by the multiplier times D/D0 for each unit of t.
     """
     own = problem.objective.fractions(positive)[1][0]
     with np.errstate(invalid="ignore", divide="ignore"):  # nan for an objective of 0/0
-        return prices * problem.forms.fractions(positive)[1] / own
+        return multipliers * problem.forms.fractions(positive)[1] / own
 
 
 def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) -> np.ndarray:
@@ -387,7 +388,7 @@ def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) ->
         The rules that may be mixed.
     problem : LinearProblem
     positive : ndarray of shape (N,)
-        Predictions of the chosen rule, 0 and 1, at which prices are converted to the bounds'
+        Predictions of the chosen rule, 0 and 1, at which multipliers are converted to the bounds'
         units.
 
     Returns
@@ -396,8 +397,8 @@ def shadow_prices(rules: Rules, problem: LinearProblem, positive: np.ndarray) ->
         Improvement of the objective, at least 0, per unit by which each bound is relaxed; 0 if
         it does not bind.
     """
-    prices = best_prices(rules, problem.highest_prices()).constraints
-    return prices_per_bound(prices, problem, positive)
+    multipliers = best_multipliers(rules, problem.highest_multipliers()).constraints
+    return multipliers_per_bound(multipliers, problem, positive)
 
 
 def _reach(rows: csr_array) -> np.ndarray:
@@ -406,13 +407,13 @@ def _reach(rows: csr_array) -> np.ndarray:
     return np.maximum(up, np.asarray((-rows).maximum(0).sum(axis=1)).ravel())
 
 
-# Rules with one threshold per group of rows, as columns of the linear program of prices.
+# Rules with one threshold per group of rows, as columns of the linear program of multipliers.
 #
 # With G groups and C thresholds in each, a score makes C^G rules: too many to list. But the
 # reduced cost of a rule, N0 - t D0 + lambda @ (S pi - rhs), is a sum over rows, so over groups,
 # and what a group adds depends on its own threshold alone. The combination of least reduced cost
 # is found group by group, in G C steps, and becomes a column; when none has a negative reduced
-# cost, the prices are those of the best mixture of all C^G rules (column generation, as in
+# cost, the multipliers are those of the best mixture of all C^G rules (column generation, as in
 # `_prices`).
 
 
@@ -420,12 +421,12 @@ ROUNDS = 40
 """Linear programs at most until no combination of thresholds has a negative reduced cost."""
 
 ENOUGH = 1e-4
-"""Reduced costs that are smaller, relative to the largest objective, change prices by less than
+"""Reduced costs below this, relative to the largest objective, change multipliers by less than
 sampling error does."""
 
 
 @dataclass(frozen=True)
-class GroupCuts:
+class GroupCurves:
     """What the rows of each group above each threshold of a score contribute.
 
     Attributes
@@ -448,8 +449,8 @@ class GroupCuts:
         group: np.ndarray,
         problem: LinearProblem,
         limits: ScoreLimits | None = None,
-        most: int = CUTS,
-    ) -> GroupCuts:
+        most: int = MAX_THRESHOLDS,
+    ) -> GroupCurves:
         """Sort a score in each group.
 
         Parameters
@@ -464,24 +465,26 @@ class GroupCuts:
             Number of thresholds of a group at most, besides the outermost two: evenly spaced.
         """
         orders = [order for order in descending_in_groups(scores, group) if len(order)]
-        heads = [spread(cuts_between(scores[order])[1], most) for order in orders]
-        sums = head_sums_in_groups(summed_rows(problem, limits), orders, heads)
+        n_positive = [spread(thresholds_between(scores[order])[1], most) for order in orders]
+        sums = sums_of_first_in_groups(summed_rows(problem, limits), orders, n_positive)
         return cls(problem, limits, tuple(sums))
 
-    def cheapest(self, prices: Prices, z: float = 0.0) -> Rules:
+    def cheapest(self, multipliers: Multipliers, z: float = 0.0) -> Rules:
         """The combination of least reduced cost, one rule.
 
         What constraints miss is counted by limits at the normal quantile z afterwards, and by
         rates in the search: limits are no sums over groups.
         """
-        # no prices for the divisors and for the sums of limits
-        of_sums = np.concatenate([prices.groups, [-prices.value], prices.constraints])
+        # no multipliers for the divisors and for the sums of limits
+        of_sums = np.concatenate(
+            [multipliers.groups, [-multipliers.value], multipliers.constraints]
+        )
         best = [part[:, [np.argmin(of_sums @ part[: len(of_sums)])]] for part in self.sums]
         return rules_of_sums(np.sum(best, axis=0), self.problem, self.limits, z)
 
 
-def with_group_cuts(
-    rules: Rules, several: Sequence[GroupCuts], most: np.ndarray, z: float = 0.0
+def with_group_thresholds(
+    rules: Rules, several: Sequence[GroupCurves], most: np.ndarray, z: float = 0.0
 ) -> Rules:
     """Add combinations of thresholds that the best mixture of rules lacks.
 
@@ -489,10 +492,10 @@ def with_group_cuts(
     ----------
     rules : Rules
         Known ones, with D0 > 0 for one of them at least.
-    several : sequence of GroupCuts
+    several : sequence of GroupCurves
         One per score.
     most : ndarray of shape (K,)
-        Highest price of each constraint.
+        Highest multiplier of each constraint.
     z : float
         Normal quantile of the limits' level.
 
@@ -502,9 +505,9 @@ def with_group_cuts(
         Those known first, then the added ones.
     """
     for _ in range(ROUNDS):
-        prices = best_prices(rules, most)
-        added = Rules.joined([one.cheapest(prices, z) for one in several])
-        useful = added.reduced(prices) < -ENOUGH * np.abs(rules.above).max()
+        multipliers = best_multipliers(rules, most)
+        added = Rules.joined([one.cheapest(multipliers, z) for one in several])
+        useful = added.reduced(multipliers) < -ENOUGH * np.abs(rules.above).max()
         if not useful.any():
             break
         rules = Rules.joined([rules, added.subset(useful)])

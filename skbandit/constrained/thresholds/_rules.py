@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbandit.constrained._goals import MeasuredGoals
-from skbandit.constrained._tolerances import MET
-from skbandit.constrained.thresholds._candidates import CutSearch, best_threshold
+from skbandit.constrained._tolerances import RATE_TOL
+from skbandit.constrained.thresholds._candidates import ThresholdSearch, best_threshold
 from skbandit.constrained.thresholds._groups import best_group_thresholds
 from skbandit.constrained.thresholds._limits import Limits, SeparateLimits, SharedRisk
 
@@ -20,17 +20,17 @@ class Rule:
 
     Attributes
     ----------
-    cuts : ndarray of shape (G,)
+    thresholds : ndarray of shape (G,)
         One per group; a single one without groups.
     objective, slack : float
         As in `GroupThresholds`.
     gap : float
-        As in `GroupThresholds`; 0 for a single cut.
+        As in `GroupThresholds`; 0 for a single threshold.
     positive : ndarray of shape (n,)
         Predictions, 0 and 1, on the rows measured.
     """
 
-    cuts: np.ndarray
+    thresholds: np.ndarray
     objective: float
     slack: float
     gap: float
@@ -39,7 +39,7 @@ class Rule:
     @property
     def feasible(self) -> bool:
         """Whether every constraint holds, with its limit if there are limits."""
-        return self.slack >= -MET
+        return self.slack >= -RATE_TOL
 
 
 def best_rule(
@@ -69,23 +69,23 @@ def best_rule(
     """
     if group is None:
         if isinstance(limits, SharedRisk):
-            search = CutSearch.of(scores, goals, limits.limits)
+            search = ThresholdSearch.of(scores, goals, limits.limits)
             found = search.best(limits.quantile, preferred)
         else:
             separate = limits.limits if isinstance(limits, SeparateLimits) else ()
             found = best_threshold(
                 scores, goals.objective, goals.constraints, preferred, limits=separate
             )
-        positive = (scores > found.cut).astype(float)
-        return Rule(np.array([found.cut]), found.objective, found.slack, 0.0, positive)
+        positive = (scores > found.value).astype(float)
+        return Rule(np.array([found.value]), found.objective, found.slack, 0.0, positive)
     present, codes = np.unique(group, return_inverse=True)
     best = best_group_thresholds(
         scores, codes, goals.objective, goals.constraints, preferred, limits
     )
-    cuts = np.full(n_groups, preferred)
-    cuts[present] = best.cuts
-    positive = (scores > cuts[group]).astype(float)
-    return Rule(cuts, best.objective, best.slack, best.gap, positive)
+    thresholds = np.full(n_groups, preferred)
+    thresholds[present] = best.thresholds
+    positive = (scores > thresholds[group]).astype(float)
+    return Rule(thresholds, best.objective, best.slack, best.gap, positive)
 
 
 def best_model(rules: Sequence[Rule]) -> int:

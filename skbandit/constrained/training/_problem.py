@@ -324,7 +324,7 @@ class RampProblem:
 
         N/D <= t is solved as N - tD <= 0: raising t by dt relaxes that by D dt, with D at the
         predictions pi. A ratio as objective divides by its own denominator there, and has no
-        prices where that is 0.
+        multipliers where that is 0.
         """
         _, below = self.objective.fractions(positive)
         _, below_bounds = self.goals.forms.fractions(positive)

@@ -14,7 +14,7 @@ from skbandit.constrained._tolerances import (
     FIRST_PENALTY,
     FLAT,
     MAX_DIRECTIONS,
-    MET,
+    RATE_TOL,
     RELAXED_STEPS,
     ROUNDING_TOL,
     SCALES,
@@ -22,7 +22,7 @@ from skbandit.constrained._tolerances import (
     TIE,
 )
 from skbandit.constrained.solvers import Solution, Solver, SolverError
-from skbandit.constrained.thresholds._candidates import slacks_by_cut
+from skbandit.constrained.thresholds._candidates import slacks_by_threshold
 from skbandit.constrained.training._mm import majorise_minimise
 from skbandit.constrained.training._problem import Point, RampProblem
 
@@ -65,14 +65,16 @@ def unconstrained_direction(
     """Return w of the solution without constraints.
 
     An objective that is best alone if all predictions are the same, such as recall, leaves no
-    direction; then every constraint's costs are added, each at a price of 1.
+    direction; then every constraint's costs are added, each at a multiplier of 1.
     """
     free = unconstrained()
     if np.ptp(problem.X @ free.coef) > FLAT or not len(problem.rhs):
         return free.coef
-    prices = csr_array(np.full((1, len(problem.rhs)), problem.objective_scale))
+    multipliers = csr_array(np.full((1, len(problem.rhs)), problem.objective_scale))
     objective = problem.objective
-    priced = replace(objective, numerator=csr_array(objective.numerator + prices @ problem.rows))
+    priced = replace(
+        objective, numerator=csr_array(objective.numerator + multipliers @ problem.rows)
+    )
     return unconstrained_solution(replace(problem, objective=priced), solver).coef
 
 
@@ -174,10 +176,10 @@ def relaxations(
 ) -> Relaxations:
     """Search for relaxations under which some linear rule meets all bounds on its hard rates.
 
-    For each declared bound alone, MM minimises violations of which this bound's count for
-    little; the exact best cut of every direction found on the way then tells what is missing.
-    Together it is the least sum over all cuts and directions (the elastic solution). All amounts
-    are sufficient; smaller ones may be.
+    For each declared bound alone, MM minimises violations of which this bound's count for little;
+    the exact best threshold of every direction found on the way then tells what is missing.
+    Together it is the least sum over all thresholds and directions (the elastic solution). All
+    amounts are sufficient; smaller ones may be.
 
     Parameters
     ----------
@@ -209,24 +211,24 @@ def relaxations(
         except SolverError:  # a solver that gives up adds no direction
             continue
         found.append(ended.point)
-    slacks = (slacks_by_cut(problem.scores(point), problem.goals) for point in found)
+    slacks = (slacks_by_threshold(problem.scores(point), problem.goals) for point in found)
     return least_relaxations(slacks, declared)
 
 
 def least_relaxations(slacks: Iterable[np.ndarray], declared: Sequence[np.ndarray]) -> Relaxations:
-    """The smallest relaxations over all cuts along some directions.
+    """The smallest relaxations over all thresholds along some directions.
 
     Parameters
     ----------
     slacks : iterable of ndarray of shape (m, C)
-        For each direction, the slack of every constraint at each of its cuts.
+        For each direction, the slack of every constraint at each of its thresholds.
     declared : sequence of ndarray of int
         For each declared bound the constraints that share it.
     """
     alone, together = np.full(len(declared), np.inf), np.full(len(declared), np.inf)
     for slack in slacks:
         needed = np.maximum(-np.array([slack[rows].min(axis=0) for rows in declared]), 0.0)
-        needed[needed <= MET] = 0.0
+        needed[needed <= RATE_TOL] = 0.0
         total = needed.sum(axis=0)
         best = int(np.argmin(total))
         if total[best] < together.sum():

@@ -10,7 +10,7 @@ import numpy as np
 
 from skbandit.constrained._tolerances import (
     HARD_SCALES,
-    MET,
+    RATE_TOL,
     ROUNDING_ROUNDS,
     ROUNDING_STEPS,
     ROUNDING_TOL,
@@ -82,7 +82,7 @@ class Trained:
     multipliers : ndarray of shape (m,)
         For the normalised rows.
     threshold : Threshold or None
-        For w alone (cut on <w, x>); None if b was kept.
+        For w alone (threshold on <w, x>); None if b was kept.
     """
 
     mm: MMResult
@@ -212,7 +212,7 @@ def _promised(problem: RampProblem, point: Point) -> float:
 def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
     """Whether one is better by more than rounding."""
     (grade, cost), (other_grade, other_cost) = _rank(problem, one), _rank(problem, other)
-    return grade < other_grade or (grade == other_grade and cost < other_cost - MET)
+    return grade < other_grade or (grade == other_grade and cost < other_cost - RATE_TOL)
 
 
 def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:

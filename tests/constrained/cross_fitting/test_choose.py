@@ -10,7 +10,7 @@ from skbandit.constrained.cross_fitting._choose import (
     choose,
 )
 from skbandit.constrained.thresholds import _candidates
-from skbandit.constrained.thresholds._candidates import CutSearch
+from skbandit.constrained.thresholds._candidates import ThresholdSearch
 from skbandit.rates import (
     difference,
     error_rate,
@@ -59,17 +59,17 @@ def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
     goals, limits = bound(objective, constraints, data)
     score = score[goals.rows]
     best = np.inf
-    for cut in [*np.unique(score), score.min() - 1]:
-        positive = (score > cut).astype(float)
+    for threshold in [*np.unique(score), score.min() - 1]:
+        positive = (score > threshold).astype(float)
         value = goals.objective.values(positive)[0]
         slack = limits.at(positive, 0.0).min(initial=np.inf)
         risk = limits.risk((limits.rows @ positive)[:, None], z)[0] if z else 0.0
         if slack >= -1e-9 and risk <= norm.sf(z) + 1e-9 and value < best:
             best = value
-    found = CutSearch.of(score, goals, limits).best(z)
+    found = ThresholdSearch.of(score, goals, limits).best(z)
     assert found.feasible
     assert found.objective == pytest.approx(best, abs=1e-12)
-    positive = (score > found.cut).astype(float)
+    positive = (score > found.value).astype(float)
     assert goals.objective.values(positive)[0] == pytest.approx(best, abs=1e-12)
 
 
@@ -78,13 +78,13 @@ def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
     table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
     data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
     goals, limits = bound(error_rate(), positive_rate() <= 0.5, data)
-    assert CutSearch.of(np.arange(4.0)[::-1], goals, limits).lowest == 0.0
+    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals, limits).lowest == 0.0
 
 
 def test_the_limit_of_a_single_constraint_is_inside_exactly_where_the_risk_is_the_tail():
     score, _, data = made()
     goals, limits = bound(*GOALS["recall"], data)
-    search = CutSearch.of(score[goals.rows], goals, limits)
+    search = ThresholdSearch.of(score[goals.rows], goals, limits)
     inside = limits.slack(search._sums, Z)[0] >= 0
     assert (inside == (limits.risk(search._sums, Z) <= norm.sf(Z))).all()
     assert 0 < inside.sum() < len(inside)
@@ -95,10 +95,10 @@ def test_constraints_far_from_their_bounds_do_not_count():
     alone, limits = bound(*GOALS["recall"], data)
     _, more = bound(false_positive_rate(), [recall() >= 0.8, precision() >= 0.05], data)
     _, twice = bound(false_positive_rate(), [recall() >= 0.8, recall() >= 0.8], data)
-    cuts = {}
+    thresholds = {}
     for name, some in (("alone", limits), ("far", more), ("twice", twice)):
-        cuts[name] = choose({"s": score[alone.rows]}, alone, some).threshold.cut
-    assert cuts["alone"] == cuts["far"] > cuts["twice"]
+        thresholds[name] = choose({"s": score[alone.rows]}, alone, some).threshold.value
+    assert thresholds["alone"] == thresholds["far"] > thresholds["twice"]
 
 
 def test_the_better_score_is_chosen_with_its_predictions():
@@ -107,7 +107,7 @@ def test_the_better_score_is_chosen_with_its_predictions():
     found = choose({"noise": noise[goals.rows], "score": score[goals.rows]}, goals, limits)
     assert found.name == "score"
     assert found.feasible
-    assert (found.positive == (score[goals.rows] > found.threshold.cut)).all()
+    assert (found.positive == (score[goals.rows] > found.threshold.value)).all()
     assert found.level == pytest.approx(0.8)
     assert limits.at(found.positive, Z).min() >= 0
 
@@ -130,15 +130,15 @@ def test_impossible_goals_end_at_the_least_miss():
     goals, limits = bound(error_rate(), [recall() >= 0.95, false_positive_rate() <= 0.02], data)
     found = choose({"s": score[goals.rows]}, goals, limits)
     assert not found.feasible
-    slack = CutSearch.of(score[goals.rows], goals, limits).slack
+    slack = ThresholdSearch.of(score[goals.rows], goals, limits).slack
     assert found.threshold.slack == pytest.approx(slack.max())
 
 
 def test_only_given_thresholds_are_chosen():
     score, _, data = made()
     goals, limits = bound(error_rate(), [], data)
-    found = choose({"s": score[goals.rows]}, goals, limits, cuts=np.array([0.25]))
-    assert found.threshold.cut == 0.25
+    found = choose({"s": score[goals.rows]}, goals, limits, thresholds=np.array([0.25]))
+    assert found.threshold.value == 0.25
     expected = np.mean((score > 0.25) != data.train.label)
     assert found.threshold.objective == pytest.approx(expected)
 
@@ -157,11 +157,11 @@ def test_what_was_measured_for_one_bound_serves_others(family, kept, monkeypatch
     monkeypatch.setattr(_candidates, "KEPT", kept)
     score, _, data = made(700)
     goals, limits = bound(error_rate(), family(0.0), data)
-    search = CutSearch.of(score, goals, limits)
+    search = ThresholdSearch.of(score, goals, limits)
     for by in (0.2, 0.05, 0.1):
         goals, other = bound(error_rate(), family(by), data)
         search = search.under(goals, other.sharing_rows(limits))
-        anew = CutSearch.of(score, goals, other)
+        anew = ThresholdSearch.of(score, goals, other)
         for z in (0.0, Z, Z / 2):
             assert search.best(z) == anew.best(z)
     assert len(search.measured) == (3 if kept else 0)

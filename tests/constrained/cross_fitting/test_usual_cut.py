@@ -7,7 +7,7 @@ from scipy.special import ndtr
 from skbandit.constrained.cross_fitting._choose import (
     NOISE,
     choose,
-    nearest_to_usual,
+    nearest_to_default,
 )
 from skbandit.rates import error_rate, f1, positive_rate, recall
 from skbandit.rates._columns import Data, Rows
@@ -23,11 +23,16 @@ def test_equals_brute_force(objective, constraints, usual):
     score = score[goals.rows]
     choice = choose({"one": score}, goals, limits, relax=False, preferred=usual)
     assert choice.feasible
-    found = nearest_to_usual(choice, score, goals, limits, usual)
+    found = nearest_to_default(choice, score, goals, limits, usual)
     best, expected = np.inf, None
     ordered = np.sort(score)
-    for cut in [*(ordered[1:] + ordered[:-1]) / 2, ordered[0] - 0.5, ordered[-1] + 0.5, usual]:
-        positive = (score > cut).astype(float)
+    for threshold in [
+        *(ordered[1:] + ordered[:-1]) / 2,
+        ordered[0] - 0.5,
+        ordered[-1] + 0.5,
+        usual,
+    ]:
+        positive = (score > threshold).astype(float)
         value = goals.objective.values(positive)[0]
         rho = float(goals.objective.values(choice.positive)[0])
         costs = goals.objective.numerator[[0]].toarray().ravel()
@@ -38,10 +43,10 @@ def test_equals_brute_force(objective, constraints, usual):
         sums = (limits.rows @ positive)[:, None]
         inside &= not len(limits.offset) or limits.risk(sums, Z)[0] <= ndtr(-Z) + 1e-9
         good = value <= choice.threshold.objective + NOISE * error + 1e-9
-        if inside and good and abs(cut - usual) < best:
-            best, expected = abs(cut - usual), cut
-    assert found.threshold.cut == pytest.approx(expected)
-    np.testing.assert_array_equal(found.positive, score > found.threshold.cut)
+        if inside and good and abs(threshold - usual) < best:
+            best, expected = abs(threshold - usual), threshold
+    assert found.threshold.value == pytest.approx(expected)
+    np.testing.assert_array_equal(found.positive, score > found.threshold.value)
     assert found.threshold.objective == pytest.approx(goals.objective.values(found.positive)[0])
 
 
@@ -49,9 +54,9 @@ def test_a_real_advantage_stays():
     score, _, data = made(2000)
     goals, limits = bound(error_rate(), recall() >= 0.5, data)
     choice = choose({"one": score}, goals, limits)
-    usual = choice.threshold.cut + 1.0
-    found = nearest_to_usual(choice, score, goals, limits, usual)
-    assert abs(found.threshold.cut - choice.threshold.cut) < 0.3
+    usual = choice.threshold.value + 1.0
+    found = nearest_to_default(choice, score, goals, limits, usual)
+    assert abs(found.threshold.value - choice.threshold.value) < 0.3
     gain = found.threshold.objective - choice.threshold.objective
     label = data.train.label[goals.rows]
     gains = np.abs(found.positive - label) - np.abs(choice.positive - label)
@@ -70,13 +75,13 @@ def test_on_few_rows_of_calibrated_scores_it_errs_less_on_new_ones(shift, gain):
         data = Data(Rows(columns, label, np.ones(100)), None, 1, [0, 1])
         goals, limits = bound(error_rate(), [], data)
         choice = choose({"one": p}, goals, limits, preferred=0.5)
-        chosen.append(choice.threshold.cut)
-        moved.append(nearest_to_usual(choice, p, goals, limits, 0.5).threshold.cut)
+        chosen.append(choice.threshold.value)
+        moved.append(nearest_to_default(choice, p, goals, limits, 0.5).threshold.value)
     p = rng.beta(2, 2, 100_000)
     truth = np.maximum(p - shift, 0)
     error = [
-        np.mean([np.where(p > cut, 1 - truth, truth).mean() for cut in cuts])
-        for cuts in (chosen, moved)
+        np.mean([np.where(p > threshold, 1 - truth, truth).mean() for threshold in thresholds])
+        for thresholds in (chosen, moved)
     ]
     assert error[0] - error[1] > gain
 
@@ -86,6 +91,6 @@ def test_a_ratio_and_weights():
     score, _, data = made(300, weight=weight)
     goals, limits = bound(f1(), positive_rate() <= 0.6, data)
     choice = choose({"one": score}, goals, limits)
-    found = nearest_to_usual(choice, score, goals, limits, 0.0)
-    assert abs(found.threshold.cut) <= abs(choice.threshold.cut)
+    found = nearest_to_default(choice, score, goals, limits, 0.0)
+    assert abs(found.threshold.value) <= abs(choice.threshold.value)
     assert limits.at(found.positive, 0.0)[0] >= 0

@@ -1,4 +1,4 @@
-"""The compiled problem: rows mean what was declared, bounds are tight, prices are slopes."""
+"""The compiled problem: rows mean what was declared, bounds are tight, multipliers are slopes."""
 
 import numpy as np
 import pytest
@@ -227,14 +227,14 @@ def test_shadow_price_is_the_gain_per_unit_of_the_bound(objective, constraint, t
     problem = compiled(X, y, group, objective, constraint(t))
     point = feasible_point(problem)
     _, found = value(problem, point)
-    price = problem.shadow_prices(found.multipliers, ramp(problem.scores(point)))[0]
+    multiplier = problem.shadow_prices(found.multipliers, ramp(problem.scores(point)))[0]
     h = 1e-6
     looser, tighter = (
         value(compiled(X, y, group, objective, constraint(t + s * gives * h)), point)[0]
         for s in (1, -1)
     )
-    assert price == pytest.approx((tighter - looser) / (2 * h), rel=1e-3, abs=1e-6)
-    assert price >= 0
+    assert multiplier == pytest.approx((tighter - looser) / (2 * h), rel=1e-3, abs=1e-6)
+    assert multiplier >= 0
     assert tighter >= looser - 1e-12
 
 
@@ -260,11 +260,11 @@ def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
         return problem, found
 
     problem, found = run(t, Point(np.zeros(3), 0.0))
-    price = problem.shadow_prices(found.multipliers, ramp(problem.scores(found.point)))[0]
-    assert price > 0.01
+    multiplier = problem.shadow_prices(found.multipliers, ramp(problem.scores(found.point)))[0]
+    assert multiplier > 0.01
     h = 2e-5
     looser, tighter = (run(t + s * gives * h, found.point)[1].path[-1] for s in (1, -1))
-    assert price == pytest.approx((tighter - looser) / (2 * h), rel=0.02)
+    assert multiplier == pytest.approx((tighter - looser) / (2 * h), rel=0.02)
 
 
 def test_a_ratio_of_nothing_is_linearised_at_that_of_a_coin():

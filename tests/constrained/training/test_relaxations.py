@@ -32,12 +32,12 @@ def one_score(seed, n=60):
 
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_with_one_feature_the_relaxations_are_the_least(seed):
-    """Every rule is a cut from one side: all are tried by brute force."""
+    """Every rule is a threshold from one side: all are tried by brute force."""
     X, y = one_score(seed)
     goals = [recall() >= 0.9, false_positive_rate() <= 0.1]
     problem = compiled(X, y, None, error_rate(), goals)
-    cuts = np.concatenate([[-9.0], np.sort(X[:, 0]) + 1e-9])
-    rules = [side * X[:, 0] > side * cut for cut in cuts for side in (1, -1)]
+    thresholds = np.concatenate([[-9.0], np.sort(X[:, 0]) + 1e-9])
+    rules = [side * X[:, 0] > side * threshold for threshold in thresholds for side in (1, -1)]
     missed = np.array([[0.9 - r[y == 1].mean(), r[y == 0].mean() - 0.1] for r in rules])
     missed = np.maximum(np.round(missed, 12), 0)
     assert (missed.sum(axis=1) > 0).all()

@@ -1,4 +1,4 @@
-"""Dual prices against enumerated rules and mixtures, exact oracles and finite differences."""
+"""Dual multipliers against enumerated rules and mixtures, exact oracles and finite differences."""
 
 from dataclasses import replace
 from itertools import combinations, product
@@ -10,12 +10,12 @@ from scipy.stats import norm
 
 from skbandit.constrained.thresholds._multipliers import (
     LinearProblem,
-    Prices,
+    Multipliers,
     Rules,
-    best_prices,
-    next_prices,
-    prices_per_bound,
-    rules_of_cuts,
+    best_multipliers,
+    multipliers_per_bound,
+    next_multipliers,
+    rules_of_thresholds,
 )
 from skbandit.rates import error_rate, f1, positive_rate, precision, recall, worst
 from skbandit.rates._columns import Columns, Data, Rows
@@ -52,11 +52,11 @@ def best_of_pairs(rules):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_value_is_that_of_the_best_mixture_and_of_the_best_lagrangian(seed, ratio):
     rules = some_rules(seed, ratio=ratio)
-    found = best_prices(rules, HIGH)
+    found = best_multipliers(rules, HIGH)
     assert found.value == pytest.approx(best_of_pairs(rules))
     assert rules.lagrangian(found) == pytest.approx(found.value)
     lambdas = np.append(np.linspace(0, 5, 2001), found.constraints)
-    lagrangians = [rules.lagrangian(Prices(np.nan, np.array([one]), ONE)) for one in lambdas]
+    lagrangians = [rules.lagrangian(Multipliers(np.nan, np.array([one]), ONE)) for one in lambdas]
     assert max(lagrangians) == pytest.approx(found.value)
 
 
@@ -64,7 +64,7 @@ def test_the_value_is_that_of_the_best_mixture_and_of_the_best_lagrangian(seed, 
 def test_the_value_of_the_worst_group_is_that_of_the_best_mixture_and_of_weights_of_groups(seed):
     rng, n = np.random.default_rng(seed), 30
     rules = replace(some_rules(seed, n_constraints=2), above=rng.uniform(0.2, 1.0, (3, n)))
-    found = best_prices(rules, np.full(2, 1e6))
+    found = best_multipliers(rules, np.full(2, 1e6))
     # the primal program: weights of rules, and the largest value of a group
     rows = np.block([[rules.above, -np.ones((3, 1))], [rules.missed, np.zeros((2, 1))]])
     total = np.append(np.ones(n), 0.0)[None, :]
@@ -78,27 +78,27 @@ def test_the_value_of_the_worst_group_is_that_of_the_best_mixture_and_of_weights
 @pytest.mark.parametrize("seed", range(5))
 def test_prices_change_with_the_units_and_not_with_rules_that_nobody_would_use(seed):
     rules, high = some_rules(seed, n_constraints=3), np.full(3, 1e6)
-    found = best_prices(rules, high)
+    found = best_multipliers(rules, high)
     factors = np.array([2.0, 0.1, 30.0])
     scaled = Rules(5 * rules.above, rules.below, factors[:, None] * rules.missed)
-    again = best_prices(scaled, 5 * high / factors)
+    again = best_multipliers(scaled, 5 * high / factors)
     assert again.value == pytest.approx(5 * found.value)
     np.testing.assert_allclose(again.constraints, 5 * found.constraints / factors, atol=1e-7)
     worse = Rules(rules.above + 0.1, rules.below, rules.missed + 0.1)
-    joined = best_prices(Rules.joined([rules, worse]), high)
+    joined = best_multipliers(Rules.joined([rules, worse]), high)
     assert joined.value == pytest.approx(found.value)
 
 
 def test_without_a_mixture_that_meets_the_bound_the_price_is_the_highest():
     rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[0.5, 0.2]]))
-    found = best_prices(rules, np.array([7.0]))
+    found = best_multipliers(rules, np.array([7.0]))
     assert found.constraints == pytest.approx([7.0])
     assert found.value == pytest.approx(0.3 + 7 * 0.2)
 
 
 def test_what_costs_nothing_has_no_price():
     rules = Rules(np.array([[0.1, 0.3]]), np.ones(2), np.array([[-0.5, -0.2], [-0.1, 0.4]]))
-    np.testing.assert_allclose(best_prices(rules, np.full(2, 9.0)).constraints, 0)
+    np.testing.assert_allclose(best_multipliers(rules, np.full(2, 9.0)).constraints, 0)
 
 
 # --- an exact learner: of all rules on a few cells, the one of least cost ------------------------
@@ -133,8 +133,8 @@ def all_rules(problem, cell):
     return answers, rules_of(problem, answers)
 
 
-def cheapest(problem, cell, prices):
-    costs = np.bincount(cell, weights=problem.costs(prices), minlength=CELLS)
+def cheapest(problem, cell, multipliers):
+    costs = np.bincount(cell, weights=problem.costs(multipliers), minlength=CELLS)
     return (costs < 0)[cell].astype(float)[:, None]
 
 
@@ -154,19 +154,19 @@ def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
 ):
     problem, cell = cells_problem(seed, objective, constraints)
     _, every = all_rules(problem, cell)
-    highest = problem.highest_prices()
-    optimum = best_prices(every, highest)
-    tried = [Prices.nothing(problem)]
+    highest = problem.highest_multipliers()
+    optimum = best_multipliers(every, highest)
+    tried = [Multipliers.nothing(problem)]
     first = cheapest(problem, cell, replace(tried[0], value=every.lagrangian(tried[0])))
     known = rules_of(problem, np.hstack([first, 0 * first, 0 * first + 1]))
     for _ in range(40):
-        found = next_prices(known, tried, highest)
-        tried.append(found.prices)
-        new = rules_of(problem, cheapest(problem, cell, found.prices))
+        found = next_multipliers(known, tried, highest)
+        tried.append(found.multipliers)
+        new = rules_of(problem, cheapest(problem, cell, found.multipliers))
         known = Rules.joined([known, new])
-    assert best_prices(known, highest).value == pytest.approx(optimum.value, abs=1e-6)
+    assert best_multipliers(known, highest).value == pytest.approx(optimum.value, abs=1e-6)
     # nothing that meets the constraints is better than promised
-    final = next_prices(known, tried, highest)
+    final = next_multipliers(known, tried, highest)
     assert every.best_value() >= final.value - final.gap - 1e-6
     assert final.value >= optimum.value - 1e-9
 
@@ -175,13 +175,13 @@ def test_rounds_with_an_exact_learner_end_at_the_best_mixture_of_all_rules(
 def test_costs_are_those_of_the_lagrangian(seed):
     problem, cell = cells_problem(seed, *GOALS["ratio"])
     answers, every = all_rules(problem, cell)
-    prices = Prices(-0.4, np.array([0.3, 1.2]), ONE)
-    reduced = every.above[0] + 0.4 * every.below + prices.constraints @ every.missed
+    multipliers = Multipliers(-0.4, np.array([0.3, 1.2]), ONE)
+    reduced = every.above[0] + 0.4 * every.below + multipliers.constraints @ every.missed
     np.testing.assert_allclose(
-        np.diff(problem.costs(prices) @ answers), np.diff(reduced), atol=1e-12
+        np.diff(problem.costs(multipliers) @ answers), np.diff(reduced), atol=1e-12
     )
-    best = rules_of(problem, cheapest(problem, cell, prices))
-    least = best.above[0] + 0.4 * best.below + prices.constraints @ best.missed
+    best = rules_of(problem, cheapest(problem, cell, multipliers))
+    least = best.above[0] + 0.4 * best.below + multipliers.constraints @ best.missed
     assert least[0] == pytest.approx(reduced.min())
 
 
@@ -203,14 +203,14 @@ def test_a_price_per_bound_is_a_finite_difference(objective):
     for t in (0.75 - step, 0.75, 0.75 + step):
         problem, cell = cells_problem(0, objective, [precision() >= t])
         answers, every = all_rules(problem, cell)
-        found = best_prices(every, HIGH)
+        found = best_multipliers(every, HIGH)
         value[t] = found.value
         if t == 0.75:
             mixed = answers @ mixture(every)
-            price = prices_per_bound(found.constraints, problem, mixed)[0]
+            multiplier = multipliers_per_bound(found.constraints, problem, mixed)[0]
     low, _, high = value.values()
-    assert price > 0.01
-    assert (high - low) / (2 * step) == pytest.approx(price, rel=0.02)
+    assert multiplier > 0.01
+    assert (high - low) / (2 * step) == pytest.approx(multiplier, rel=0.02)
 
 
 # --- thresholds as rules ------------------------------------------------------------------------
@@ -222,11 +222,11 @@ def test_cuts_are_rules_with_their_rates_and_limits(z):
     score = np.round(score, 1)  # ties
     goals, limits = bound(recall(), [precision() >= 0.6, positive_rate() <= 0.5], data)
     problem = LinearProblem.of(goals.objective, goals.constraints)
-    found = rules_of_cuts(score[goals.rows], problem, limits, z, most=10_000)
-    cuts = [np.inf, *np.unique(score)[::-1]]
-    assert found.above.shape == (1, len(cuts))
-    for k, cut in enumerate(cuts):
-        positive = (score >= cut).astype(float)[goals.rows]
+    found = rules_of_thresholds(score[goals.rows], problem, limits, z, most=10_000)
+    thresholds = [np.inf, *np.unique(score)[::-1]]
+    assert found.above.shape == (1, len(thresholds))
+    for k, threshold in enumerate(thresholds):
+        positive = (score >= threshold).astype(float)[goals.rows]
         above, below = problem.objective.fractions(positive)
         assert (found.above[0, k], found.below[k]) == pytest.approx((above[0], below[0]))
         divisors = problem.forms.fractions(positive)[1]
@@ -239,7 +239,7 @@ def test_few_cuts_still_hold_both_rules_that_answer_all_alike():
     score, _, data = made(200)
     goals, limits = bound(error_rate(), [positive_rate() <= 0.5], data)
     problem = LinearProblem.of(goals.objective, goals.constraints)
-    few = rules_of_cuts(score[goals.rows], problem, limits, most=5)
+    few = rules_of_thresholds(score[goals.rows], problem, limits, most=5)
     assert few.above.shape == (1, 7)
     np.testing.assert_allclose(few.missed[0, [0, -1]], [-0.5, 0.5])
 
@@ -250,6 +250,6 @@ def test_skipped_rows_and_weights_count():
     data = Data(Rows(Columns.read(None, None, 4, "attributes"), y, weight), None, 1, [0, 1])
     goals, _ = bound(error_rate(), [recall() >= 0.5], data)
     problem = LinearProblem.of(goals.objective, goals.constraints)
-    np.testing.assert_allclose(problem.costs(Prices(0.0, ONE, ONE)), [0.25, -1.5, 0.25])
+    np.testing.assert_allclose(problem.costs(Multipliers(0.0, ONE, ONE)), [0.25, -1.5, 0.25])
     assert goals.rows.tolist() == [0, 1, 3]
     assert score_limits(goals.constraints, data).rows.shape[1] == 4
