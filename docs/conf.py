@@ -43,27 +43,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "skbandit"
 html_theme_options = {
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {
-    page: []  # no page is below these
-    for page in (
-        "index",
-        "cheat_sheet",
-        "choose",
-        "benchmarks",
-        "coming_from",
-        "faq",
-        "papers",
-        "extending",
-        "whats_new",
-        "glossary",
-        "dependencies",
-    )
-}
+html_sidebars = {"index": [], "benchmarks": []}  # no page is below these
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
 copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed

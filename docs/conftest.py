@@ -9,6 +9,8 @@ NEEDED = {
     "how_to/figures.md": "matplotlib",
     "how_to/large_logs.md": "pyarrow",
     "how_to/reports.md": "matplotlib",
+    "getting_started/compare_policies.md": "matplotlib",
+    "getting_started/your_data.md": "matplotlib",
 }
 
 collect_ignore = ["conf.py", "gallery_order.py"]

@@ -17,7 +17,7 @@ def test_the_first_screen():
     figure = README.index("![")
     assert README.count("\n", 0, figure) < 12
     first = README.index("```python")
-    assert README.count("\n", 0, first) < 25
+    assert README.count("\n", 0, first) < 30
     unfolded = re.sub(r"<details>.*?</details>", "", README, flags=re.S)
     outputs = re.findall(r"^```text\n(.*?)^```$", unfolded, flags=re.M | re.S)
     assert outputs and max(len(text.splitlines()) for text in outputs) < 10
