@@ -301,7 +301,7 @@ class Grouping:
         data : Data
             The rows of X, and of X_extra if passed.
         missing : bool
-            Whether rows with a missing value, if there are some, share a threshold of their own.
+            Whether rows with a missing value share a threshold.
         """
         names = read_by(by)
         ons = {"train"} if data.extra is None else {"all"}

@@ -1,4 +1,4 @@
-"""Declared goals: checked without data, then bound to rows."""
+"""Declared objective and constraints: checked without data, then bound to rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from skbandit.rates._metric import warn_of_few, worst_pairs
 
 @dataclass(frozen=True)
 class MeasuredGoals:
-    """Goals restricted to the constraints that were measured and the rows that count.
+    """An objective and constraints, without skipped constraints and irrelevant rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MeasuredGoals:
     rows : ndarray of int
         The rows with a coefficient in some expression; all expressions are over these.
     limits : tuple of ConfidenceLimit
-        One per constraint if a confidence level was asked for, else empty.
+        One per constraint if there is a confidence level, else empty.
     """
 
     objective: LinearFractionalForms
@@ -70,8 +70,7 @@ class Goals:
     data : Data
         The rows.
     limits : tuple of ConfidenceLimit
-        One per constraint that was not skipped if a confidence level was asked for, else
-        empty.
+        One per constraint that was not skipped if there is a confidence level, else empty.
     every : tuple of Constraint
         All constraints, of which `constraints` are those numbered `working`.
     working : ndarray of int
@@ -149,7 +148,7 @@ def _has_other_labels(rate: Rate, data: Data) -> bool:
 
 @dataclass(frozen=True)
 class Declared:
-    """The goals that the user declared, checked as far as possible without data."""
+    """The objective and constraints as declared, checked as far as possible without data."""
 
     objective: Rate
     constraints: Sequence[Constraint]
@@ -192,7 +191,7 @@ class Declared:
             )
 
     def require_pos_label(self, classes: Classes, pos_label: Any, data: Data) -> None:
-        """Raise an error if a rate depends on which class is positive, and nothing tells which."""
+        """Raise an error if a rate depends on the positive class and `pos_label` is missing."""
         labels = classes.labels.tolist()
         if pos_label is not None or positive_is_known(labels):
             return
@@ -241,7 +240,7 @@ class Declared:
         factors: np.ndarray,
         weights: np.ndarray | None = None,
     ) -> Goals:
-        """Bind the goals of all rows to the rows `kept`; skip those with no rows there.
+        """Bind to the rows `kept`; skip constraints without rows there.
 
         With `weights` of the groups of the objective, this becomes the weighted mean of its rates.
         """
@@ -266,7 +265,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class TrainingGoals:
-    """The goals of a fit, bound to all its rows and ready to be bound to parts of them.
+    """The goals of a fit, bound to all rows, which can be bound to subsets.
 
     Attributes
     ----------
@@ -287,7 +286,7 @@ class TrainingGoals:
         return self.declared.bind_part(self.goals, kept, self.factors, weights)
 
     def sample(self, n_rows: int) -> Goals:
-        """The goals on a random sample of the rows that count, always the same one."""
+        """The goals on a random sample of the relevant rows, with a fixed seed."""
         kept = np.zeros(len(self.goals.data), dtype=bool)
         kept[np.random.default_rng(0).choice(self.goals.measured.rows, n_rows, replace=False)] = (
             True

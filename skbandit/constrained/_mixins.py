@@ -1,4 +1,4 @@
-"""Base of the classifiers with declared goals: signed scores, a threshold, reports."""
+"""Base classes of the constrained classifiers: signed scores, thresholds, reports."""
 
 from __future__ import annotations
 
@@ -542,7 +542,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _forget(self) -> None:
-        """Delete what the last fit has set and this one may not."""
+        """Delete attributes of the last fit that this one may not set."""
         for name in OF_ONE_FIT:
             if name in vars(self):
                 delattr(self, name)
@@ -584,7 +584,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         data: Data,
         margins: np.ndarray | None,
     ) -> pd.DataFrame:
-        """The report out of fold, of positive predictions, beside that of own decisions on data."""
+        """The out-of-fold report, with the values of the final rule on its training rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report out of fold has warned
             table = self._report(own, data, goals.constraints)

@@ -38,9 +38,9 @@ DIRECTIONS = 2
 """Bounds, evenly spread, that directions are trained for if the classifier is cross-fitted: with 2
 the tightest and the loosest.
 
-Every bound chooses among the directions of all of these and their mixtures, with its own
-threshold. On made problems each is as good as a fit of its own, with 2, 3 or 4; with more, a path
-takes longer.
+Every bound chooses among the directions of all of these and their mixtures, with its own threshold.
+On synthetic problems each is as good as a separate fit, with 2, 3 or 4; with more, a path takes
+longer.
 """
 
 

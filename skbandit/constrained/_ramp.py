@@ -361,7 +361,7 @@ class RampClassifier(BaseRampClassifier):
         Whether every constraint is satisfied by the deterministic rule.
     solver_ : str
         Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
-        "cutting_plane", or the `name` of an instance of your own.
+        "cutting_plane", or the `name` of a custom solver.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -484,7 +484,7 @@ class RampClassifier(BaseRampClassifier):
         self._set_multipliers(goals, problem.shadow_prices(trained.multipliers, expected))
 
     def _check_trained(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
-        """Raise if no rule meets the constraints; warn of what was not achieved."""
+        """Raise an error if no rule meets the constraints; warn if some are not met."""
         if not self.feasible_:
             self._check_infeasible(trained, goals, relax)
         if trained.mm.gap > INACCURATE:

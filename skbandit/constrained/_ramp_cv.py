@@ -346,7 +346,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             )
 
     def _why_infeasible(self, fitted: CrossFitted, report: pd.DataFrame, goals: Goals) -> str:
-        """Which constraints no direction meets on rows left out of its training."""
+        """Name the constraints that no direction meets out of fold."""
         faults = missed(report, goals.constraints)
         if self.confidence_level is None:
             return (

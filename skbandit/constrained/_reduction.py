@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MANY_ROWS, FOLDS, FEW_FOLDS = 5_000, 5, 3
-"""Folds by default, and how many from so many rows on: there, more would not score better."""
+"""Default number of folds, and the smaller number used from MANY_ROWS rows on."""
 
 
 class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
@@ -291,10 +291,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         learner: Learner,
         folds: Folds,
     ) -> Goals | None:
-        """Run the rounds, choose one, fit it to all rows; raise if no goal is met.
+        """Run the rounds, choose one, and fit it to all rows.
 
         `goals` are bound to the rows that are tested; X and `group` are of all rows, stacked.
-        Return the goals to start again with if pairs of groups that are not among these are worse
+        Return the goals to start again with if other pairs of groups are worse
         at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured

@@ -209,7 +209,7 @@ def cost_of_constraints(
 
 
 def rarely_predicted(label: Any, share: float, predicted: float, plain: float) -> str | None:
-    """A sentence if a class is hardly ever predicted under the constraints, and is without them."""
+    """A sentence if a class is almost never predicted, but is without the constraints."""
     if predicted >= RARE * share or plain < RARE * share:
         return None
     return (

@@ -3,7 +3,7 @@
 Rates, bounds, slacks and objectives are shares: 0.01 is one percentage point. Normalised
 constraints are divided by the sum of their absolute coefficients, scores are those of a ramp
 that rises from 0 to 1 between -1/2 and 1/2. Constants of one solver stand in its folder, the
-width of the ramp's kinks beside `majorise`.
+width of the ramp's kinks next to `majorise`.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class WeightedTask:
     positive : ndarray of bool, shape (N,)
         The label of each row.
     weight : ndarray of shape (N,)
-        Rows of weight 0 are left out.
+        Rows of weight 0 are excluded.
     """
 
     positive: np.ndarray
@@ -77,12 +77,12 @@ class WeightedTask:
 
     @classmethod
     def of_costs(cls, costs: np.ndarray, row_weight: np.ndarray) -> WeightedTask:
-        """The task whose weighted error is the cost of the answers, but for a constant factor.
+        """The task whose weighted error is proportional to the cost of the predictions.
 
         Parameters
         ----------
         costs : ndarray of shape (N,)
-            Cost of answering a row positive rather than negative.
+            Cost of predicting a row positive rather than negative.
         row_weight : ndarray of shape (N,)
             Weights of the rows themselves. The total weight of the rows that cost anything is
             as it was, so that a penalty of the learner means the same.
@@ -160,7 +160,7 @@ class Folds:
 
     @classmethod
     def of(cls, splits: Splits, n_rows: int, n_extra: int) -> Folds:
-        """Splits of X, with the extra rows dealt to the folds in turn."""
+        """Splits of X; extra rows are assigned to folds round-robin."""
         fold, rows = np.arange(n_extra) % len(splits), np.arange(n_rows)
         extra = n_rows + np.arange(n_extra)
         return cls(

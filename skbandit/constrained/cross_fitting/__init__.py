@@ -1,3 +1,3 @@
-"""Choice of a direction and its threshold by rows that were left out of its training."""
+"""Cross-fitting: directions and thresholds selected on out-of-fold rows."""
 
 __all__: list[str] = []

@@ -14,15 +14,15 @@ from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSear
 from skbandit.rates._score_limits import ScoreLimits
 
 DEFAULT_LEVEL = 0.8
-"""Probability, about, with which all bounds shall hold on new rows if no level is asked for."""
+"""Approximate probability that all bounds hold on new rows, if no level is given."""
 
 HALVINGS = 3
 """Times that the quantile is halved where no candidate's limits are inside; 0 is tried last."""
 
 MAX_OBJECTIVE_LOSS = 0.05
-"""What the default level may cost at most, in units of the sum of the objective's absolute costs.
+"""Maximum cost of the default level, in units of the sum of the objective's absolute costs.
 
-With few rows, limits of differences between groups are met by rules that hardly tell rows apart.
+With few rows, limits of differences between groups are met by nearly constant rules only.
 """
 
 NOISE = 0.5
@@ -36,7 +36,7 @@ def objective_scale(goals: MeasuredGoals) -> float:
 
 
 def max_objective_loss(goals: MeasuredGoals) -> float:
-    """What the default level may cost of the objective at most."""
+    """Maximum increase of the objective that the default level may cost."""
     return MAX_OBJECTIVE_LOSS * objective_scale(goals)
 
 
@@ -97,7 +97,7 @@ def choose(
     limits : ScoreLimits
         Of the constraints, over the same rows.
     level : float
-        Probability with which all constraints shall hold in the population.
+        Probability that all constraints hold in the population.
     relax : bool
         Whether the level may fall, by halves of its quantile and in the end to the rates
         themselves, where no threshold attains it.
@@ -109,7 +109,7 @@ def choose(
         If the level may fall: how much worse the objective may be than at rates that are just
         inside.
     tighter : Choice or None
-        What was chosen among the same candidates under tighter bounds. It stays if it is better
+        The choice among the same candidates under tighter bounds. It is kept if it is better
         and inside at the same quantile: so at one level, looser bounds never cost more.
 
     Returns

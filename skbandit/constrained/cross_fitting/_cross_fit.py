@@ -112,7 +112,7 @@ class CrossFitted:
 def cross_fit(
     design: Any, bound: TrainingGoals, options: CrossFitOptions, work: SharedWork
 ) -> CrossFitted:
-    """Train directions without each fold; choose one, and its threshold, by the rows left out.
+    """Train directions without each fold; select one and its threshold on out-of-fold rows.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class SharedWork:
     trained : TrainedFolds or None
         Directions trained under all bounds so far.
     rows : ndarray of int or None
-        The rows that counted in some goal when the last ones were trained.
+        The rows that were relevant when the last directions were trained.
     candidates : Candidates or None
         Their mixtures, once some bound has chosen among them.
     last : Choice or None
@@ -159,7 +159,7 @@ class SharedWork:
     tighter: Choice | None = None
 
     def suits(self, goals: Goals) -> bool:
-        """Whether directions were trained on the rows that count in these goals."""
+        """Whether directions were trained on the rows that are relevant to these goals."""
         return self.rows is not None and np.array_equal(goals.measured.rows, self.rows)
 
     def train(self, design: Any, bound: TrainingGoals, options: CrossFitOptions) -> None:
@@ -168,7 +168,7 @@ class SharedWork:
         self.rows, self.candidates, self.tighter = bound.goals.measured.rows, None, None
 
     def mix(self, bound: TrainingGoals, options: CrossFitOptions) -> Candidates:
-        """Mix what was trained."""
+        """Mix the trained directions."""
         if self.candidates is None:
             assert self.trained is not None
             self.candidates = Candidates.of(self.trained, bound, options)
@@ -184,7 +184,7 @@ class Candidates:
     trained : TrainedFolds
     mixtures : dict of str to Mixture
     rows : ndarray of int
-        The rows that count in some goal.
+        The relevant rows.
     limits : ScoreLimits
         Of the constraints that directions were trained under.
     searches : dict of str to ThresholdSearch

@@ -1,4 +1,4 @@
-"""Directions trained without each fold in turn, and the scores of the rows left out.
+"""Directions trained without each fold in turn, and their out-of-fold scores.
 
 Each direction is standardised: its scores have mean 0 and deviation 1 over all rows, which takes
 no labels. So the scores of different folds' models are on one scale, and one threshold suits all.
@@ -71,7 +71,7 @@ class Directions:
         *,
         centred: bool,
     ) -> Directions:
-        """Standardise what was found without each fold.
+        """Standardize the directions of each fold.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
 """Folds; the few are for at least so many rows, and so many per column."""
 
 FIT_ROWS, FIT_ROWS_PER_COLUMN = 8000, 50
-"""Rows that each direction is fitted to at most, or so many per column; more hardly change it."""
+"""Maximum number of rows used to fit a direction, or per column; more hardly change it."""
 
 ALPHA = 0.1
 """The ramp's alpha if it is "auto", in units of the sum of the objective's absolute costs."""
@@ -79,13 +79,13 @@ PLAIN, RAMP, TIGHTENED, COST_SENSITIVE = "logistic", "ramp", "tightened ramp", "
 ROUGH_GAP = 1e-2
 """Duality gap of the ramp's convex subproblems, in units of the sum of absolute costs.
 
-A direction is judged by rows that it has not seen, where smaller gaps cannot be told apart.
+Out-of-fold rates do not show smaller gaps.
 """
 
 
 @dataclass(frozen=True)
 class RoughSolver:
-    """A solver whose last gap is `ROUGH_GAP` or what it can do best, if that is more."""
+    """A solver that stops at `ROUGH_GAP`, or at its best accuracy if that is worse."""
 
     solver: Solver
 
@@ -124,7 +124,7 @@ class CrossFitOptions:
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
-        Probability with which the constraints shall hold; None is for `DEFAULT_LEVEL`, or less
+        Probability that the constraints hold; None means `DEFAULT_LEVEL`, or less
         where that is out of reach or costs more than `MAX_OBJECTIVE_LOSS`.
     fold : ndarray of int, shape (n_samples,), or None
         Fold of each row of X; None is for `FOLDS` or `FEW_FOLDS` stratified ones.
@@ -142,7 +142,7 @@ class CrossFitOptions:
 
 @dataclass(frozen=True)
 class OneFold:
-    """What was trained without one fold, in units of the columns.
+    """The directions trained without one fold, in units of the columns.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def is_wide(design: Any) -> bool:
 
 
 def rows_used(goals: Goals) -> np.ndarray:
-    """Mask of the rows that matter: those of X, and extra ones that count in some goal.
+    """Mask of the relevant rows: those of X, and extra ones that some rate depends on.
 
     Rows of weight 0 do not.
     """
@@ -388,7 +388,7 @@ def rows_to_fit(fold: np.ndarray, used: np.ndarray, k: int, n_columns: int) -> n
 
 @dataclass(frozen=True)
 class _Columns:
-    """Rows in units of their columns, made for those that are asked for only."""
+    """Rows in units of their columns, computed on demand."""
 
     design: Any
     centre: np.ndarray | None
@@ -408,7 +408,7 @@ def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
 
 
 def _named(name: str, run: int = 0, number: int = 0) -> str:
-    """The name of a direction, told apart from others of its kind."""
+    """A unique name of a direction."""
     marks = [f" {number}" if number else "", f" #{run + 1}" if run else ""]
     return name + "".join(marks)
 

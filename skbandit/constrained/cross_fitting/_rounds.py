@@ -62,7 +62,7 @@ class Costs:
     def of(
         cls, declared: Declared, goals: Goals, data: Data, factors: np.ndarray | None = None
     ) -> Costs:
-        """Bind to all rows of the data what was bound to those that are tested.
+        """Bind the goals of the tested rows to all rows.
 
         Objective weights of the rows of X are multiplied by `factors`.
         """
@@ -85,12 +85,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class Round:
-    """One fit and what was known after it.
+    """One fit and the state after it.
 
     Attributes
     ----------
     task : WeightedTask or None
-        What was fitted; None for the rows as they are.
+        The fitted task; None for the rows as they are.
     multipliers : Multipliers
         Those behind the task.
     scores : ndarray of shape (n,)
@@ -117,7 +117,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What rounds are judged by.
+    """Goals and limits by which rounds are evaluated.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Criterion:
     limits : ScoreLimits
         Of the constraints.
     level : float
-        Probability with which they shall hold; 0.5 is for the rates themselves.
+        Probability that they hold; 0.5 leaves no margin.
     relax : bool
         Whether the level may fall where no threshold attains it.
     usual : float
@@ -170,7 +170,7 @@ class Criterion:
 
     @cached_property
     def problem(self) -> LinearProblem:
-        """The goals as a linear problem."""
+        """The linear problem."""
         return LinearProblem.of(self.goals.objective, self.goals.constraints)
 
     def attained(self, known: KnownRules) -> tuple[float, float]:
@@ -244,7 +244,7 @@ class KnownRules:
         self._rounds.append(scores)
 
     def at(self, z: float, most: np.ndarray) -> Rules:
-        """All rules, judged by limits at a normal quantile; `most` are the highest multipliers."""
+        """All rules, with limits at a normal quantile; `most` are the highest multipliers."""
         return self.of_thresholds(z)
 
     def of_thresholds(self, z: float) -> Rules:
@@ -311,7 +311,7 @@ def rounds(
     max_iter: int,
     tol: float,
 ) -> Iterator[Round]:
-    """Fit the rows as they are, then at multipliers that follow what the rules so far attain.
+    """Fit the rows as they are, then at multipliers computed from all rules so far.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class Winner:
     numbers : tuple of int
         One round, or two, whose scores are averaged.
     rule : Rule
-        The thresholds and what they attain.
+        The thresholds and their objective and slack.
     quantile : float
         The normal quantile of the level that they attain; 0 if only rates were looked at.
     """
@@ -399,7 +399,7 @@ def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -
         The first fitted the rows as they are.
     criterion : Criterion
     known : KnownRules
-        What the rounds made known.
+        The rules of these rounds.
 
     Returns
     -------

@@ -38,7 +38,7 @@ BACKENDS = ("PIQP", "CLARABEL")
 
 
 class InfeasibleProblemError(SolverError):
-    """A backend ended with the answer that the problem is infeasible."""
+    """A backend reported that the problem is infeasible."""
 
 
 @dataclass

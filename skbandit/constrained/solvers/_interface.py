@@ -368,7 +368,7 @@ class ParametersMixin:
         Parameters
         ----------
         deep : bool, default=True
-            Ignored: no parameter has parameters of its own.
+            Ignored: there are no nested parameters.
 
         Returns
         -------

@@ -69,7 +69,7 @@ def best_threshold(
     goals : BoundConstraints
         The constraints.
     preferred : float
-        Cut to which ties go.
+        Ties are broken in favor of the threshold nearest to this.
     limits : sequence of ConfidenceLimit, default=()
         One per constraint, if confidence limits must be inside the bounds too.
 
@@ -120,7 +120,7 @@ def _slacks(goals: BoundConstraints, values: np.ndarray) -> np.ndarray:
 
 
 def thresholds_between(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts between distinct scores, and the number of rows above each."""
+    """Thresholds between distinct scores, and the number of rows above each."""
     upper, lower = descending[:-1], descending[1:]
     size = np.maximum(np.abs(upper), np.abs(lower))
     size = np.maximum(size, np.median(np.abs(descending)))

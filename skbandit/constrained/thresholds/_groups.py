@@ -91,7 +91,7 @@ def best_group_thresholds(
     goals : BoundConstraints
         The constraints.
     preferred : float
-        Cut to which ties go, one group after the other.
+        Threshold nearest to which ties are broken, one group after the other.
     limits : Limits or None
         Confidence limits that must be inside the bounds too.
 
@@ -120,7 +120,7 @@ def best_group_thresholds(
 
 @dataclass(frozen=True)
 class _Curves:
-    """What each group contributes to every sum at each of its thresholds."""
+    """The contribution of each group to every sum at each of its thresholds."""
 
     scores: np.ndarray
     group: np.ndarray

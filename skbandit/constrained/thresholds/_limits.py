@@ -120,7 +120,7 @@ class SharedRisk:
 def required_limits(
     limits: ScoreLimits, goals: Goals, level: float, prefit: bool
 ) -> SharedRisk | SeparateLimits:
-    """Limits at a level above 1/2; each constraint's own one if that is an exact promise."""
+    """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
     single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
     if not (prefit and single and level > 0.5):
         return SharedRisk(limits, level)

@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Options:
-    """What the m options of one set contribute.
+    """Contributions of the m options of one set.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class MultipleChoice:
         return total
 
     def excess(self, choice: np.ndarray) -> float:
-        """Largest excess over a bound, negative if there is room; -inf without constraints."""
+        """Largest excess over a bound, negative if there is slack; -inf without constraints."""
         return float((self.used(choice) - self.bound).max(initial=-np.inf))
 
     def value(self, choice: np.ndarray) -> float:

@@ -87,7 +87,7 @@ class LinearProblem:
         return cls(objective, rows, rhs, constraints.forms)
 
     def costs(self, multipliers: Multipliers) -> np.ndarray:
-        """Cost, of shape (N,), of answering each row positive rather than negative."""
+        """Cost, of shape (N,), of predicting each row positive rather than negative."""
         above = self.objective.numerator.T @ multipliers.groups
         below = self.objective.denominator[[0]].toarray().ravel()
         return above - multipliers.value * below + self.rows.T @ multipliers.constraints
@@ -101,7 +101,7 @@ class LinearProblem:
 
 @dataclass(frozen=True)
 class Rules:
-    """J rules, by what they do to the objective and the constraints.
+    """Objective and constraints of J rules.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ def rules_of_thresholds(
     z : float
         Normal quantile of the limits' level.
     most : int
-        Number of thresholds at most, besides the two that answer every row alike.
+        Maximum number of thresholds, besides the two with constant predictions.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def rules_of_counts(
 
 
 def summed_rows(problem: LinearProblem, limits: ScoreLimits | None) -> csr_array:
-    """The forms whose sums over the positive rows tell what a rule does: see `rules_of_sums`."""
+    """The forms whose sums over the positive rows determine a rule: see `rules_of_sums`."""
     objective = problem.objective
     divisor = objective.denominator[[0]]
     rows = [objective.numerator, divisor, problem.rows, problem.forms.denominator]
@@ -267,7 +267,7 @@ def rules_of_sums(
     Parameters
     ----------
     sums : ndarray of shape (S, J)
-        Sums of `summed_rows` over the rows that each rule answers positive.
+        Sums of `summed_rows` over the rows that each rule predicts positive.
     problem : LinearProblem
     limits : ScoreLimits or None
     z : float
@@ -427,7 +427,7 @@ sampling error does."""
 
 @dataclass(frozen=True)
 class GroupCurves:
-    """What the rows of each group above each threshold of a score contribute.
+    """Sums over the rows of each group above each threshold of a score.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The compiled problem: everything that training needs to know about the declared goals."""
+"""The compiled problem: objective and constraints as arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ the one that can still move, so rounding must not push such a row onto the flat 
 
 
 def ramp(z: np.ndarray) -> np.ndarray:
-    """Probability of a positive answer, sigma(z) = min(1, max(0, 1/2 + z)) (eq. 2)."""
+    """Probability of a positive prediction, sigma(z) = min(1, max(0, 1/2 + z)) (eq. 2)."""
     return np.clip(0.5 + z, 0.0, 1.0)
 
 

@@ -32,7 +32,7 @@ def starts(
     solver: Solver,
     unconstrained: Callable[[], Solution],
 ) -> Iterator[Point]:
-    """Yield points to start MM from, the most promising first; each is computed on demand.
+    """Yield starting points of MM on demand, the most promising first.
 
     The lowest penalised ramp objective wins among constant predictions and the solution of the
     all-hinge problem without constraints, at several scales, each at its exactly best b.

@@ -154,7 +154,7 @@ def moved_bounds(problem: RampProblem, point: Point, margin: np.ndarray) -> Ramp
 
 
 def _unused(problem: RampProblem, point: Point, multipliers: np.ndarray) -> float:
-    """What the objective should gain, at its shadow prices, if hard rates used all their slack."""
+    """Gain of the objective, at its shadow prices, if hard rates used all their slack."""
     slack = np.maximum(-problem.violation(_hard(problem, point)), 0.0)
     return float(multipliers @ slack)
 
@@ -186,7 +186,7 @@ def randomised(problem: RampProblem, coef: np.ndarray) -> Point:
 
 
 def _serves(threshold: Threshold | None, promised: float) -> bool:
-    """Whether a threshold is feasible and about as good as promised."""
+    """Whether a threshold is feasible and about as good as expected."""
     assert threshold is not None
     return threshold.feasible and threshold.objective <= promised + USELESS
 
