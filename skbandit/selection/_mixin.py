@@ -223,8 +223,8 @@ class SetSelectorMixin:
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         position_weights : array-like of shape (n_positions,), default=None
-            What a cost counts for in the first position, the second, ..., such as the probability
-            that the position is looked at: finite, not negative, not rising. None means ones.
+            Weight of the costs in the first position, the second, ..., such as the probability
+            that a user looks at the position: finite, not negative, not rising. None means ones.
 
         Returns
         -------
@@ -240,11 +240,11 @@ class SetSelectorMixin:
 
         Notes
         -----
-        With nan for a chosen ad, as in `fit`, each set costs what is expected of its ads, from
-        their means, from the row's other ads, and from observed costs, weighted by the inverse of
-        the share of rows in which the ad was observed. That is unbiased if costs are missing at
-        random given the ad, and no selector gains by choosing what is unknown. If ads were shown
-        by a policy that looked at X, pass `skbandit.selection.logged_costs` instead.
+        If the cost of a chosen ad is nan, and costs were missing in `fit` as well, costs are
+        estimated from the means of the ads, the row's other ads, and observed costs, weighted by
+        the inverse of the share of rows in which the ad was observed. This is unbiased if costs
+        are missing at random given the ad. If the ads were shown by a policy that depends on X,
+        use `skbandit.selection.logged_costs` instead.
         """
         check_is_fitted(self)
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
@@ -315,7 +315,7 @@ class SetSelectorMixin:
         return rows_of(X, used), costs.of_rows(used), allowed, weight[used]
 
     def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:
-        """Estimated costs; all nan if ads that were not available cannot be told from others."""
+        """Estimated costs; all nan if it is unknown which ads were available."""
         if available is None and self._had_availability:
             return np.full(costs.shape, np.nan)
         allowed = read_mask(available, self.ads_, costs.shape[0], self.unknown_ads)

@@ -40,19 +40,18 @@ if TYPE_CHECKING:
 class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose the m of n ads of lowest predicted cost (top-m).
 
-    The costs g(x, a) of all ads are learned with squared error; of the ads available in a row, the
-    m with the lowest predictions are chosen [1]_.
+    A regression predicts the costs g(x, a) of all ads. For each row, the m available ads with the
+    lowest predictions are chosen [1]_.
 
     Parameters
     ----------
     estimator : regressor, classifier or "stack", default=None
-        Learns costs; None means `Ridge` with the penalty of least leave-one-out error. A
-        multi-output regressor is fitted once to all ads if every cost was observed; otherwise, and
+        Predicts costs. None means `Ridge` with the penalty of least leave-one-out error. A
+        multi-output regressor is fitted once to all ads if every cost was observed. Otherwise, and
         for any other regressor, one clone per ad is fitted to the rows in which its cost was
         observed. A classifier with `predict_proba` can be used for costs with few distinct values,
-        such as 0 and -1: it learns which of them is paid, and ads are chosen by expected cost.
-        "stack" is the best guess for those who can wait: a weighted mean of several regressors, see
-        Notes. So is what is done with `ad_features`.
+        such as 0 and -1; ads are then chosen by expected cost. "stack" is a weighted mean of
+        several regressors, usually the most accurate and the slowest: see Notes.
     n_select : int, default=1
         Number of ads to choose, m.
     ad_effect : float, default=1.0
@@ -62,8 +61,9 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, default=None
         Number of ads fitted in parallel, if each is fitted separately.
     unknown_ads : {"error", "ignore"}, default="error"
-        Treatment of ads named in `available` but not in y, or the other way round: an error; or
-        unknown ads are left out, and known ads without a column are not available.
+        Treatment of ads that are in `available` but not in y, or the other way round. "error"
+        raises an error. "ignore" ignores unknown ads, and treats known ads without a column as not
+        available.
 
     Attributes
     ----------
@@ -97,33 +97,27 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     (g - f*)^2, averaged over ads [1]_. If positions have weights w_1 >= w_2 >= ..., the first k
     ads are a set of k, and count for w_k - w_{k+1}: the bound is the sum of theirs.
 
-    Without an estimator, one penalty for all ads minimises the squared errors of costs left out one
-    by one, each predicted from the other rows in which the ad was observed. These errors are exact
-    up to 20,000 costs or so; for more, they are those of generalised cross-validation, corrected by
-    a sample of the rows. Where that would take longer than the fit, there is no correction, and
-    only a part of the ads with missing costs is used. Features should be in comparable units, as
-    the penalty is the same for all: see
-    :class:`~sklearn.preprocessing.StandardScaler`.
+    Without an estimator, one penalty for all ads minimizes the leave-one-out error, or that of
+    generalized cross-validation if there are many costs. Features should be in comparable units,
+    because they share the penalty: see :class:`~sklearn.preprocessing.StandardScaler`.
 
-    "stack" adds self-tuning ridge, extremely randomised trees, nearest neighbours and partial least
-    squares, each learning all ads together, with the non-negative weights that fit costs of rows
-    unseen by the members best. It scales features itself (dense ones), fills costs that were not
-    observed by ridge and the row's other ads, and takes the time of some 600 trees.
+    "stack" combines self-tuning ridge, extremely randomized trees, nearest neighbors and partial
+    least squares, with non-negative weights that minimize the out-of-fold error. It standardizes
+    dense features, imputes unobserved costs by ridge and the row's other ads, and takes about as
+    long as 600 trees.
 
-    `Ridge` with its default solver is solved by normal equations shared by all ads. For sparse X
-    and many ads this is much faster than its own `fit`, and ads with unobserved costs take little
-    longer. The predictions are the same. Its own `fit` is called where that is faster, and if both
-    rows and features number more than 5000.
+    `Ridge` with its default solver is fitted by normal equations that all ads share, with the same
+    predictions. For sparse X and many ads, this is much faster than its own `fit`, which is called
+    if it is faster, or if both rows and features number more than 5000.
 
     With `ad_features` z_a, one model predicts the costs of all ads, including unseen ones:
 
-    - `Ridge` learns the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
-      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `ad_effect`). It has a closed form if all
-      costs were observed. The scale of z matters: standardise it. Without an estimator, alpha
-      gives the weights of an ad, on average, the prior variance that is best ad by ad.
+    - `Ridge` fits the bilinear costs ``[x, 1]' (W [1, z_a] + u_a)`` plus the mean cost, with
+      the penalty alpha (||W||^2 + sum_a ||u_a||^2 / `ad_effect`). Standardize z, as its scale
+      matters.
     - Any other estimator is fitted to a long table of observed pairs, with the features of x
       followed by those of the ad (a DataFrame if both are). The shrunken mean residual of each
-      ad is added; `n_jobs` has no effect.
+      ad is added. `n_jobs` has no effect.
 
     References
     ----------
@@ -141,8 +135,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
     array([[...],
            [...]])
     >>> popularity = PopularitySetSelector(n_select=3).fit(X_train, y_train)
-    >>> selector.score(X_test, y_test) > popularity.score(X_test, y_test)
-    True
+    >>> [round(one.score(X_test, y_test), 2) for one in (selector, popularity)]  # clicks
+    [1.83, 1.28]
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}

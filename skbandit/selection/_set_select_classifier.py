@@ -86,18 +86,19 @@ default="auto"
         Method by which a round finds the cheapest ad. "auto" is explained in the Notes.
     method : {"masked", "published"}, default="masked"
         "masked": each round is trained and evaluated on the ads not chosen by earlier rounds.
-        "published": on all ads, where those chosen before are worthless, as published [1]_.
+        "published": on all ads, with a cost of 0 for ads already chosen, as in [1]_.
     cross_fit : int or None, default=5
-        Number of folds. On the training rows, the ads of earlier rounds are chosen by learners
-        that have not seen the row; with None, by learners that have. Published rounds are not
-        cross-fitted: that would make more duplicates.
+        Number of folds. The ads that earlier rounds choose for a training row are predicted
+        without its fold. None means no folds. Published rounds are never cross-fitted, because
+        that would make more duplicates.
     random_state : int, RandomState or None, default=None
         Orders the ads in the filter tree and assigns rows to folds.
     n_jobs : int, default=None
         Number of folds fitted in parallel or, without folds, of matches or ads within a round.
     unknown_ads : {"error", "ignore"}, default="error"
-        Treatment of ads named in `available` but not in y, or the other way round: an error; or
-        unknown ads are left out, and known ads without a column are not available.
+        Treatment of ads that are in `available` but not in y, or the other way round. "error"
+        raises an error. "ignore" ignores unknown ads, and treats known ads without a column as not
+        available.
     verbose : int, default=0
         If positive, print a line after each round. With scikit-learn 1.9 or newer,
         ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
@@ -123,12 +124,11 @@ default="auto"
 
     Notes
     -----
-    If q is the mean regret of the rounds, each as a cost-sensitive problem of its own, the regret
-    of the sets is at most m q. In masked rounds this always holds, since the cheapest remaining ad
-    costs no more than the k-th cheapest of all. Published rounds require nonpositive expected
-    costs, so they shift the costs of each row by the highest, if that is positive. Ads
-    chosen twice are replaced by others in a random order, the same for all rows. The learners that
-    choose the ads of earlier rounds must not have seen the row's own costs: hence `cross_fit`.
+    If q is the mean regret of the rounds, each a cost-sensitive classification problem, the regret
+    of the sets is at most m q. In masked rounds this always holds, because the cheapest remaining
+    ad costs no more than the k-th cheapest of all. Published rounds require nonpositive expected
+    costs, so the highest cost of a row is subtracted if it is positive. Ads chosen twice are
+    replaced by others in a random order, which is the same for all rows.
 
     Filter trees see which ads are excluded (already chosen or not available), as n_ads additional
     features. If m > n_ads / 2 and all ads were available in `fit`, their rounds choose the
@@ -138,28 +138,27 @@ default="auto"
     regret of round k: rounds fill the best positions first, and training is the same for all
     weights.
 
-    What all pairs, one versus rest and regression learn about an ad or a pair does not depend on
-    the round. So in masked rounds they are trained once, on all rows, and each round takes the
-    best remaining ad. With regression, this is `RegressionSetSelector`. The filter tree is trained
-    in each round, because different ads meet in its matches.
+    In masked rounds, all pairs, one versus rest and regression are trained once, on all rows, and
+    each round selects the best remaining ad. With regression, this is `RegressionSetSelector`. The
+    filter tree is trained in each round, because its matches depend on the remaining ads.
 
     ``reduction="auto"`` is one versus rest if no estimator is passed: with the default penalty it
-    was best on made problems, and quickest. For a classifier of yours it is all pairs up to 20 ads,
-    as they need no probabilities; for more, one versus rest or, without `predict_proba`, the filter
-    tree. It is the filter tree wherever each round needs a fit of its own.
+    was the best on synthetic problems, and the fastest. For another classifier it is all pairs up
+    to 20 ads, which need no probabilities. For more ads it is one versus rest or, without
+    `predict_proba`, the filter tree. If every round needs a separate fit, it is the filter tree.
 
     The default penalty is that of ridge regression of the costs, chosen by leave-one-out, in terms
     of the logistic loss.
 
     With `ad_features`, one classifier compares all ads by the differences of their features, so
-    that ads unseen in training can be chosen. A linear one learns from these and their products
-    with X, which gives each ad a score; any other, from X and the differences, and the ad that
-    beats most others is chosen. Standardise the features of ads.
+    that ads unseen in training can be chosen. A linear classifier uses these differences and their
+    products with X, so that each ad has a score. Any other classifier uses X and the differences,
+    and the ad that beats most others is chosen. Standardize the features of ads.
 
-    Published rounds choose many ads twice and are often worse than the most popular ads. With
-    `logged_costs`, use masked rounds: shifting estimated costs does harm.
+    Published rounds choose many ads twice and are often worse than the most popular ads. Do not
+    use them with `logged_costs`, whose estimates must not be shifted.
 
-    Compare with `PopularitySetSelector`, which is hard to beat for m = 1 and for m close to n_ads.
+    Compare with `PopularitySetSelector`, a strong baseline for m = 1 and for m close to n_ads.
 
     References
     ----------
@@ -176,8 +175,8 @@ default="auto"
     >>> selector.predict(X_test[:2]).shape
     (2, 3)
     >>> popularity = PopularitySetSelector(n_select=3).fit(X_train, y_train)
-    >>> selector.score(X_test, y_test) > popularity.score(X_test, y_test)
-    True
+    >>> [round(one.score(X_test, y_test), 2) for one in (selector, popularity)]  # clicks
+    [1.04, 0.81]
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
