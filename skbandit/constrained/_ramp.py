@@ -278,90 +278,90 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
 
 
 class RampClassifier(BaseRampClassifier):
-    """Linear classifier trained on the ramp loss under declared constraints on its training rows.
+    """Linear classifier that meets constraints on rates on its training rows.
 
-    Algorithm 1 of Goh, Cotter, Gupta & Friedlander (NIPS 2016): majorisation-minimisation on the
-    ramp loss. Constraints hold on the rows that it is trained on, and are often violated on new
-    ones: see `ConstrainedRampClassifier` for a rule that is evaluated out of fold.
+    Algorithm 1 of Goh, Cotter, Gupta & Friedlander (NIPS 2016): majorization-minimization on the
+    ramp loss. Its constraints hold on the training rows and are often violated on new data. For
+    new data use `ConstrainedRampClassifier`.
 
     Parameters
     ----------
     objective : Rate, default=None
-        Rate to optimise, in the direction in which it is better; None is `error_rate()`.
+        Rate to optimize. None means `error_rate()`. Recall and the like are maximized, the error
+        rate and the like minimized.
     constraints : Constraint or (nested) sequence of Constraint, default=()
         Constraints to meet: see `skbandit.rates`.
     alpha : float, default=1e-3
-        The paper's lambda, in units of the mean objective.
+        Strength of the L2 penalty (the paper's lambda), relative to the mean objective.
     fit_intercept : bool, default=True
-        Whether there is an (unpenalised) intercept. Without one there is no threshold to choose.
+        Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     max_iter : int, default=100
         Maximum number of majorisation-minimisation steps.
     tol : float, default=1e-5
-        Training stops when a step lowers the objective by less.
+        Training stops when a step lowers the objective by less than this.
     solver : str or Solver, default="auto"
-        Solver of the convex problem in each step. "newton" is the fast one: it is
-        "smoothed_newton" for up to 1,000 features, "augmented_lagrangian" for more; of features
-        more numerous than the rows (up to 2,000), only the span of the rows counts. "cvxpy" is
-        the reference: interior points, exact, and slow beyond some thousand rows.
-        "cutting_plane" is the paper's Algorithm 2, one weighted SVM after the other. All solve
-        the same convex problems, but training is local: if rounding and tolerances differ,
-        it may end at another local optimum. "auto" is newton, or cvxpy for at most 500 rows and
-        500 features, where that is as fast. Also an instance from
-        `skbandit.constrained.solvers`, such as ``SmoothedNewtonSolver(max_iter=50)``, or any
-        object that follows `Solver` there.
+        Solver of the convex problem in each step. All solve the same problems, but training is
+        local, so different rounding can lead to another local optimum.
+
+        - "newton", the fastest: "smoothed_newton" for up to 1,000 features and
+          "augmented_lagrangian" for more. If there are more features than rows (up to 2,000), only
+          the span of the rows counts.
+        - "cvxpy", the reference: interior points, accurate, and slow for more than a few thousand
+          rows.
+        - "cutting_plane": the paper's Algorithm 2, a sequence of weighted SVMs.
+        - "auto": "cvxpy" for at most 500 rows and 500 features, otherwise "newton".
+        - An instance from `skbandit.constrained.solvers`, such as
+          ``SmoothedNewtonSolver(max_iter=50)``, or any object that follows `Solver` there.
     solver_options : dict, default=None
-        Parameters of a solver given by name. For cvxpy: the arguments of
-        ``cvxpy.Problem.solve``, as in ``{"solver": "CLARABEL"}``; by default PIQP if installed,
-        else Clarabel. For newton: ``max_iter``, maximum steps per convex problem.
+        Parameters of a solver given by name. For cvxpy, the arguments of ``cvxpy.Problem.solve``,
+        such as ``{"solver": "CLARABEL"}``; the default is PIQP if installed, else Clarabel. For
+        newton, ``max_iter``, the maximum number of steps per convex problem.
     init : {"search", "zeros"}, default="search"
-        "zeros" is the paper's: training starts at w = 0, b = 0, and its end is the rule. "search"
-        starts from the best of constant predictions and the solution without constraints, at
-        several scales; relaxes ramp bounds if hard rates leave slack unused; and returns the
-        solution without constraints if that has the better threshold.
+        "zeros" starts at w = 0, b = 0, as in the paper. "search" starts from the best of constant
+        predictions and the unconstrained solution at several scales, relaxes ramp bounds if hard
+        rates leave slack unused, and returns the unconstrained solution if that has the better
+        threshold.
     threshold : bool, default=True
-        Whether the intercept moves to the best threshold whose hard training rates meet the
-        constraints. If False, it is the one with which training ended.
+        Whether to move the intercept to the best threshold whose hard training rates meet the
+        constraints.
     pos_label : label, default=None
-        The positive class of all rates. Required for labels other than {0, 1}, {-1, 1} and bool,
-        unless all rates are the same for either class, as `error_rate` and `churn` are.
+        The positive class. Required for labels other than {0, 1}, {-1, 1} and bool, unless all
+        rates are the same for either class, as `error_rate` and `churn` are.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the objective; constraints are not affected.
+        Class weights in the objective. They do not affect constraints.
     random_state : int, RandomState instance or None, default=None
-        Used by `sample_predict`.
+        Used by `sample_predict` only.
     verbose : int, default=0
-        1 reports every step in one line: printed, or logged if logging is configured to show
-        INFO records of "skbandit". With scikit-learn 1.9 or newer,
-        ``set_callbacks(sklearn.callback.ProgressBar())`` shows a progress bar.
+        1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights; positive scores favor ``classes_[1]``.
+        Weights. Positive scores are predicted as ``classes_[1]``.
     intercept_ : ndarray of shape (1,)
         Intercept of the deterministic rule (minus the paper's b).
     ramp_intercept_ : ndarray of shape (1,)
-        Intercept of the randomised rule, with which training ended.
+        Intercept of the randomized rule of `sample_predict`, with which training ended.
     classes_ : ndarray of shape (2,)
         Class labels.
     n_iter_ : int
-        Number of steps.
+        Number of training steps.
     multipliers_ : ndarray of shape (n_constraints,)
-        Shadow prices >= 0, one per row of `constraint_report_`: the improvement of the
-        objective per unit by which a bound, as declared, is relaxed, in the last convex problem.
-        nan for groups that were skipped. Of a `ratio` or `difference` of more than six groups,
-        only the ordered pairs that training has needed have an entry; that of the others is 0.
+        Shadow prices, one per row of `constraint_report_`: how much the objective of the last
+        convex problem improves per unit by which a bound is relaxed; 0 if it does not bind, nan if
+        the constraint was skipped.
     objective_path_ : ndarray of shape (n_iter_,)
-        Regularised ramp objective after each step, signed so that lower is better. (If no useful
-        threshold is found, bounds are tightened for a few more steps, which are not included.)
+        Regularized ramp objective after each step; lower is better. If no useful threshold is
+        found, bounds are tightened for a few more steps, which are not included.
     constraint_report_ : DataFrame
-        One row per constraint (see `multipliers_`), on the training data: `constraint`, `on`,
-        `n_rows`, `effective_n` (see `constraint_report`), `bound`, `expected` (of the randomised
-        rule), `value` (of the deterministic one), `slack`, `satisfied`, `multiplier`.
+        One row per constraint, on the training data; of a `ratio` or `difference` of more than six
+        groups, one row per pair of groups that training needed. Columns: `constraint`, `on`,
+        `n_rows`, `effective_n`, `bound`, `expected` (of the randomized rule), `value` (of the
+        deterministic rule), `slack`, `satisfied`, `multiplier`.
     feasible_ : bool
-        Whether every constraint is satisfied by the deterministic rule.
+        Whether the deterministic rule satisfies every constraint.
     solver_ : str
-        Name of the solver used: "cvxpy", "smoothed_newton", "augmented_lagrangian",
-        "cutting_plane", or the `name` of a custom solver.
+        Name of the solver used.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -369,12 +369,11 @@ class RampClassifier(BaseRampClassifier):
 
     See Also
     --------
-    skbandit.ConstrainedRampClassifier : Directions and thresholds chosen out of fold.
+    skbandit.ConstrainedRampClassifier : Selects directions and thresholds out of fold.
 
     Notes
     -----
-    `predict`, `decision_function` and `predict_proba` are deterministic and agree; no group
-    is needed at prediction. `predict_proba` is the score clipped to [0, 1], not a calibrated
+    Predictions are deterministic. `predict_proba` is the score clipped to [0, 1], not a calibrated
     probability.
 
     The settings of the paper are ``init="zeros", threshold=False``, with `sample_predict`.
