@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
@@ -45,7 +46,6 @@ from skbandit.constrained.thresholds._limits import (
     SharedRisk,
     required_limits,
 )
-from skbandit.constrained.thresholds._rules import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
@@ -309,12 +309,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 None if level is None else required_limits(criterion.limits, goals, level, prefit)
             )
             if isinstance(limits, SeparateLimits):
-                z = float(ndtri(limits.level))
-                rule = best_rule(
-                    signed[rows], goals.measured, usual, limits, groups, self._n_groups
-                )
-            else:
-                rule, z = criterion.best_rule(signed[rows])
+                criterion = replace(criterion, exact=limits)
+            rule, z = criterion.best_rule(signed[rows])
             wider = goals.widened(goals.predicted(rule.positive))
             if wider is None or not rule.feasible:
                 break

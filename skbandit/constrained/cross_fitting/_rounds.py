@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._tolerances import RATE_TOL
@@ -21,7 +21,7 @@ from skbandit.constrained.cross_fitting._choose import (
     nearest_to_default,
     quantiles_of,
 )
-from skbandit.constrained.thresholds._limits import SharedRisk
+from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     MAX_THRESHOLDS,
@@ -138,6 +138,8 @@ class Criterion:
         Group of each row, where each group has a threshold.
     n_groups : int
         Their number.
+    exact : SeparateLimits or None
+        Limits at the level that hold exactly; they replace `limits` in the choice of thresholds.
     """
 
     goals: MeasuredGoals
@@ -148,6 +150,7 @@ class Criterion:
     max_loss: float = np.inf
     group: np.ndarray | None = None
     n_groups: int = 1
+    exact: SeparateLimits | None = None
 
     @classmethod
     def of(
@@ -195,6 +198,10 @@ class Criterion:
 
     def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
         """The best thresholds on scores at the highest level that is not too costly, and its z."""
+        if self.exact is not None:
+            group = self.group, self.n_groups
+            rule = best_rule(scores, self.goals, self.usual, self.exact, *group)
+            return rule, float(ndtri(self.exact.level))
         without_margin: Rule | None = None
         for z in quantiles_of(self.level, self.relax):
             rule = self.rule(scores, z)
