@@ -1,4 +1,4 @@
-"""Default policies earn what the best of a grid earns, on made problems of several kinds.
+"""Default policies earn what the best of a grid earns, on synthetic problems of several kinds.
 
 Means of fixed seeds, in share of what the best cell of the grid earns. The cell is the best on
 these same seeds, so it is flattered, and a tenth of it is more than two standard errors.

@@ -1,4 +1,4 @@
-"""Splits for the benchmark of goals: two real data sets, and made problems of several shapes."""
+"""Splits for the benchmark of goals: two real data sets, and synthetic problems of several shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbandit.datasets import load_adult
 
 NEW_ROWS = 20_000
-"""Rows of a made problem that its rules are judged by: a rate errs by some thousandths."""
+"""Rows of a synthetic problem that its rules are judged by: a rate errs by some thousandths."""
 
 GERMAN = Path("german", "german_credit.csv.gz")
 """German credit (UCI), in the folder named by SKBANDIT_DATA."""
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Shape:
-    """A made problem.
+    """a synthetic problem.
 
     Parameters
     ----------

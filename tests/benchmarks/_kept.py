@@ -40,7 +40,7 @@ def keep(name: str, frame: pd.DataFrame, seconds: float, **settings: Any) -> Non
         "date": date.today().isoformat(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
-        "processor seconds": round(seconds),
+        "cpu seconds": round(seconds),
         **settings,
         "versions": versions,
     }

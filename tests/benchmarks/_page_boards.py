@@ -1,6 +1,6 @@
 """What the page of benchmarks runs: four boards, each a table of repetitions.
 
-A row of a board is one repetition (`unit`: a split, a permutation, a made problem, a round) of one
+A row of a board is one repetition (`unit`: a split, a permutation, a synthetic problem, a round) of one
 method on one problem (`part`), with what was measured. Repetitions of the same name are the same
 data for all methods, so that methods are compared pair by pair.
 """
@@ -80,14 +80,14 @@ N_SPLITS = {"German credit": 4, "Adult": 3}
 
 
 def goal_rows(size: float) -> Iterator[Row]:
-    """Means over the goals, on each split of two real sets and on eight made problems."""
+    """Means over the goals, on each split of two real sets and on eight synthetic problems."""
     for name in SETS:
         if absent(name):
             continue
         n = max(1, round(size * N_SPLITS.get(name, 1)))
         for seed in range(FIRST_SPLIT, FIRST_SPLIT + n):
             found = goals.runs(name, list(GOALS), list(GOAL_METHODS.values()), [seed])
-            of_set = ("made problems", name) if name in SHAPES else (name, f"split {seed}")
+            of_set = ("synthetic", name) if name in SHAPES else (name, f"split {seed}")
             for shown, method in GOAL_METHODS.items():
                 for kind in ("all", "fairness"):
                     asked = [g for g in GOALS if kind == "all" or GOALS[g].fairlearn]
@@ -147,7 +147,7 @@ FIRST_MADE = 500
 
 
 def policy_rows(size: float) -> Iterator[Row]:
-    """Mean reward per event of each policy, in permutations of real rows and on made problems."""
+    """Mean reward per event of each policy, in permutations of real rows and on synthetic problems."""
     n = max(1, round(8 * size))
     real = [
         (name, f"permutation {seed}", load, seed)
@@ -155,7 +155,7 @@ def policy_rows(size: float) -> Iterator[Row]:
         for seed in range(FIRST_SPLIT, FIRST_SPLIT + max(1, round(4 * size)))
     ]
     made = [
-        ("made problems", name.partition(":")[0], lambda problem=problem: problem, 0)
+        ("synthetic", name.partition(":")[0], lambda problem=problem: problem, 0)
         for name, problem in bandit_defaults.made_problems(FIRST_MADE, n)
     ]
     best: dict[str, dict[str, Any]] = {}
@@ -203,7 +203,7 @@ SELECTED: dict[str, SelectionRival] = {
         "MultiOutputRegressor(Ridge), argpartition"
     ],
     "LightGBM rank_xendcg": SELECTORS["LightGBM rank_xendcg"],
-    "LightGBM regression an ad": SELECTORS["LightGBM regression an ad"],
+    "LightGBM regression per ad": SELECTORS["LightGBM regression per ad"],
     "VW csoaa_ldf": SELECTORS["VW csoaa_ldf"],
     "costsensitive WeightedAllPairs": SELECTORS["costsensitive WeightedAllPairs"],
 }
@@ -211,7 +211,7 @@ SELECTED: dict[str, SelectionRival] = {
 
 def set_rows(size: float) -> Iterator[Row]:
     """The share of the best sets' value, and the time of a fit, on splits of two data sets."""
-    warm = DATA["made"]().rows(slice(200))
+    warm = DATA["synthetic"]().rows(slice(200))
     for data, load in DATA.items():
         for gone in GONE:
             sample = load().without(gone)
@@ -268,7 +268,7 @@ REPLAYED = 200_000
 
 
 def speed_rows(size: float) -> Iterator[Row]:
-    """Processor seconds of three tasks, by several methods in turn."""
+    """CPU time of three tasks, by several methods in turn."""
     train, test = adult("train", None if size == 1 else 4_000), adult("test")
     small = _arguments(train.head(300))
     part = f"fit on Adult ({len(train.y):,} rows x 126), ratio of positive rates at least .8"
@@ -304,7 +304,7 @@ def _replays(size: float) -> Iterator[Row]:
             spent, _ = _timed(one.replay(logs[n[name]]))
             key = {"part": "replay of a learning policy, 20 arms, 6 features"}
             yield key | {
-                "unit": f"round {round_}", "method": name, "µs an event": 1e6 * spent / n[name],
+                "unit": f"round {round_}", "method": name, "µs per event": 1e6 * spent / n[name],
             }  # fmt: skip
 
 
@@ -328,7 +328,7 @@ def _serving(size: float) -> Iterator[Row]:
                 "part": "one choice among 20 arms by 6 features",
                 "unit": f"round {round_}",
                 "method": name,
-                "µs a choice": 1e6 * spent / len(contexts),
+                "µs per choice": 1e6 * spent / len(contexts),
             }
 
 
@@ -355,7 +355,7 @@ def _choices(size: float) -> Iterator[Row]:
                 "part": "choosing 10 of 10,000 ads by 100 features",
                 "unit": f"round {round_}",
                 "method": name,
-                "µs a row": 1e6 * spent / n_rows,
+                "µs per row": 1e6 * spent / n_rows,
             }
 
 
@@ -397,9 +397,9 @@ BOARDS = {
             "cpu s": -1,
             "test error": -1,
             "men / women": 0,
-            "µs an event": -1,
-            "µs a choice": -1,
-            "µs a row": -1,
+            "µs per event": -1,
+            "µs per choice": -1,
+            "µs per row": -1,
         },
         (
             "ConstrainedRampClassifier",

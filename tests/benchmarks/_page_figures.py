@@ -130,7 +130,7 @@ def speed_figure(frame: pd.DataFrame) -> Any:
     )
     for ax, part in zip(axes[:, 0], parts, strict=True):
         of_part = frame[frame["part"] == part]
-        timed = ("cpu s", "µs an event", "µs a choice", "µs a row")
+        timed = ("cpu s", "µs per event", "µs per choice", "µs per row")
         measure = next(m for m in timed if of_part[m].notna().any())
         _dots(ax, "speed", *_of_methods(of_part, measure))
         ax.set(xscale="log", xlabel=measure.replace("cpu s", "CPU time (s)"))

@@ -24,7 +24,7 @@ LEVEL = 0.95
 
 DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
-    "µs an event": 2, "µs a choice": 1, "µs a row": 1, "choices a second": 0, "median ms": 1,
+    "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
     "99 % ms": 1, "regret": 4, "counts as %": 0,
 }  # fmt: skip
 """Decimals of a measure; else three."""
@@ -124,7 +124,7 @@ def header(name: str) -> str:
     text = (
         f"Run on {found['date']} on {found.get('ran on', 'one thread')} of {found['processor']} "
         f"({found['system']}), "
-        f"{found['processor seconds']} s of CPU time; "
+        f"{found['cpu seconds']} s of CPU time; "
         + ", ".join(f"{package} {v}" for package, v in used.items())
     )
     return text + "."

@@ -57,7 +57,7 @@ def greedy_sgd(X: np.ndarray, reward: np.ndarray, seed: int, epsilon: float) -> 
 RIVALS = {
     "LinUCB, alpha = 1": partial(lin_ucb, alpha=1.0),
     "LinUCB, alpha = .2": partial(lin_ucb, alpha=0.2),
-    "ε-greedy, SGDClassifier an arm": partial(greedy_sgd, epsilon=0.05),
+    "ε-greedy, SGDClassifier per arm": partial(greedy_sgd, epsilon=0.05),
 }
 
 

@@ -112,7 +112,7 @@ def made() -> Choices:
     return Choices(*make_set_selection(4_000, 20, 30, random_state=0))
 
 
-DATA = {"yeast": yeast, "made": made}
+DATA = {"yeast": yeast, "synthetic": made}
 
 
 def lowest(costs: np.ndarray, available: np.ndarray | None) -> np.ndarray:
@@ -329,7 +329,7 @@ RIVALS = {
     UNIT: plain(MultiOutputRegressor(Ridge())),
     "LightGBM lambdarank": lightgbm_ranker("lambdarank"),
     "LightGBM rank_xendcg": lightgbm_ranker("rank_xendcg"),
-    "LightGBM regression an ad": lightgbm_regression(),
+    "LightGBM regression per ad": lightgbm_regression(),
     "VW csoaa_ldf": vowpal_wabbit(),
     "costsensitive WeightedAllPairs": costsensitive_pairs(),
     "costsensitive RegressionOneVsRest": costsensitive_regression(),

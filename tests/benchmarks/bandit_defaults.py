@@ -51,7 +51,7 @@ class Problem:
     is_mean: bool = field(default=False)
 
     def shuffled(self, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Contexts and rewards in random order; for made problems, rewards drawn anew."""
+        """Contexts and rewards in random order; for synthetic problems, rewards drawn anew."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(self.X))[:n_rows]
         reward = self.reward[order]
@@ -142,7 +142,7 @@ def made_problems(first: int, n: int) -> Iterator[tuple[str, Problem]]:
             "context_effect": float(rng.choice([0.3, 1.0, 2.0])),
             "kind": str(rng.choice(["normal", "units", "binary", "heavy", "few"])),
         }
-        yield f"made {seed}: {settings}", made(seed, **settings)
+        yield f"synthetic {seed}: {settings}", made(seed, **settings)
 
 
 def earned(problem: Problem, settings: dict[str, Any], seeds: range, n_rows: int) -> np.ndarray:
@@ -190,8 +190,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few events and permutations")
     parser.add_argument("--seeds", type=int, default=5, help="permutations of each problem")
     parser.add_argument("--rows", type=int, default=6000, help="events of each permutation")
-    parser.add_argument("--made", type=int, default=6, help="number of made problems")
-    parser.add_argument("--first", type=int, default=0, help="seed of the first made problem")
+    parser.add_argument("--made", type=int, default=6, help="number of synthetic problems")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first synthetic problem")
     parser.add_argument("--only", nargs="*", help="names of problems, or 'made'")
     parser.add_argument("--rules", nargs="*", default=list(DEFAULTS), help="columns")
     options = parser.parse_args()

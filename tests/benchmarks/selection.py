@@ -373,7 +373,9 @@ TABLES = {
     ),
     "rounds": Table(f"Training {M} rounds, in units of one round", ROUND_COLUMNS, round_rows),
     "yeast": Table(f"{_CHOICES}: yeast", CHOICE_COLUMNS, partial(choice_rows, "yeast")),
-    "made": Table(f"{_CHOICES}: made data", CHOICE_COLUMNS, partial(choice_rows, "made")),
+    "synthetic": Table(
+        f"{_CHOICES}: synthetic data", CHOICE_COLUMNS, partial(choice_rows, "synthetic")
+    ),
     "oes97": Table(f"{_VALUES}: oes97", VALUE_COLUMNS, partial(value_rows, "oes97")),
     "cal500": Table(f"{_VALUES}: cal500", VALUE_COLUMNS, partial(value_rows, "cal500")),
 }

@@ -51,7 +51,7 @@ def test_choices_of_the_page(monkeypatch):
     monkeypatch.setattr(_page_boards, "SERVED", 20)
     rows = list(_page_boards._serving(1.0))
     assert len(rows) == 3 * len({row["method"] for row in rows}) >= 9
-    assert all(row["µs a choice"] > 0 for row in rows)
+    assert all(row["µs per choice"] > 0 for row in rows)
 
 
 def test_a_row_of_ours():

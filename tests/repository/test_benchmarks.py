@@ -293,13 +293,13 @@ def test_costsensitive_sends_losers_up_its_filter_tree():
 def test_rows_of_choices(monkeypatch):
     absent = SelectionRival(None, None, None, "no_such_module", "no-such-package")
     monkeypatch.setattr(selection, "ALL", {"absent": absent})
-    lines = list(selection.choice_rows("made", quick=True))
+    lines = list(selection.choice_rows("synthetic", quick=True))
     assert [line["gone"] for line in lines] == list(GONE)
     assert {line["note"] for line in lines} == {"not installed: pip install no-such-package"}
 
 
 def test_a_row_of_choices():
-    row = selection.choice_row("regression, Ridge", "made", 0.3, quick=True)
+    row = selection.choice_row("regression, Ridge", "synthetic", 0.3, quick=True)
     assert set(row) >= {column.name for column in selection.CHOICE_COLUMNS} - {"method", "gone"}
     assert 0.9 < row["share"] < 1.0
     assert 0 < row["sd"] < 0.02

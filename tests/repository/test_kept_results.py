@@ -65,11 +65,11 @@ def test_a_figure_is_a_mean_of_one_board():
     assert f"-->{kept:.0f} of {n}<!-- end -->." in found
     assert f"-->{of_method['error'].mean():.3f}<!-- end -->." in found
     board, part = "speed", "replay of a learning policy, 20 arms, 6 features"
-    shown = figure(board, "GLMUCBPolicy linear, full", "µs an event", part)
+    shown = figure(board, "GLMUCBPolicy linear, full", "µs per event", part)
     with pytest.raises(ValueError, match="several parts"):  # replayed, and served
-        figure(board, "GLMUCBPolicy linear, full", "µs an event")
+        figure(board, "GLMUCBPolicy linear, full", "µs per event")
     with pytest.raises(ValueError, match="has no"):
-        figure(board, "nobody", "µs an event", part)
+        figure(board, "nobody", "µs per event", part)
     assert float(shown) > 0
 
 
@@ -93,7 +93,7 @@ def test_every_result_is_on_a_page_and_drawn():
 def test_results_say_where_they_come_from(name):
     found = about(name)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
-    assert found["processor"] and found["processor seconds"] > 0
+    assert found["processor"] and found["cpu seconds"] > 0
     assert {"python", "skbandit", "numpy", "scikit-learn"} <= set(found["versions"])
 
 
