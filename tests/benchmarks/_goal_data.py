@@ -1,4 +1,4 @@
-"""Splits for the benchmark of goals: two real data sets, and synthetic problems of several shapes."""
+"""Splits for the benchmark of constraints: two real data sets and several synthetic shapes."""
 
 from __future__ import annotations
 

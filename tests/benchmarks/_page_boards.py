@@ -1,6 +1,6 @@
 """What the page of benchmarks runs: four boards, each a table of repetitions.
 
-A row of a board is one repetition (`unit`: a split, a permutation, a synthetic problem, a round) of one
+A row of a board is one repetition (`unit`: a split, a permutation, a synthetic one, a round) of one
 method on one problem (`part`), with what was measured. Repetitions of the same name are the same
 data for all methods, so that methods are compared pair by pair.
 """
@@ -147,7 +147,7 @@ FIRST_MADE = 500
 
 
 def policy_rows(size: float) -> Iterator[Row]:
-    """Mean reward per event of each policy, in permutations of real rows and on synthetic problems."""
+    """Mean reward per event of each policy, in permutations of real rows and synthetic ones."""
     n = max(1, round(8 * size))
     real = [
         (name, f"permutation {seed}", load, seed)

@@ -34,7 +34,6 @@ NOT_YET_REWRITTEN = (
     "docs/user_guide/tune_policy.md",
     # reference pages and examples, 2026-11-23
     "SECURITY.md",
-    "docs/benchmarks.md",
     "docs/cheat_sheet.md",
     "docs/choose.md",
     "docs/derivations/constrained.md",
