@@ -35,7 +35,6 @@ NOT_YET_REWRITTEN = (
     # reference pages and examples, 2026-11-23
     "SECURITY.md",
     "docs/cheat_sheet.md",
-    "docs/choose.md",
     "docs/derivations/constrained.md",
     "docs/derivations/selection.md",
     "docs/extending.md",
