@@ -1,12 +1,12 @@
 """
-Items that come and go: one model of all of them
-================================================
+Items that come and go: one shared model
+========================================
 
-Of 200 articles some 50 are there at a time: every 1,000 visits some leave and others come. Whether
-a visitor reads one depends on what both are like, and on something of the article that no feature
-tells. `SharedGLMPolicy` learns one model of all articles from their features; `GLMUCBPolicy` learns
-one model per article, and has to begin anew with each of them. The visitors are made, so that the
-best choice is known.
+A site has 200 articles, and shows about 50 of them at a time. Every 1,000 visits, some articles
+leave and others arrive. A visitor's probability of reading an article depends on the features of
+both, and on a property of the article that no feature describes. `SharedGLMPolicy` learns one model
+of all articles from their features. `GLMUCBPolicy` learns a separate model per article, and starts
+from scratch for each new one. The data are synthetic, so the best choice is known.
 """
 
 import matplotlib.pyplot as plt
@@ -34,16 +34,16 @@ print(articles.head(3).round(2).to_string())
 # %%
 # Online, visit by visit
 # ----------------------
-# Contexts come one at a time: the policy selects among the articles that are there, and learns from
-# what happens. Its features need no scaling.
+# Each policy selects one of the available articles for each visitor, and learns from the reward.
+# The features need no scaling. The second policy is a shared model without the articles' features.
 
 policies = {
-    "one model of all": SharedGLMPolicy(articles, random_state=0),
-    "without features": SharedGLMPolicy(random_state=0),
-    "one model each": GLMUCBPolicy(random_state=0),
+    "shared model": SharedGLMPolicy(articles, random_state=0),
+    "shared, no features": SharedGLMPolicy(random_state=0),
+    "one model per article": GLMUCBPolicy(random_state=0),
 }
 luck = rng.random(N_VISITS)
-earned = {"the best article": np.array([chance[t, live[p]].max() for t, p in enumerate(phase)])}
+earned = {"best article": np.array([chance[t, live[p]].max() for t, p in enumerate(phase)])}
 for name, policy in policies.items():
     got = np.empty(N_VISITS)
     for t in range(N_VISITS):
@@ -52,31 +52,37 @@ for name, policy in policies.items():
         got[t] = chance[t, articles.index.get_loc(shown[0])]
         policy.partial_fit(visitor, {"action": shown, "reward": [float(luck[t] < got[t])]})
     earned[name] = got
-earned["at random"] = np.array([chance[t, live[p]].mean() for t, p in enumerate(phase)])
+earned["random"] = np.array([chance[t, live[p]].mean() for t, p in enumerate(phase)])
 
 table = pd.DataFrame({name: got for name, got in earned.items()})
 print(table.mean().round(3).to_string())
 
 # %%
-# New articles cost a model of all of them next to nothing, as it knows what they are about:
+# The shared model predicts the rewards of new articles from their features. These are the means
+# over the first 200 visits after each change:
 
 soon = [t for t in range(N_VISITS) if phase[t] and t - N_VISITS * phase[t] // N_PHASES < 200]
 print(table.loc[soon].mean().round(3).to_string())
 
-fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-table.rolling(300).mean().plot(ax=ax)
+# %%
+# What to see: the shared model stays close to the best article when articles change (dotted lines).
+# The models per article fall back each time.
+
+fig, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
+table.rolling(300).mean().plot(ax=ax, color=["k", "#0072B2", "#009E73", "#D55E00", "0.6"])
 for t in range(1, N_PHASES):
-    ax.axvline(N_VISITS * t // N_PHASES, color="lightgrey", linestyle=":")
-ax.set(xlabel="visits (articles change at dotted lines)", ylabel="probability of reading")
-ax.legend(loc="lower right", fontsize="small")
+    ax.axvline(N_VISITS * t // N_PHASES, color="0.8", linestyle=":")
+ax.set(xlabel="visits", ylabel="probability of reading, mean of 300 visits", ylim=(0, None))
+fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+ax.get_legend().remove()
 
 # %%
-# What it has learned
-# -------------------
-# `coef_` holds the products: how much each feature of a visitor adds per unit of each topic. It is
-# close to the truth, in the units of the features as they were given.
+# The learned coefficients
+# ------------------------
+# Entry (i, j) of `coef_` is the effect of feature i of the visitor per unit of topic j. It is in
+# the original units of the features, and close to the true value.
 
-learned = policies["one model of all"].coef_[:-1, :-1]
+learned = policies["shared model"].coef_[:-1, :-1]
 print(f"correlation with the true taste: {np.corrcoef(learned.ravel(), taste.ravel())[0, 1]:.2f}")
 
 plt.show()

@@ -1,17 +1,18 @@
 """
-A new model that does not upset what works
-==========================================
+Replace a deployed model without surprising its users
+=====================================================
 
-A deployed model is to be replaced by a better one, but every answer that changes costs
-something: a complaint, a review, a broken habit. The demands, as in Section 4.2 of Goh, Cotter,
-Gupta & Friedlander (NIPS 2016): few errors, recall no worse than the deployed model's, and
-*churn*, the share of answers that change, below a target. Their data is proprietary; here a
-logistic regression on 3,000 people of the Adult census is deployed, one that cares for recall,
-and three more data sets arrive:
+A better model is to replace the deployed one, but each prediction that changes has a cost: a
+complaint, a review, or a broken habit. Section 4.2 of Goh, Cotter, Gupta & Friedlander (NIPS 2016)
+minimizes errors under two constraints. Recall must not fall below the deployed model's. *Churn*,
+the share of predictions that change, must stay below a target.
 
-- D1, labelled, picked by active sampling: the deployed model was unsure about them;
-- D2, labelled, drawn at random: recall is measured on these;
-- D3, drawn at random and *not* labelled: churn needs no labels.
+The data of the paper are proprietary. Here the deployed model is a logistic regression on 3,000
+people of the Adult census, with more weight on recall. There are three further data sets:
+
+- D1 is labeled, and was selected by active learning: the deployed model was unsure about its rows.
+- D2 is labeled and random. Recall is estimated on it.
+- D3 is random and *not* labeled. Churn needs no labels.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +33,7 @@ X = vstack([part.data for part in parts], format="csr")
 y = np.concatenate([part.target for part in parts])
 
 # %%
-# Splitting: 80 % of each data set to train on, 20 % to see how it holds.
+# Train on 80 % of each data set and test on the other 20 %.
 
 rows = np.random.default_rng(0).permutation(len(y))
 deployed = LogisticRegression(C=0.01, max_iter=500, class_weight={-1: 1, 1: 2}).fit(
@@ -49,96 +50,101 @@ def split(d):
     return d[: int(0.8 * len(d))], d[int(0.8 * len(d)) :]
 
 
-def told(*labelled):
-    """What constraints name: which rows are of D1 and of D2, and the deployed model's answers."""
-    rows = np.concatenate(labelled)
+def columns_of(d1, d2):
+    """The columns that the constraints name: membership of D1 and D2, deployed predictions."""
+    rows = np.concatenate([d1, d2])
     return pd.DataFrame(
         {
-            "d1": np.arange(len(rows)) < len(labelled[0]),
-            "d2": np.arange(len(rows)) >= len(labelled[0]),
+            "d1": np.arange(len(rows)) < len(d1),
+            "d2": np.arange(len(rows)) >= len(d1),
             "deployed": deployed.predict(X[rows]),
         }
     )
 
 
 (d1, d1_test), (d2, d2_test), (d3, d3_test) = split(d1), split(d2), split(d3)
-labelled, labelled_test = np.concatenate([d1, d2]), np.concatenate([d1_test, d2_test])
-attributes, attributes_test = told(d1, d2), told(d1_test, d2_test)
-answers, answers_test = (pd.DataFrame({"deployed": deployed.predict(X[d])}) for d in (d3, d3_test))
+labeled, labeled_test = np.concatenate([d1, d2]), np.concatenate([d1_test, d2_test])
+attributes, attributes_test = columns_of(d1, d2), columns_of(d1_test, d2_test)
 
 # %%
-# Errors on D1 and false alarms on D2, per row, under two constraints. One of them varies.
+# The objective is the number of errors on D1 plus the number of false positives on D2, per row.
+# `constraint_path` fits a model per churn target.
 
 negatives = np.sum(y[d2] < 0)
-costs = (len(d1) * error_rate("d1") + negatives * false_positive_rate("d2")) / len(labelled)
-as_good = recall("d2") >= recall("d2").value(y[labelled], attributes["deployed"], attributes)
+costs = (len(d1) * error_rate("d1") + negatives * false_positive_rate("d2")) / len(labeled)
+as_good = recall("d2") >= recall("d2").value(y[labeled], attributes["deployed"], attributes)
 targets = np.array([0.02, 0.03, 0.04, 0.05, 0.06])
 path = constraint_path(
     ConstrainedRampClassifier(costs, [as_good, churn("deployed", on="extra") <= 0.05], alpha=ALPHA),
-    X[labelled],
-    y[labelled],
+    X[labeled],
+    y[labeled],
     bounds=targets,
     constraint=1,
     attributes=attributes,
     X_extra=X[d3],
-    attributes_extra=answers,
+    attributes_extra=pd.DataFrame({"deployed": deployed.predict(X[d3])}),
 )
 
 # %%
-# The rival: an SVM on the same labels, and then the threshold that meets the recall. It knows
-# nothing of churn.
+# The baseline is an SVM on the same labels, with a threshold that meets the recall constraint. It
+# does not bound churn.
 
-svm = LinearSVC(loss="hinge", C=1 / (ALPHA * len(labelled)), max_iter=50_000, random_state=0)
-svm.fit(X[labelled], y[labelled])
-rival = ConstrainedThreshold(svm, costs, as_good, cv="prefit", confidence_level=0.5)
-rival.fit(X[labelled], y[labelled], attributes=attributes)
+svm = LinearSVC(loss="hinge", C=1 / (ALPHA * len(labeled)), max_iter=50_000, random_state=0)
+svm.fit(X[labeled], y[labeled])
+baseline = ConstrainedThreshold(svm, costs, as_good, cv="prefit", confidence_level=0.5)
+baseline.fit(X[labeled], y[labeled], attributes=attributes)
 
 # %%
-# What came of it, on the rows trained on and on the others.
+# Churn on D3, and error and recall on the labeled rows, for training and test rows:
 
 
-def figures(name, target, model):
-    """One row of the table: churn on D3, errors and recall on the labelled rows."""
-    found = {"model": name, "churn target": target}
-    sets = [("train", labelled, attributes, d3), ("test", labelled_test, attributes_test, d3_test)]
-    for where, told_of, columns, unlabelled in sets:
-        predicted = model.predict(X[told_of])
-        found[f"churn, {where}"] = np.mean(
-            model.predict(X[unlabelled]) != deployed.predict(X[unlabelled])
-        )
-        found[f"error, {where}"] = np.mean(predicted != y[told_of])
-        found[f"recall, {where}"] = recall("d2").value(y[told_of], predicted, columns)
-    return found
+def rates(name, target, model):
+    """A row of the table."""
+    row = {"model": name, "churn target": target}
+    sets = [("train", labeled, attributes, d3), ("test", labeled_test, attributes_test, d3_test)]
+    for subset, with_labels, columns, unlabeled in sets:
+        predicted = model.predict(X[with_labels])
+        changed = model.predict(X[unlabeled]) != deployed.predict(X[unlabeled])
+        row[f"churn, {subset}"] = np.mean(changed)
+        row[f"error, {subset}"] = np.mean(predicted != y[with_labels])
+        row[f"recall, {subset}"] = recall("d2").value(y[with_labels], predicted, columns)
+    return row
 
 
 table = pd.DataFrame(
-    [figures("constrained", t, m) for t, m in zip(targets, path.estimators, strict=True)]
-    + [figures("thresholded SVM", np.nan, rival), figures("deployed", np.nan, deployed)]
+    [rates("constrained", t, m) for t, m in zip(targets, path.estimators, strict=True)]
+    + [rates("thresholded SVM", np.nan, baseline), rates("deployed", np.nan, deployed)]
 )
 print(table.to_string(index=False, float_format="%.4f"))
-randomised = [m.constraint_report_["expected"].iloc[1] for m in path.estimators]
-print("churn of the randomised rules on D3:", np.round(randomised, 4))
+randomized = [m.constraint_report_["expected"].iloc[1] for m in path.estimators]
+print("churn of the randomized rules on D3:", np.round(randomized, 4))
 
 # %%
-# Left, churn follows its target; right, what it costs in errors.
+# What to see: fewer changes leave more errors. The constrained model changes fewer predictions than
+# the thresholded SVM at every target, but at targets up to .05 the SVM has the lower error. If
+# changes cost you nothing, prefer the SVM.
 #
 # *The paper* (Figure 3) reports lower churn and better accuracy than the thresholded SVM's at every
-# target, with recall kept. *Seen here*: lower churn and recall as demanded, but not better accuracy
-# at every target. The deployed model is often wrong (22 % on new rows), and who may change 2 % of
-# its answers cannot mend much; near the SVM's own churn both have as many errors, to a standard
-# error of .006. ``python -m tests.benchmarks.published --only churning`` repeats the experiment
-# with the settings of the paper, over several splits, for both rules: there, too, errors are fewer
-# from a target of .05 on only.
+# target, with the recall constraint satisfied. *Here* churn is lower and recall is met on the
+# training rows, but accuracy is not better at every target. The deployed model has an error of
+# 23 % on the test rows, and a model that may change 2 % of its predictions cannot correct many of
+# them. At a target of .06 the errors of both are equal up to a standard error of .006.
+# ``python -m tests.benchmarks.published --only churning`` repeats the experiment with the settings
+# of the paper over several splits. There, too, the constrained model has fewer errors only for
+# targets of .05 and above.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-ours, baseline = table[table.model == "constrained"], table[table.model == "thresholded SVM"]
-for ax, what in zip(axes, ("churn", "error"), strict=True):
-    for where, line in (("train", ":"), ("test", "--")):
-        column = f"{what}, {where}"
-        ax.plot(targets, ours[column], "o" + line, color="#0072B2", label=f"constrained, {where}")
-        level = baseline[column].item()
-        ax.axhline(level, ls=line, color="#009E73", label=f"thresholded SVM, {where}")
-    ax.set(xlabel="churn target", ylabel={"churn": "churn on D3", "error": "error rate"}[what])
-axes[0].plot(targets, targets, color="0.6", lw=1, label="as asked for")
-axes[0].legend(frameon=False)
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+for name, style in (("deployed", "s"), ("thresholded SVM", "D"), ("constrained", "o-")):
+    color = {"constrained": "#0072B2", "thresholded SVM": "#D55E00", "deployed": "k"}[name]
+    of_model = table[table["model"] == name]
+    ax.plot(of_model["churn, test"], of_model["error, test"], style, color=color, label=name)
+for target in (0.02, 0.04, 0.06):
+    point = table[table["churn target"] == target].iloc[0]
+    ax.annotate(
+        f"target {target}", (point["churn, test"], point["error, test"]), xytext=(6, 5),
+        textcoords="offset points",
+    )  # fmt: skip
+ax.set(xlabel="churn on D3, test rows", ylabel="error rate, test rows", xlim=(-0.002, 0.058))
+ax.set_title("Changed predictions and errors")
+ax.legend(frameon=False)
 plt.show()
