@@ -1,13 +1,12 @@
 """
-A better policy out of a log
-============================
+Learn a better policy from a log
+================================
 
-A log holds the rewards of the choices that were made, and of no others. With the probabilities of
-these choices it is still enough to learn a policy that makes better ones, and to say, with an
-interval that can be trusted, how much better.
+A log holds the rewards of the logged actions only. If it also holds their probabilities, you can
+learn a better policy from it, and estimate the reward of that policy with a confidence interval.
 
-The log is made, so that the truth is known: six arms, some 20 % clicks, chosen by a policy that
-knows a little, and tries everything now and then.
+The log is synthetic, so the true rewards are known. It has six arms and about 20 % clicks. The
+logging policy prefers better arms and gives each arm a positive probability.
 """
 
 import matplotlib.pyplot as plt
@@ -33,10 +32,14 @@ def earned(policy):
 
 
 # %%
-# How fast it learns
-# ------------------
-# What each way to estimate the rewards of all arms makes of ever longer logs. "Full information"
-# is the same classifier, taught which arm was the best one in each event: what no log tells.
+# Learning curves
+# ---------------
+# `OffPolicyClassifier` estimates the rewards of all arms by one of three methods. The baseline
+# "full information" is the same classifier, trained on the best arm of each event, which a log does
+# not contain.
+#
+# What to see: the doubly robust method ("dr") learns fastest. With 30,000 events, all methods are
+# within .005 of full information.
 
 curves = {name: [] for name in ("dr", "ips", "snips", "full information")}
 for n in SIZES:
@@ -53,19 +56,19 @@ for (name, values), style in zip(curves.items(), ["o-", "s-", "^-", "k:"], stric
 ax.axhline(logged, color="0.5")
 ax.annotate("the log", (SIZES[0], logged), xytext=(0, 4), textcoords="offset points", color="0.4")
 ax.set(xscale="log", xlabel="events in the log", ylabel="mean reward on new events")
-ax.set_title("Policies learned from a log, and from full information")
-ax.legend()
+ax.set_title("Policies learned from a log")
+ax.legend(frameon=False)
 
 print(f"the log {logged:.3f}")
 for name, values in curves.items():
     print(f"{name:17s}", *(f"{value:.3f}" for value in values))
 
 # %%
-# Tune it, and ask what it would earn
-# -----------------------------------
-# A search scores each candidate by an off-policy estimate on the events of the left-out fold. The
-# winner's score is too good, as it won partly by luck; so what it would earn is estimated on later
-# events.
+# Tune the policy and estimate its reward
+# ---------------------------------------
+# The search scores each candidate by an off-policy estimate on the held-out fold. The score of the
+# best candidate is optimistic, because it is the maximum of several estimates. Estimate its mean
+# reward on later events.
 
 search = GridSearchCV(
     OffPolicyClassifier(LogisticRegression(max_iter=1000), random_state=0),
@@ -79,16 +82,19 @@ print(search.best_params_, f"score {search.best_score_:.3f}")
 later = slice(30_000, 40_000)
 for method in ("snips", "dr_shrinkage"):
     print(off_policy_value(search, log.X[later], log.y[later], method=method, random_state=0))
-print(f"truth {earned(search):.3f}")
+print(f"true mean reward {earned(search):.3f}")
 
 # %%
 # Intervals
 # ---------
-# The normal interval relies on many events; the confidence sequence holds for all numbers at once,
-# so that it may be looked at after every event. Here with 300, 3000 and 10,000 later events.
+# The normal interval is an approximation for many events. The confidence sequence is valid for all
+# numbers of events at once, so you may look at it after every event.
+#
+# What to see: both intervals contain the true mean reward, and the sequence is wider. With 3,000
+# events or more, both exclude the mean reward of the log.
 
 kinds = ("normal", "sequence")
-fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 for k, n in enumerate((300, 3000, 10_000)):
     part = slice(later.start, later.start + n)
     estimate = off_policy_value(search, log.X[part], log.y[part], reward_range=(0, 1))
@@ -96,9 +102,9 @@ for k, n in enumerate((300, 3000, 10_000)):
         low, high = estimate.interval(0.95, kind=kind)
         ax.plot([low, high], [k + 0.2 * (j - 0.5)] * 2, f"C{j}", lw=4, label=None if k else kind)
         print(f"{n:6d} events, {kind:8s} {low:.3f} to {high:.3f}")
-ax.axvline(earned(search), color="k", ls=":", label="truth")
+ax.axvline(earned(search), color="k", ls=":", label="true mean reward")
 ax.axvline(logged, color="0.5", label="the log")
-ax.set(yticks=range(3), yticklabels=["300", "3000", "10,000"], xlabel="mean reward")
+ax.set(yticks=range(3), yticklabels=["300", "3,000", "10,000"], xlabel="mean reward")
 ax.set(ylabel="events", xlim=(0, 1))
-ax.legend(loc="upper right")
+ax.legend(frameon=False, loc="upper right")
 plt.show()

@@ -4,8 +4,8 @@ Do item features help? The Open Bandit log
 
 The Open Bandit sample is a log of a fashion shop. It has 10,000 events, each with one of 34 items
 shown at random. A table describes each item by a number and three categories. With 46 clicks, a
-policy can learn little about any single item. `SharedGLMPolicy` learns from all items which features
-users click on, and `GridSearchCV` estimates on the log whether these features help.
+policy can learn little about any single item. `SharedGLMPolicy` learns from all items which
+features users click on, and `GridSearchCV` estimates on the log whether these features help.
 
 The sample is installed with the package, see `load_open_bandit`. It is small, so note the standard
 errors.
