@@ -50,7 +50,7 @@ for n in SIZES:
     curves["full information"].append(earned(LogisticRegression(max_iter=1000).fit(X, best)))
 
 logged = log.y["reward"].mean()
-fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for (name, values), style in zip(curves.items(), ["o-", "s-", "^-", "k:"], strict=True):
     ax.plot(SIZES, values, style, label=name)
 ax.axhline(logged, color="0.5")

@@ -2,10 +2,10 @@
 From a raw log to a chosen slate
 ================================
 
-You have only yesterday's log: who came, which of 12 ads was shown, with what probability, and
-whether it was clicked. Which three ads should a visitor see today? And to whom is the best of them
-to be shown at all? Everything below is learned from the log's first half and judged on its second,
-by off-policy estimates; the log is made, so that the truth stands beside them.
+A log holds visitors, the one of 12 ads that each saw, its probability, and whether the visitor
+clicked. This example learns from the log which three ads to show, and to whom to show a single ad.
+It learns from the first half of the log and evaluates on the second half, by off-policy estimates.
+The log is synthetic, so the estimates can be compared with the true values.
 """
 
 import matplotlib.pyplot as plt
@@ -29,29 +29,29 @@ from skbandit.selection import PopularitySetSelector, logged_costs
 N_ADS, M = 12, 3
 
 
-def favourites(X, available=None):
-    """An old rule's probabilities: mostly at random, for the rest by taste."""
+def logging_policy(X, available=None):
+    """Probabilities of the ads: 60 % uniform, 40 % by a random linear score."""
     taste = np.random.default_rng(0).normal(size=(X.shape[1], N_ADS))
     return 0.6 / N_ADS + 0.4 * softmax(2 * X.to_numpy() @ taste, axis=1)
 
 
 log = make_bandit_log(
-    200_000, n_arms=N_ADS, n_features=5, base_rate=0.06, context_effect=0.8, logging=favourites,
-    random_state=1,
+    200_000, n_arms=N_ADS, n_features=5, base_rate=0.06, context_effect=0.8,
+    logging=logging_policy, random_state=1,
 )  # fmt: skip
 log.y["action"] = log.y["action"].map(lambda k: f"ad {k}")
 ads = [f"ad {k}" for k in log.arms]
-learn, judge = slice(0, 100_000), slice(100_000, 200_000)
-X, y = log.X[learn], log.y[learn]
-X_new, y_new = log.X[judge].reset_index(drop=True), log.y[judge].reset_index(drop=True)
-truth = log.expected_reward[judge]
+train, test = slice(0, 100_000), slice(100_000, 200_000)
+X, y = log.X[train], log.y[train]
+X_new, y_new = log.X[test].reset_index(drop=True), log.y[test].reset_index(drop=True)
+truth = log.expected_reward[test]
 print(y[["action", "reward", "propensity"]].head(4).to_string(index=False))
 
 # %%
 # Sets from a log of single ads
 # -----------------------------
-# A set selector wants the cost of *every* ad. The log has one per row; `logged_costs` estimates
-# all of them without bias, by the probability with which it was shown and a model of the clicks.
+# A set selector needs the cost of *every* ad, and the log has one per row. `logged_costs` gives an
+# unbiased estimate of all costs, from the logged probabilities and a model of the clicks.
 
 costs = logged_costs(
     y["action"], -y["reward"], y["propensity"], method="dr", X=X, ads=ads, random_state=0
@@ -66,22 +66,23 @@ selectors = {
 slates = {name: one.fit(X, costs).predict(X_new) for name, one in selectors.items()}
 
 # %%
-# A bandit policy learns from the same log. Its slate: the three ads of the highest expected reward.
+# A bandit policy learns from the same log. Its slate is the three ads with the highest predicted
+# reward.
 
 policy = GLMUCBPolicy(alpha=0.3, random_state=0).fit(X, y)
 best_first = np.argsort(-policy.predict_reward(X_new), axis=1)
 slates["GLMUCBPolicy"] = policy.arms_[best_first[:, :M]]
 
 # %%
-# What would they earn?
-# ---------------------
-# A slate, with a visitor who looks at one of its ads at random, is a policy: its probabilities are
-# 1/m on each of the slate's ads. So the estimators for policies judge slates, too, as long as a
-# click on one ad does not depend on those beside it.
+# Estimate the clicks of each slate
+# ---------------------------------
+# If a visitor looks at one of the m ads of a slate at random, the slate is a policy with
+# probability 1/m on each of its ads. Off-policy estimators then apply, if clicks on an ad do not
+# depend on the other ads of the slate.
 
 
 def probabilities(slate):
-    """A column an ad: the probability that a visitor looks at it."""
+    """The probability that a visitor looks at each ad, with one column per ad."""
     shown = (slate[:, :, None] == np.array(ads, dtype=object)).any(axis=1)
     return pd.DataFrame(shown / slate.shape[1], columns=ads)
 
@@ -94,84 +95,91 @@ for name, slate in slates.items():
             off_policy_value(looked_at, X_new, y_new, method=method, random_state=0)
             for method in ("ips", "snips", "dr")
         ]
-        figures = {one.estimator: one.mean_reward for one in estimates}
-        figures["its error"] = estimates[-1].standard_error
-        figures["truth"] = (looked_at.to_numpy() * truth).sum(axis=1).mean()
-        found[name, top.shape[1]] = figures
+        row = {one.estimator: one.mean_reward for one in estimates}
+        row["se of dr"] = estimates[-1].standard_error
+        row["truth"] = (looked_at.to_numpy() * truth).sum(axis=1).mean()
+        found[name, top.shape[1]] = row
 table = pd.DataFrame(found).T.rename_axis(["", "ads"])
 print(f"\nClicks per ad viewed; the log itself has {y_new['reward'].mean():.4f}:\n")
 print(table.to_string(float_format="{:.4f}".format))
 
-fig, ax = plt.subplots(figsize=(7.5, 4), layout="constrained")
-styles = {1: ("o", "#0072B2", "the first ad", -0.12), M: ("s", "#D55E00", f"all {M} ads", 0.12)}
+# %%
+# What to see: the three learned slates earn more clicks than the most popular ads, and about
+# equally many. The intervals of the doubly robust estimates contain the true values.
+
+fig, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+styles = {1: ("o", "#0072B2", "first ad", -0.12), M: ("s", "#D55E00", f"all {M} ads", 0.12)}
 for n_ads, (marker, color, label, shift) in styles.items():
     part = table.xs(n_ads, level="ads")
     height = np.arange(len(part)) + shift
     ax.errorbar(
-        part["dr"], height, xerr=1.96 * part["its error"],
-        fmt=marker, color=color, capsize=3, label=f"{label}, doubly robust",
+        part["dr"], height, xerr=1.96 * part["se of dr"],
+        fmt=marker, color=color, capsize=3, label=f"{label}, estimate",
     )  # fmt: skip
-    ax.plot(part["truth"], height, "k|", markersize=14, label="the truth" if n_ads == M else None)
-ax.axvline(y_new["reward"].mean(), color="0.4", linestyle=":", label="the log itself")
+    ax.plot(part["truth"], height, "k|", markersize=14, label="true value" if n_ads == M else None)
+ax.axvline(y_new["reward"].mean(), color="0.4", linestyle=":", label="the log")
 ax.set_yticks(range(len(slates)), slates)
 ax.invert_yaxis()
-ax.set(xlabel="clicks per ad viewed, with 95 % intervals")
-ax.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 1.18), ncols=2)
+ax.set(xlabel="clicks per ad viewed, with 95 % intervals", ylim=(len(slates) - 0.6, -0.4))
+fig.legend(loc="outside upper center", ncols=2, frameon=False)
 
 # %%
-# And if it went on learning?
-# ---------------------------
-# A policy that learns while it serves needs replay. Two of them on the second half: one knows
-# nothing, one goes on from what it learned on the first.
+# Continue to learn
+# -----------------
+# To evaluate a policy that learns while it serves, use replay. One policy starts unfitted on the
+# second half, and one continues from the first half.
 
-starts = {"from nothing": GLMUCBPolicy(alpha=0.3, random_state=0), "from the first half": policy}
+starts = {"cold start": GLMUCBPolicy(alpha=0.3, random_state=0), "from the first half": policy}
 replays = {
     name: replay(start, X_new, y_new, subsample=0.5, n_repeats=10, random_state=0)
     for name, start in starts.items()
 }
-print("\nOne ad per visitor, learning from every click or none:\n")
+print("\nOne ad per visitor, learning from each reward:\n")
 for name, result in replays.items():
     low, high = result.interval(0.95)
     print(
         f"{name:>20}: {result.mean_reward:.4f} (95 % interval {low:.4f} to {high:.4f}) over the "
         f"first {result.horizon:,} visitors"
     )
+# %%
+# What to see: the policy that continues from the first half earns more from the start.
+
 ReplayDisplay.from_result(replays)
 
 # %%
-# Whom to show it to
-# ------------------
-# One ad is to be shown to as few visitors as possible, and yet to 90 % of those who would click it.
-# Who would click is known only of those to whom the old rule showed it, and here it had favourites:
-# they are not like the others. Counted by 1/propensity they stand for all; counted equally they
-# promise what does not hold. But so many rows then say less than as many equal ones: `effective_n`
-# of the report is how many equal ones would say as much, and its intervals rest on that. (A goal
-# set at 90 % of the rows trained on is met a little worse by new ones: ``confidence_level=`` allows
-# for it.)
+# Show one ad to selected visitors
+# --------------------------------
+# The task is to show an ad to few visitors, but to 90 % of those who would click it. The log tells
+# who clicked only for visitors who saw the ad, and the logging policy did not select them
+# uniformly. With the weight 1/propensity these rows represent all visitors. With equal weights the
+# estimate of recall is biased.
+#
+# Unequal weights increase the variance. The column `effective_n` of the report is the number of
+# equally weighted rows with the same variance, and the intervals use it.
 
 ad = "ad 2"
 
 
 def shown_to(X, y):
-    """The visitors who saw the ad, whether they clicked, and how many others each stands for."""
+    """The visitors who saw the ad, whether they clicked, and their weights."""
     rows = (y["action"] == ad).to_numpy()
     weight = 1 / y["propensity"][rows]
     return X[rows], y["reward"][rows], pd.DataFrame({"weight": weight, "equal": 1.0})
 
 
-judged_X, judged_y, judged_by = shown_to(X_new, y_new)
+test_X, test_y, test_weights = shown_to(X_new, y_new)
 clicks = truth[:, ads.index(ad)]
 print(f"\n{ad!r} for 90 % of those who would click it, and for few others:")
 for column in ("equal", "weight"):
     goal = recall(weight=column) >= 0.9
-    fitted_X, fitted_y, by = shown_to(X, y)
+    train_X, train_y, train_weights = shown_to(X, y)
     model = ConstrainedRampClassifier(false_positive_rate(weight=column), goal)
-    model.fit(fitted_X, fitted_y, attributes=by)
-    report = model.constraint_report(judged_X, judged_y, attributes=judged_by)
+    model.fit(train_X, train_y, attributes=train_weights)
+    report = model.constraint_report(test_X, test_y, attributes=test_weights)
     chosen = model.predict(X_new) == 1
     columns = ["constraint", "n_rows", "effective_n", "value", "ci_low", "ci_high"]
     print("\n" + report[columns].to_string(index=False, float_format="{:.3f}".format))
-    kept = clicks[chosen].sum() / clicks.sum()
-    print(f"In truth {kept:.3f} of the clicks, from {chosen.mean():.1%} of all visitors.")
+    true_recall = clicks[chosen].sum() / clicks.sum()
+    print(f"True recall {true_recall:.3f}, with the ad shown to {chosen.mean():.1%} of visitors.")
 
 plt.show()

@@ -48,11 +48,13 @@ def classifiers(cap, X, y):
         "threshold from\ntraining rows": ConstrainedThreshold(
             on_all, *goal, cv="prefit", pos_label=RICH, confidence_level=0.5
         ).fit(X, y),
-        "trained for the goal": ConstrainedRampClassifier(*goal, pos_label=RICH).fit(X, y),
-        "... with confidence .95": ConstrainedRampClassifier(*goal, **at_95).fit(X, y),
-        "set on other rows, .95": ConstrainedThreshold(on_half, *goal, cv="prefit", **at_95).fit(
-            X[half:], y[half:]
+        "constrained\ntraining": ConstrainedRampClassifier(*goal, pos_label=RICH).fit(X, y),
+        "constrained training,\nconfidence .95": ConstrainedRampClassifier(*goal, **at_95).fit(
+            X, y
         ),
+        "threshold from held-\nout rows, .95": ConstrainedThreshold(
+            on_half, *goal, cv="prefit", **at_95
+        ).fit(X[half:], y[half:]),
     }
 
 

@@ -27,9 +27,9 @@ def bound(f, present):
 
 
 # %%
-# What to see: for a negative row at f' = -0.2, the bound is a hinge, which pushes the score down. At
-# f' = 1 the bound is flat, so training no longer tries to change the row. No outlier costs more than
-# 1. The bounds for a positive row are the mirror image.
+# What to see: for a negative row at f' = -0.2, the bound is a hinge, which pushes the score down.
+# At f' = 1 the bound is flat, so training no longer tries to change the row. No outlier costs more
+# than 1. The bounds for a positive row are the mirror image.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 ax.plot(f, (f > 0).astype(float), color="0.7", lw=1, label="prediction")

@@ -18,7 +18,7 @@ from skbandit.evaluation import replay
 
 HORIZON = 10_000
 POLICIES = {
-    "random, 20 %": {"exploration": "epsilon_greedy", "epsilon": 0.2},
+    "epsilon-greedy, 20 %": {"exploration": "epsilon_greedy", "epsilon": 0.2},
     "UCB, alpha = 1": {"alpha": 1.0},
     "UCB, alpha = 0.2 (default)": {},
     "Thompson sampling": {"exploration": "thompson"},
@@ -43,10 +43,11 @@ curves = {name: np.array([regret(log, s) for log in logs]) for name, s in POLICI
 # %%
 # On logarithmic axes a power of T is a line, and its slope is the power.
 #
-# What to see: UCB with alpha = 1 and Thompson sampling grow like sqrt(T) or more slowly, and
-# epsilon-greedy nearly like T. The default, alpha = 0.2, explores less. On some of these problems it
-# settles on the second best arm, and its regret at the end is three times that of alpha = 1. If you
-# expect many events and few arms, choose a larger alpha or Thompson sampling.
+# What to see: the regret of UCB with alpha = 1 grows more slowly than sqrt(T), that of Thompson
+# sampling about like sqrt(T), and that of epsilon-greedy nearly like T. The default, alpha = 0.2,
+# explores less. On some of these problems it settles on the second best arm, and its regret at the
+# end is three times that of alpha = 1. If you expect many events and few arms, choose a larger
+# alpha or Thompson sampling.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 steps = np.arange(1, HORIZON + 1)

@@ -1,15 +1,16 @@
 """
-What would another policy have earned?
-======================================
+Evaluate policies on a log by replay
+====================================
 
-A log knows one policy's choices and what came of them. *Replay* walks it with another one and keeps
-the events on which both agree: on them the other policy is as if it had been at work itself, it
-learns from them as it would have, and their rewards are its own (Li et al., 2012). Here are its
-curve, the arms it plays, what users would get from it once it is deployed, and the estimators for
-policies that do not learn, on the same log.
+*Replay* evaluates a policy that learns on a log of uniformly random actions (Li et al., 2012). It
+passes over the events in order, and lets the policy select an arm for each. If the arm is the
+logged one, replay accepts the event: the policy learns from it, and its reward counts. All other
+events are skipped.
 
-The log is made, so that the truth is known: 200,000 events, 12 arms of which 8 are there at a time,
-each retiring for good, some 4 % clicks, logged uniformly over what was there.
+This example shows the learning curves, the selected arms, the reward after deployment, and the
+estimators for policies that do not learn. The log is synthetic, so the true rewards are known. It
+has 200,000 events and about 4 % clicks. 8 of 12 arms are available at a time, and an arm that
+retires does not return.
 """
 
 import matplotlib.pyplot as plt
@@ -28,13 +29,14 @@ log = make_bandit_log(
 # %%
 # Three policies
 # --------------
-# Each walks ten random halves of the log. Not all keep equally many events, and a policy that has
-# seen more knows more: ``result.at(T)`` cuts the results to the same experience.
+# Each policy is replayed on ten random halves of the log. Replay accepts different numbers of
+# events for different policies, and a policy learns from each of them. ``result.at(T)`` restricts a
+# result to the first T accepted events, so that policies can be compared.
 
 policies = {
-    "upper confidence": GLMUCBPolicy(alpha=0.3, random_state=0),
+    "UCB": GLMUCBPolicy(alpha=0.3, random_state=0),
     "linear, greedy": GLMUCBPolicy("linear", exploration="greedy", random_state=0),
-    "at random": GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0),
+    "random": GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0),
 }
 results = {
     name: replay(policy, log.X, log.y, subsample=0.5, n_repeats=10, random_state=0)
@@ -51,51 +53,59 @@ table = pd.DataFrame(rows, columns=["policy", "T", "mean reward", "from", "to", 
 print(table.to_string(index=False, float_format="{:.4f}".format))
 
 # %%
-# `ReplayDisplay` draws what `at` says, over all T.
+# `ReplayDisplay` draws the results over T. What to see: UCB earns more than twice as much as the
+# log, and the random policy as much as the log.
 
-fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 ReplayDisplay.from_result(results, ax=ax)
 ax.set_title("Mean of ten replays, with its 95 % interval")
 
 # %%
-# Which arms does it play?
-# ------------------------
-# The log plays what is there at random. The policy soon settles on few arms, and looks for others
-# when one of these retires. The same arms have the same colours.
+# Selected arms
+# -------------
+# What to see: the log (left) selects each available arm equally often. UCB (right) concentrates on
+# a few arms, and tries others when one of them retires. Colors are the same in both panels, and the
+# arms that retire first share one color.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 arms = list(range(5, 12))
 ArmSharesDisplay.from_log(log.y, arms=arms, ax=left)
 left.get_legend().remove()
-left.set_title("the log")
-ArmSharesDisplay.from_result(results["upper confidence"], arms=arms, ax=right)
-right.set_title("the policy that learns")
+left.set_xticks(np.arange(0, 25, 6) * 3600, np.arange(0, 25, 6))
+left.set(title="the log", xlabel="hour of the day")
+ArmSharesDisplay.from_result(results["UCB"], arms=arms, ax=right)
+right.set_title("UCB")
 
 # %%
 # The deployment bucket
 # ---------------------
-# A policy that explores pays for it. On a share of the events, drawn at random, its greedy choice
-# is played and nothing is learned: what users would get from what has been learned so far.
+# Exploration costs reward while the policy learns. With ``deployment_share=0.3``, a random 30 % of
+# the events form the deployment bucket. There the policy selects greedily and does not learn, so
+# its mean reward estimates the reward after deployment.
 
 explorer = GLMUCBPolicy(alpha=2.0, random_state=0)
 both = replay(
     explorer, log.X, log.y, deployment_share=0.3, subsample=0.5, n_repeats=10, random_state=0
 )
-print(f"\nExploring a lot (alpha = 2), to date {both.horizon:,} events learned from:")
+print(f"\nMuch exploration (alpha = 2), after {both.horizon:,} training events:")
 for name, bucket in {"learning": both, "deployment": both.deployment}.items():
     low, high = bucket.interval(0.95)
     print(f"{name:>12}: {bucket.mean_reward:.4f} (95 % interval {low:.4f} to {high:.4f})")
 
-fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
-ReplayDisplay.from_result({"alpha = 2": both, "alpha = 0.3": results["upper confidence"]}, ax=ax)
+# %%
+# What to see: with alpha = 2 the mean reward in deployment (dashed) is above that in learning.
+
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+ReplayDisplay.from_result({"alpha = 2": both, "alpha = 0.3": results["UCB"]}, ax=ax)
+ax.set_title("The cost of exploration")
 
 # %%
 # Policies that do not learn
 # --------------------------
-# Fitted and left as it is, a policy needs no replay: `off_policy_value` uses every
-# event, each weighted by how much more probable its action is under the policy. On a log with
-# favourites, here 100,000 events of the same world by a policy that plays likely clicks more often,
-# replay has to keep as few matches of each arm as the rarest one allows. The truth is at hand.
+# A fitted policy that does not learn needs no replay. `off_policy_value` uses all events and
+# weights each by the ratio of its action's probabilities under the policy and under the log. The
+# second log has 100,000 events and prefers arms with likely clicks. Replay must then reject most
+# matches, to make the accepted events uniform, so its standard error is large.
 
 uneven = make_bandit_log(
     100_000, n_arms=12, n_available=8, n_features=4, base_rate=0.04, arm_effect=1.0,
@@ -112,7 +122,7 @@ for method in ("ips", "snips", "dr"):
     estimates[method] = off_policy_value(
         fixed, uneven.X, uneven.y, method=method, rule="predict", random_state=0
     )
-print(f"\nThe fitted policy, left as it is; in truth it earns {truth:.4f} an event:\n")
+print(f"\nThe fitted policy, whose true mean reward is {truth:.4f}:\n")
 for name, estimate in estimates.items():
     low, high = estimate.interval(0.95)
     print(
