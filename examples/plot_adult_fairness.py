@@ -91,9 +91,9 @@ for subset, fill in (("train", "#0072B2"), ("test", "white")):
 for name, point in table.loc["test"].iterrows():
     ax.annotate(
         name, (point["ratio"], point["error"]), xytext=(-8, 4), textcoords="offset points",
-        ha="right",
+        ha="right", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
-ax.axvline(0.8, color="0.4", linestyle=":")
+ax.axvline(0.8, color="0.4", linestyle=":", zorder=0)
 ax.set(
     xlabel="positive rate of women / positive rate of men",
     ylabel="error rate",
@@ -101,5 +101,5 @@ ax.set(
     xlim=(0, 1.05),
 )
 ax.margins(y=0.1)
-ax.legend(frameon=False, loc="lower right")
+ax.legend(frameon=False, loc="upper left")
 plt.show()

@@ -1,18 +1,19 @@
 """
-Which reward model, and how much exploration?
-=============================================
+Reward models and exploration of bandit policies
+================================================
 
-Figures 1, 2 and 3 of Li, Chu, Langford, Moon & Wang (2012), redrawn. They replayed a log of
-Yahoo!'s front page, where articles arrive and retire and are clicked rarely; that log cannot be
-shipped (`skbandit.datasets.read_yahoo_r6` reads it), so here is one of the same kind, made from a
-known truth: a million events, 20 arms of which 10 are there at a time, 6 % clicks.
+This example repeats Figures 1, 2 and 3 of Li, Chu, Langford, Moon & Wang (2012). They replayed a
+log of Yahoo!'s front page, where articles arrive and retire, and few visitors click. That log cannot
+be distributed (`skbandit.datasets.read_yahoo_r6` reads it). The synthetic log here is similar: a
+million events, 20 arms of which 10 are available at a time, and 6 % clicks.
 
-As in the paper, a policy learns in the *learning bucket*, where it explores; in the *deployment
-bucket*, 30 % of the events, its greedy choice is played and nothing is learned. A figure is a
-click rate relative to that of the log (nCTR), the mean of five replays on random halves of the
-log; bars are their standard deviation.
+As in the paper, a policy explores and learns in the *learning bucket*. In the *deployment bucket*,
+30 % of the events, it selects greedily and does not learn. The figures show the normalized
+click-through rate (nCTR): the click rate divided by that of the log. Points are means of five
+replays on random halves of the log, and bars are standard deviations.
 """
 
+# sphinx_gallery_thumbnail_number = 3
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from skbandit.evaluation import replay
 
 EPSILONS = [0.0, 0.02, 0.05, 0.1, 0.15]
 ALPHAS = [0.2, 0.5, 1.0, 2.0, 5.0]
-COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7"]
+COLORS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7"]
 MARKERS = "sodv"
 
 log = make_bandit_log(
@@ -39,7 +40,7 @@ PAPER = {"prior_variance": 1.0, "standardize": False, "alpha": 1.0}
 
 
 def nctr(**parameters):
-    """Mean and standard deviation of the nCTR over runs, in both buckets."""
+    """Mean and standard deviation over runs of the nCTR in both buckets."""
     result = replay(
         GLMUCBPolicy(random_state=0, **PAPER | parameters),
         X,
@@ -55,36 +56,34 @@ def nctr(**parameters):
 
 
 def explorations(**parameters):
-    """The nCTR for each epsilon and each alpha, of which none is the same for both."""
-    found = {("epsilon", 0.0): nctr(exploration="greedy", **parameters)}
+    """The nCTR for each epsilon and each alpha."""
+    rows = {("epsilon", 0.0): nctr(exploration="greedy", **parameters)}
     for epsilon in EPSILONS[1:]:
-        found["epsilon", epsilon] = nctr(
-            exploration="epsilon_greedy", epsilon=epsilon, **parameters
-        )
+        rows["epsilon", epsilon] = nctr(exploration="epsilon_greedy", epsilon=epsilon, **parameters)
     for alpha in ALPHAS:
-        found["alpha", alpha] = nctr(alpha=alpha, **parameters)
-    return pd.DataFrame(found).T.rename_axis(["exploration", "amount"])
+        rows["alpha", alpha] = nctr(alpha=alpha, **parameters)
+    return pd.DataFrame(rows).T.rename_axis(["exploration", "amount"])
 
 
-def lines(ax, tables, bucket):
-    """A line a table, with error bars; the amounts of exploration at equal distances."""
+def plot_tables(ax, tables, bucket):
+    """Draw one line per table with error bars, at equidistant amounts of exploration."""
     for k, (name, table) in enumerate(tables.items()):
-        style = {"color": COLOURS[k], "marker": MARKERS[k], "capsize": 3, "linewidth": 1}
+        style = {"color": COLORS[k], "marker": MARKERS[k], "capsize": 3, "linewidth": 1}
         means, deviations = table[bucket, "mean"], table[bucket, "sd"]
-        # side by side, so that no error bar hides another
+        # shifted, so that no error bar hides another
         places = np.arange(len(table)) + 0.06 * (k - len(tables) / 2)
         ax.errorbar(places, means, deviations, label=name, **style)
         ax.set_xticks(range(len(table)), table.index)
-    ax.set(ylabel="nCTR", title=f"{bucket} bucket")
+    ax.set(ylabel="nCTR (click rate / log's)", title=f"{bucket} bucket")
 
 
-def part(tables, exploration):
-    """The rows of tables for one way to explore."""
+def select_rows(tables, exploration):
+    """The rows of each table for one kind of exploration."""
     return {name: table.loc[exploration] for name, table in tables.items()}
 
 
 def print_table(title, tables):
-    """Means and standard deviations, side by side."""
+    """Print means and standard deviations of several tables as columns."""
     print(f"\n{title}")
     print(pd.concat(tables, axis=1).to_string(float_format="%.3f"))
 
@@ -92,37 +91,40 @@ def print_table(title, tables):
 # %%
 # Figure 1: reward models
 # -----------------------
-# Rewards are clicks or none. Models of such rewards, logistic and probit, earn more than a linear
-# one in the learning bucket, above all without exploration: the linear model then settles on the
-# first arm that was clicked. Exploration costs in the learning bucket, that of UCB less than
-# random choices, and pays in the deployment bucket, where with enough of it all three are level.
+# Rewards are clicks, so logistic and probit models fit them better than a linear one.
 #
-# *The paper* has logistic and probit models clearly above linear ones throughout. *Seen here*, they
-# are above at equal exploration; each at its own best alpha, they are level. (Its policies learn
-# every five minutes from 21 features; these at once from three:
-# ``python -m tests.benchmarks.published --only rewards optimism approximations`` has its delay
-# and its dimension.)
+# What to see: the logistic and the probit model earn more than the linear one in the learning
+# bucket, above all without exploration. The linear model then settles on the first arm that was
+# clicked. Exploration lowers the reward in the learning bucket, by UCB less than by epsilon-greedy.
+# It raises the reward in the deployment bucket, where all three models are equal with enough
+# exploration.
+#
+# *The paper* has logistic and probit models clearly above linear ones throughout. *Here* they are
+# above at equal exploration, and equal if each has its own best alpha. The policies of the paper
+# learn every five minutes from 21 features, and these learn after each event from three.
+# ``python -m tests.benchmarks.published --only rewards optimism approximations`` has the delay and
+# the dimension of the paper.
 
 figure_1 = {link: explorations(link=link) for link in ("linear", "logistic", "probit")}
 print_table("Figure 1: prior N(0, I)", figure_1)
 
-figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained", sharey=True)
+fig, axes = plt.subplots(2, 2, figsize=(8, 6.5), layout="constrained", sharey=True)
 for row, exploration in zip(axes, ("epsilon", "alpha"), strict=True):
     for ax, bucket in zip(row, ("learning", "deployment"), strict=True):
-        lines(ax, part(figure_1, exploration), bucket)
+        plot_tables(ax, select_rows(figure_1, exploration), bucket)
         ax.set_xlabel(exploration)
-axes[0, 0].legend(frameon=False)
+fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 # %%
 # Figure 2: an optimistic start
 # -----------------------------
-# A prior that expects more of an arm than it is likely to give makes the greedy policy try each
-# until it knows better. N(0, I) does so for logistic and probit models: it expects clicks half
-# the time. For the linear model it does not, and without exploration (epsilon = 0) it fails in
-# Figure 1; a prior N(0.5, 0.01) for the constant feature is the cure. With an optimistic start,
-# exploring on top of it only costs.
+# If the prior mean of the rewards is above the true means, even a greedy policy tries each arm.
+# N(0, I) is such a prior for logistic and probit models, with a mean click rate of 1/2. For the
+# linear model it is not, and the greedy linear policy fails in Figure 1. With the prior N(0.5,
+# 0.01) for the constant feature it does not fail.
 #
-# *The paper* says the same, and so it is *here*.
+# What to see: with an optimistic prior, any further exploration lowers the reward. The white square
+# is the greedy linear policy of Figure 1. *The paper* reports the same.
 
 n_features = X.shape[1]
 optimistic = {"prior_mean": [0.0] * n_features + [0.5]}  # the constant feature's comes last
@@ -130,26 +132,27 @@ optimistic["prior_variance"] = [1.0] * n_features + [0.01]
 figure_2 = figure_1 | {"linear": explorations(link="linear", **optimistic)}
 print_table("Figure 2: optimistic start", figure_2)
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharey=True)
 for ax, exploration in zip(axes, ("epsilon", "alpha"), strict=True):
-    lines(ax, part(figure_2, exploration), "learning")
+    plot_tables(ax, select_rows(figure_2, exploration), "learning")
     ax.set(xlabel=exploration, title="learning bucket, optimistic start")
-failed = figure_1["linear"].loc[("epsilon", 0.0), ("learning", "mean")]
-axes[0].plot(0, failed, "s", color=COLOURS[0], markerfacecolor="white", label="linear, N(0, I)")
-axes[0].legend(frameon=False)
+greedy = figure_1["linear"].loc[("epsilon", 0.0), ("learning", "mean")]
+axes[0].plot(0, greedy, "s", color=COLORS[0], markerfacecolor="white", label="linear, N(0, I)")
+handles = axes[0].get_legend_handles_labels()
+fig.legend(*handles, loc="outside upper center", ncols=4, frameon=False)
 
 # %%
 # Figure 3: approximations
 # ------------------------
-# In a logistic model neither the upper bound of a click's probability nor its mean has a closed
-# form. Four upper bounds, U0 to U3, do equally well at their best; U3 adds alpha standard
-# deviations of the linear predictor to a probability, and wants a very small alpha. The means M0
-# to M3 differ little once arms are known (M2 and M3 order arms alike, always). Where alpha is
-# small, arms that have just arrived stay unknown for long, and look good to M2 and M3.
+# In a logistic model, neither the mean of a click probability nor its upper confidence bound has a
+# closed form. The paper compares four approximations of each, U0 to U3 and M0 to M3.
 #
-# *The paper* finds U1 "not as satisfactory" as the others. That is *not borne out here*; but the
-# text at hand does not define U0 to U3, and ours are reconstructions. That U3 wants a very small
-# alpha, and that the means hardly differ, is seen here as there.
+# What to see: the four upper bounds are equally good, each at its best alpha. U3 adds alpha
+# standard deviations of the linear predictor to a probability, so its best alpha is very small.
+#
+# *The paper* finds U1 "not as satisfactory" as the others, which is *not confirmed here*. The text
+# of the paper available to us does not define U0 to U3, so ours are reconstructions. The paper also
+# reports that the best alpha of U3 is very small.
 
 bounds = {
     ucb: pd.DataFrame({alpha: nctr(ucb=ucb, alpha=alpha) for alpha in [0.01, 0.05, *ALPHAS]}).T
@@ -162,9 +165,18 @@ means = {
 print_table("Figure 3a: upper bounds, learning", {k: v["learning"] for k, v in bounds.items()})
 print_table("Figure 3b: means, deployment", {k: v["deployment"] for k, v in means.items()})
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for ax, tables, bucket in zip(axes, (bounds, means), ("learning", "deployment"), strict=True):
-    lines(ax, tables, bucket)
-    ax.set_xlabel("alpha")
-    ax.legend(frameon=False)
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+plot_tables(ax, bounds, "learning")
+ax.set_xlabel("alpha")
+ax.legend(frameon=False)
+
+# %%
+# What to see: the means differ little, as in the paper. (M2 and M3 always order arms alike.) If
+# alpha is small, arms that have just arrived stay uncertain for long, and M2 and M3 overestimate
+# them.
+
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+plot_tables(ax, means, "deployment")
+ax.set_xlabel("alpha")
+ax.legend(frameon=False)
 plt.show()

@@ -141,8 +141,8 @@ for name, style in (("deployed", "s"), ("thresholded SVM", "D"), ("constrained",
 for target in (0.02, 0.04, 0.06):
     point = table[table["churn target"] == target].iloc[0]
     ax.annotate(
-        f"target {target}", (point["churn, test"], point["error, test"]), xytext=(6, 5),
-        textcoords="offset points",
+        f"target {target}", (point["churn, test"], point["error, test"]), xytext=(-8, -8),
+        textcoords="offset points", ha="right",
     )  # fmt: skip
 ax.set(xlabel="churn on D3, test rows", ylabel="error rate, test rows", xlim=(-0.002, 0.058))
 ax.set_title("Changed predictions and errors")
