@@ -3,9 +3,9 @@ Reward models and exploration of bandit policies
 ================================================
 
 This example repeats Figures 1, 2 and 3 of Li, Chu, Langford, Moon & Wang (2012). They replayed a
-log of Yahoo!'s front page, where articles arrive and retire, and few visitors click. That log cannot
-be distributed (`skbandit.datasets.read_yahoo_r6` reads it). The synthetic log here is similar: a
-million events, 20 arms of which 10 are available at a time, and 6 % clicks.
+log of Yahoo!'s front page, where articles arrive and retire, and few visitors click. That log
+cannot be distributed (`skbandit.datasets.read_yahoo_r6` reads it). The synthetic log here is
+similar: a million events, 20 arms of which 10 are available at a time, and 6 % clicks.
 
 As in the paper, a policy explores and learns in the *learning bucket*. In the *deployment bucket*,
 30 % of the events, it selects greedily and does not learn. The figures show the normalized
@@ -30,12 +30,11 @@ MARKERS = "sodv"
 log = make_bandit_log(
     1_000_000, n_arms=20, n_features=3, n_available=10, arm_effect=1.5, random_state=0
 )
-# Contexts of length one, or so: a prior N(0, I) is then about as sure of a context's effect as
-# of an arm's.
+# Contexts have a length of about one, so that the prior N(0, I) fits their effects, too.
 X = log.X / np.sqrt(log.X.shape[1])
 
 
-# The published algorithm: one prior on features as they are. Defaults are not the paper's.
+# The published algorithm. The defaults of `GLMUCBPolicy` differ.
 PAPER = {"prior_variance": 1.0, "standardize": False, "alpha": 1.0}
 
 

@@ -1,14 +1,14 @@
 """
-Tune a policy on a log, serve it, save it, go on
-================================================
+Tune a policy on a log, then serve and save it
+==============================================
 
-Which reward model, how much exploration, which prior? A grid search answers on yesterday's log:
-`ReplayScorer` replays each candidate on it, cold, so that a candidate pays for what it explores
-and profits from what it finds. (A policy that starts warm has explored already: whatever it still
-tries looks like waste, and the search would always choose to try nothing.)
+A grid search on yesterday's log selects the reward model, the amount of exploration and the prior
+of a policy. `ReplayScorer` replays an unfitted copy of each candidate, so the score includes both
+the cost and the benefit of exploring. (A fitted policy has explored already. More exploration would
+only lower its score, and the search would always select none.)
 
-The log is made, so that the truth is known: 200,000 events, 20 arms of which 12 are there at a
-time, some 3 % clicks, logged uniformly over what was there.
+The log is synthetic. It has 200,000 events, 20 arms of which 12 are available at a time, and about
+3 % clicks. The logged arm is uniform among the available arms.
 """
 
 from pathlib import Path
@@ -32,8 +32,8 @@ yesterday, today = slice(0, 100_000), slice(100_000, 200_000)
 # %%
 # Tuning
 # ------
-# Ten random halves of yesterday's log are replayed with each candidate; the spread over them shows
-# which differences mean something.
+# Each candidate is replayed on ten random halves of yesterday's log. Compare differences between
+# candidates with the spread over the halves.
 
 FOLDS = 10
 search = GridSearchCV(
@@ -61,7 +61,11 @@ print(
     )
 )
 
-fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+# %%
+# What to see: little exploration is best, and more than alpha = 0.3 lowers the click rate. The
+# logistic model is as good as the linear one or better at each alpha, and varies less.
+
+fig, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
 styles = {
     ("linear", "scaled"): ("#D55E00", "s"), ("linear", 1.0): ("#E69F00", "o"),
     ("logistic", "scaled"): ("#0072B2", "d"), ("logistic", 1.0): ("#009E73", "^"),
@@ -79,24 +83,25 @@ for shift, ((link, variance), (color, marker)) in enumerate(styles.items()):
         label=f"{link}, prior variance {variance}",
     )
 ax.axhline(base_rate, color="0.5", linestyle=":", linewidth=1)
-ax.annotate("the log itself", (0, base_rate), va="bottom", color="0.4")
+ax.annotate("the log", (0, base_rate), va="bottom", color="0.4")
 ax.set_xticks(range(len(part)), [f"{alpha:g}" for alpha in part["alpha"]])
 ax.set(
-    xlabel="alpha: how far above its expectation an arm is judged",
-    ylabel="click rate, learning from nothing",
-    title=f"Mean and spread over {FOLDS} random halves of the log",
+    xlabel="alpha (amount of exploration)",
+    ylabel="click rate of a cold start",
+    title=f"Mean and spread over {FOLDS} halves of the log",
 )
 ax.legend(frameon=False)
 
 # %%
-# Was it worth it? Today's log tells, to which nothing was tuned.
+# Evaluate the best candidate on today's log, which the search has not used. The intervals with and
+# without exploration overlap.
 
 best = GLMUCBPolicy(random_state=0, **search.best_params_)
 print(f"\nOn today's log, with {log.y['reward'][today].mean():.4f} clicks per event:\n")
 for name, policy in {
-    "the best": best,
-    "it, never exploring": GLMUCBPolicy(random_state=0, **search.best_params_ | {"alpha": 0.0}),
-    "at random": GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0),
+    "best candidate": best,
+    "same, alpha=0": GLMUCBPolicy(random_state=0, **search.best_params_ | {"alpha": 0.0}),
+    "random": GLMUCBPolicy(exploration="epsilon_greedy", epsilon=1.0, random_state=0),
 }.items():
     result = replay(policy, log.X[today], log.y[today], subsample=0.5, n_repeats=10, random_state=0)
     low, high = result.interval(0.95)
@@ -105,9 +110,9 @@ for name, policy in {
 # %%
 # Serving
 # -------
-# The policy has learned from all of yesterday. It answers one visitor after the other, each with
-# the arms that are there, and learns from each click or none. Saved in the middle of the day and
-# loaded again, it goes on as if nothing had been: the same choices, to the last bit.
+# Fit the policy on yesterday's log. For each visitor it selects one of the available arms and
+# learns from the reward. After 500 visitors the policy is saved. The saved copy and the original
+# then make the same choices.
 
 policy = best.fit(log.X[yesterday], log.y[yesterday])
 visitors = range(100_000, 101_000)
@@ -116,11 +121,11 @@ column = {arm: k for k, arm in enumerate(log.arms)}
 
 
 def serve(policy, visitors):
-    """Choose and learn, one visitor after the other; which arms were shown, and how many clicks."""
+    """Select and learn per visitor, and return the arms and the number of clicks."""
     shown, clicks = [], 0
     for t in visitors:
-        visitor, there = log.X.iloc[t : t + 1], log.available.iloc[t : t + 1]
-        arm = policy.select(visitor, available=there)
+        visitor, available = log.X.iloc[t : t + 1], log.available.iloc[t : t + 1]
+        arm = policy.select(visitor, available=available)
         clicked = luck[t] < log.expected_reward[t, column[arm[0]]]
         policy.partial_fit(visitor, pd.DataFrame({"action": arm, "reward": [clicked]}))
         shown.append(arm[0])
@@ -129,12 +134,12 @@ def serve(policy, visitors):
 
 
 with TemporaryDirectory() as folder:
-    place = Path(folder) / "policy.joblib"
+    path = Path(folder) / "policy.joblib"
     serve(policy, visitors[:500])
-    joblib.dump(policy, place)
+    joblib.dump(policy, path)
     shown, clicks = serve(policy, visitors[500:])
-    again, _ = serve(joblib.load(place), visitors[500:])
-print(f"\nServed 1,000 visitors of today; of the last 500, {clicks} clicked.")
-print(f"Saved after 500 and resumed, it shows the same arms: {shown == again}.")
+    shown_by_copy, _ = serve(joblib.load(path), visitors[500:])
+same = sum(one == other for one, other in zip(shown, shown_by_copy, strict=True))
+print(f"\nOf the last 500 visitors, {clicks} clicked. The saved copy shows the same arm to {same}.")
 
 plt.show()

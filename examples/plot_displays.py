@@ -1,11 +1,11 @@
 """
-Five figures, a line of code each
-=================================
+Figures of constraints and policies
+===================================
 
-The displays of ``skbandit.inspection``: what a constraint costs, what holds on new rows, rates by
-group, what a policy earns while it learns, and what it plays.
+This example shows the five displays of ``skbandit.inspection``. Each needs one line of code.
 """
 
+# sphinx_gallery_thumbnail_number = 5
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -28,7 +28,8 @@ X = StandardScaler().fit_transform(people.select_dtypes("number").drop(columns="
 known, new = slice(0, 4000), slice(4000, 12_000)
 
 # %%
-# What a constraint costs: the more of the rich are to be found, the more others are taken for rich.
+# ``TradeoffDisplay`` shows the cost of a constraint. What to see: the test recall follows its bound
+# (left), and the false positive rate rises with it (right).
 
 model = ConstrainedRampClassifier(false_positive_rate(), recall() >= 0.8, pos_label=RICH)
 TradeoffDisplay.from_estimator(
@@ -38,7 +39,8 @@ TradeoffDisplay.from_estimator(
 plt.show()
 
 # %%
-# What holds on new rows: the slack of each constraint. A cross marks one that is missed.
+# ``ConstraintReportDisplay`` shows the slack of each constraint on new data. What to see: the
+# constraint for women is violated (cross), but its interval includes zero.
 
 by_sex = (each(recall, by="sex") >= 0.6).named("recall")
 model = ConstrainedRampClassifier(false_positive_rate(), by_sex, pos_label=RICH)
@@ -47,17 +49,20 @@ ConstraintReportDisplay.from_estimator(model, X[new], income[new], attributes=pe
 plt.show()
 
 # %%
-# Rates by group, of the answers of any classifier. Of groups with few rows a warning says so.
+# ``RateReportDisplay`` shows rates by group for the predictions of any classifier. What to see: the
+# recall is below its bound of .5 for most groups, and the intervals of small groups are wide. A
+# warning names groups with few rows.
 
-answers = LogisticRegression().fit(X[known], income[known]).predict(X[new])
-goals = {"errors": error_rate(), "found": recall() >= 0.5, "yes": positive_rate()}
+predicted = LogisticRegression().fit(X[known], income[known]).predict(X[new])
+rates = {"error": error_rate(), "recall": recall() >= 0.5, "positive": positive_rate()}
 RateReportDisplay.from_predictions(
-    income[new], answers, goals, by="race", attributes=people[new], pos_label=RICH
+    income[new], predicted, rates, by="race", attributes=people[new], pos_label=RICH
 )
 plt.show()
 
 # %%
-# What policies earn while they learn, over ten replays of random halves of a log.
+# ``ReplayDisplay`` shows the mean reward of policies while they learn, over ten replays of random
+# halves of a log. What to see: less exploration earns more on this log.
 
 log = make_bandit_log(30_000, n_arms=5, n_features=5, base_rate=0.1, random_state=0)
 settings = {"random_state": 0, "n_repeats": 10, "subsample": 0.5}
@@ -69,7 +74,8 @@ ReplayDisplay.from_result(results)
 plt.show()
 
 # %%
-# What one of them plays.
+# ``ArmSharesDisplay`` shows the arms that a policy selects. What to see: after some hundred events
+# the policy selects mostly arms 3 and 4.
 
 ArmSharesDisplay.from_result(results["alpha=0.2"])
 plt.show()

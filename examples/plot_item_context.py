@@ -60,7 +60,7 @@ search.fit(X, log.y)
 tried = pd.DataFrame(search.cv_results_)
 described = tried["param_arm_features"].map(lambda table: 0 if table is None else table.shape[1])
 names = [
-    f"{n} feature{"s" * (n != 1)}, own variance {variance}"
+    f"{n} feature{'s' * (n != 1)}, own variance {variance}"
     for n, variance in zip(described, tried["param_own_variance"], strict=True)
 ]
 rate, error = tried["mean_test_score"], tried["std_test_score"] / np.sqrt(5)

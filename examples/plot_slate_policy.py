@@ -1,11 +1,11 @@
 """
-Slates learned online
-=====================
+Learn slates online
+===================
 
-A page shows three of twelve articles. Which three a reader likes is not known at first, so the page
-has to explore while it serves. What it can learn from depends on what it sees: a click or none on
-each article, only the first click of a reader who goes from the top down, or no more than how often
-the page as a whole was clicked. The readers are made, so that the best slates are known.
+A page shows a slate of three of twelve articles to each reader, and learns from the clicks which
+articles each reader likes. `SlatePolicy` supports three kinds of feedback: a reward per article, the
+first click of a reader who looks from the top down, and one reward per slate. The data are
+synthetic, so the best slates are known.
 """
 
 import matplotlib.pyplot as plt
@@ -30,14 +30,14 @@ def chances(X):
 # %%
 # Three kinds of feedback
 # -----------------------
-# The default policy is Thompson sampling: it draws from what it believes of each article, and shows
-# the three largest draws. Readers come in groups of 25, and the policy learns after each group.
-# The fourth line takes articles below the first click for failures. They were not looked at, and
-# the more an article is shown below good ones, the worse it seems.
+# The default policy is Thompson sampling: it draws a reward per article from the posterior, and
+# shows the articles with the three largest draws. The policy learns after each group of 25 readers.
+# The fourth variant is a common mistake: it counts articles below the first click as failures,
+# although the reader did not look at them.
 
 
 def first_clicks(clicks):
-    """Clicks of readers who stop at the first one, as they look without a cascade in mind."""
+    """Clicks of readers who stop at the first one, with zeros below it."""
     return clicks * (np.cumsum(clicks, axis=1) <= 1)
 
 
@@ -64,13 +64,28 @@ for name, (feedback, answer) in seen.items():
         even = M * p.mean(axis=1)
         earned.append((of_slate.sum(axis=1) - even).sum() / (best - even).sum())
     share[name], policies[name] = np.array(earned), policy
-    print(f"{name!r}: {np.mean(earned[-20:]):.2f} of the way from random to the best slates")
+    label = name.replace("\n", " ")
+    print(f"{label}: {np.mean(earned[-20:]):.2f} (0: random slates, 1: best slates)")
 
 # %%
-# What would its slates earn?
-# ---------------------------
-# A log of random slates answers that without showing one of the policy's: from a reward per
-# article, or from one per slate. The latter says less, so its estimates need more events.
+# What to see: more detailed feedback leads to better slates, and counting unseen articles as
+# failures to the worst.
+
+COLORS = ["#0072B2", "#009E73", "#D55E00", "0.5"]
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+at = size * np.arange(5, n_groups + 1)
+for (name, values), color in zip(share.items(), COLORS, strict=True):
+    smooth = np.convolve(values, np.ones(5) / 5, mode="valid")
+    ax.plot(at[: len(smooth)], smooth, color=color, label=name)
+ax.axhline(1, color="k", linewidth=0.8, linestyle=":")
+ax.set(xlabel="readers", ylabel="reward (0: random, 1: best slates)", ylim=(0, 1.05))
+ax.legend(frameon=False, fontsize="small", loc="lower right", title="feedback")
+
+# %%
+# Estimate the reward of a policy's slates
+# ----------------------------------------
+# Off-policy estimators use a log of random slates. `slate_ips` needs a reward per article, and
+# `slate_pseudo_inverse` one per slate. The latter has less information, so it needs more events.
 
 policy = policies["each click"]
 sizes = np.array([250, 500, 1000, 2000, 4000])
@@ -83,40 +98,35 @@ by_article = [slate_ips(shown[:n], None, logged[:n], reward=clicks[:n]) for n in
 by_slate = [
     slate_pseudo_inverse(shown[:n], None, logged[:n], reward=clicks[:n].sum(axis=1)) for n in sizes
 ]
-print(f"\n{by_article[-1]}\n{by_slate[-1]}\ntruth: {truth:.3f}")
+print(f"\n{by_article[-1]}\n{by_slate[-1]}\ntrue mean reward: {truth:.3f}")
 
 # %%
+# What to see: with one reward per slate, the intervals are several times wider. With few events,
+# both estimates are unreliable, as the warnings say.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-colors = ["#0072B2", "#009E73", "#D55E00", "0.5"]
-at = size * np.arange(5, n_groups + 1)
-for (name, values), color in zip(share.items(), colors, strict=True):
-    smooth = np.convolve(values, np.ones(5) / 5, mode="valid")
-    left.plot(at[: len(smooth)], smooth, color=color, label=name)
-left.axhline(1, color="k", linewidth=0.8, linestyle=":")
-left.set(xlabel="readers", ylabel="from random (0) to the best slates (1)", ylim=(0, 1.05))
-left.legend(frameon=False, fontsize="small", loc="lower right", title="what is seen")
-for shift, (label, found), color in (
-    (0.96, ("a reward per article: slate_ips", by_article), colors[0]),
-    (1.04, ("one per slate: slate_pseudo_inverse", by_slate), colors[2]),
+fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+for shift, label, estimates, color in (
+    (0.96, "reward per article: slate_ips", by_article, COLORS[0]),
+    (1.04, "reward per slate: slate_pseudo_inverse", by_slate, COLORS[2]),
 ):
-    right.errorbar(
-        shift * sizes, [one.mean_reward for one in found],
-        yerr=[1.96 * one.standard_error for one in found],
+    ax.errorbar(
+        shift * sizes, [one.mean_reward for one in estimates],
+        yerr=[1.96 * one.standard_error for one in estimates],
         fmt="o", markersize=4, capsize=3, color=color, label=label,
     )  # fmt: skip
-right.axhline(truth, color="k", linewidth=0.8, label="truth")
-right.set_xscale("log")
-right.set_xticks(sizes, [str(n) for n in sizes])
-right.minorticks_off()
-right.set(xlabel="logged random slates", ylabel="clicks a slate, with 95 % intervals")
-right.legend(frameon=False, fontsize="small", loc="lower right")
+ax.axhline(truth, color="k", linewidth=0.8, label="true mean reward")
+ax.set_xscale("log")
+ax.set_xticks(sizes, [str(n) for n in sizes])
+ax.minorticks_off()
+ax.set(xlabel="logged random slates", ylabel="clicks per slate, with 95 % intervals")
+ax.legend(frameon=False, fontsize="small", loc="lower right")
 plt.show()
 
 # %%
-# Exploring by draws spreads over all articles that may be among the best. A rule whose choices have
-# exact probabilities, all positive, is inverse gap weighting; its slates make logs from which other
-# policies can be judged later.
+# Log useful propensities
+# -----------------------
+# With inverse gap weighting, the inclusion probabilities of articles are exact and positive. Logs
+# of such a policy can be used to evaluate other policies later.
 
 logging = SlatePolicy(GLMUCBPolicy(exploration="squarecb", alpha=0.5), M, random_state=0)
 logging.fit(X[:1000], logged[:1000], clicks[:1000])
