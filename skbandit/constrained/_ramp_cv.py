@@ -349,10 +349,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         """Name the constraints that no direction meets out of fold."""
         faults = missed(report, goals.constraints)
         if self.confidence_level is None:
-            return (
-                "No rule was found that meets the constraints together on rows left out of its "
-                f"training: {faults}."
-            )
+            return f"No rule was found that meets the constraints together out of fold: {faults}."
         goal = f": {faults}" if faults else f", of {'; '.join(report['constraint'])}"
         risk = SharedRisk(fitted.limits, self.confidence_level)
         return (

@@ -360,7 +360,7 @@ class _Spectrum:
         return cls(s, u, F, np.maximum(d, 0.0), right, rotated)
 
     def errors(self, alphas: np.ndarray) -> np.ndarray:
-        """Squared errors of rows left out: residuals over 1 - h, h the leverage or its mean."""
+        """Squared leave-one-out errors: residuals over 1 - h, h the leverage or its mean."""
         inverse = 1.0 / (self.d + alphas[:, None])
         if self.rotated is None:
             power = np.einsum("ij,ij->i", self.right, self.right)

@@ -73,7 +73,7 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
 
 
 def _split(cv: Any, X: Any) -> Splits:
-    """The splits of a generator; one that asks for groups or labels is told how to get them."""
+    """The splits of a generator; raise an informative error if it requires groups or labels."""
     try:
         return list(cv.split(X))
     except (TypeError, ValueError) as error:

@@ -145,7 +145,7 @@ WORDS = (
     (r"made (problems?|data|rows|worlds?)", "synthetic data", "It is best on made problems."),
     (r"judg(e|es|ed|ing)", "evaluate, score, estimate", "Each is judged on new rows."),
     (r"(?<!and )answers?", "prediction", "It gets half of the answers wrong."),
-    (r"demands?", "constraint", "Every demand is met."),
+    (r"(?<!on )demands?", "constraint", "Every demand is met."),
     (r"promises?", "constraint, guarantee", "The promise must hold on new rows."),
     (r"(a|the|one|each|moved|global|single|per-group) cuts?", "threshold", "Move the cut."),
     (r"what (comes|came|becomes) of", "result, reward, feedback", "It learns what comes of it."),

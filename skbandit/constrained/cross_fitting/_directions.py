@@ -185,7 +185,7 @@ SMALL_DECREASE = 1e-7
 """Decrease of the objective, in units of its value without weights, that ends the steps."""
 
 LAST_STEP = 1e-4
-"""Decrease promised by a Newton step, in the same units, after which there is none.
+"""Expected decrease of a Newton step, in the same units, after which there is none.
 
 The error is about the square of that, as Newton's method converges quadratically.
 """
@@ -281,7 +281,7 @@ def _loss(
 def _newton(
     X: Any, sign: np.ndarray, weight: np.ndarray, theta: np.ndarray, small: float
 ) -> np.ndarray:
-    """Newton's method with halved steps; a full one that promises a small decrease is the last."""
+    """Newton's method with halved steps; a full one of small expected decrease is the last."""
     value, gradient = _loss(theta, X, sign, weight)
     for _ in range(MAX_NEWTON):
         p = expit(_scores(X, theta))
@@ -290,7 +290,7 @@ def _newton(
             step = cho_solve(cho_factor(hessian, lower=True), gradient)
         except LinAlgError:  # columns of sizes so different that rounding hides some
             break
-        promised = float(gradient @ step)
+        expected = float(gradient @ step)
         length = 1.0
         for _ in range(HALVINGS):
             proposed = theta - length * step
@@ -301,7 +301,7 @@ def _newton(
         else:
             break
         theta, value, gradient = proposed, reached, slope
-        if promised < small and length == 1.0:
+        if expected < small and length == 1.0:
             break
     return theta
 
