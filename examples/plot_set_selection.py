@@ -97,7 +97,7 @@ COLORS = dict(zip(SELECTORS, ["0.5", "#0072B2", "#009E73", "#E69F00", "#D55E00"]
 
 def plot(table, x, xlabel):
     """Draw one line per selector."""
-    fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
+    _, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
     for name, color in COLORS.items():
         ax.plot(x, table.loc[name], "o-", color=color, label=name)
     ax.set(xlabel=xlabel, ylabel="share with own occupation chosen", ylim=(0, 1))
@@ -105,9 +105,9 @@ def plot(table, x, xlabel):
 
 
 # %%
-# What to see: with m = 1, all selectors are right twice as often as popularity. For larger m,
-# regression is best, and published rounds are below masked ones because of duplicates. The standard
-# error of a share is about .006.
+# What to see: with m = 1, all selectors are right more than twice as often as popularity. For
+# larger m, regression is best, and published rounds are below masked ones because of duplicates.
+# The standard error of a share is about .006.
 
 plot(by_size, SIZES, "occupations chosen, m")
 

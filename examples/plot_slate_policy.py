@@ -3,8 +3,8 @@ Learn slates online
 ===================
 
 A page shows a slate of three of twelve articles to each reader, and learns from the clicks which
-articles each reader likes. `SlatePolicy` supports three kinds of feedback: a reward per article, the
-first click of a reader who looks from the top down, and one reward per slate. The data are
+articles each reader likes. `SlatePolicy` supports three kinds of feedback: a reward per article,
+the first click of a reader who looks from the top down, and one reward per slate. The data are
 synthetic, so the best slates are known.
 """
 

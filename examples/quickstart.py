@@ -1,15 +1,15 @@
 """
-Decisions that meet goals, in three parts
+Quickstart: constraints, bandits and sets
 =========================================
 
-**One.** Who earns more than 50,000 dollars? A classifier that says yes to women less than 80 % as
-often as to men breaks the 80 % rule. Here a classifier is *trained* to keep it, on people it has
-never seen, without asking anybody's sex.
+**One.** A classifier predicts who earns more than 50,000 dollars. The 80 % rule requires that it
+says yes to women at least 80 % as often as to men. Train a classifier that satisfies the rule on new
+data, and that does not use sex to predict.
 
-**Two.** Somebody guessed at random which digit an image shows, and logged whether it was right.
-From that log alone: how should a policy answer that learns as it goes, and what will it earn?
+**Two.** A log has random guesses of the digit on an image, and whether each was right. From this log
+alone, tune a policy that learns while it serves, and estimate its reward.
 
-**Three.** For each image three candidates, one of which should be right.
+**Three.** Choose up to three candidates per image, so that one of them is the digit.
 """
 
 from pathlib import Path
@@ -56,20 +56,21 @@ encode = make_column_transformer(
 )
 
 # %%
-# Beside it: logistic regression as it comes, and with its threshold moved until the rule holds.
+# The baselines are plain logistic regression, and logistic regression with a threshold that
+# satisfies the rule.
 
 logistic = LogisticRegression(max_iter=1000)
 MODELS = {
     "logistic regression": logistic,
-    "threshold moved": ConstrainedThreshold(
+    "moved threshold": ConstrainedThreshold(
         logistic, error_rate(), GOAL, pos_label=">50K", confidence_level=0.5
     ),
-    "trained for the goal": ConstrainedRampClassifier(error_rate(), GOAL, pos_label=">50K"),
+    "constrained training": ConstrainedRampClassifier(error_rate(), GOAL, pos_label=">50K"),
     "... with confidence .9": ConstrainedRampClassifier(
         error_rate(), GOAL, pos_label=">50K", confidence_level=0.9
     ),
 }
-simplefilter("ignore", ConstrainedFitWarning)  # moving the threshold is dear: see below
+simplefilter("ignore", ConstrainedFitWarning)  # the moved threshold has a high error: see below
 
 rows = []
 splits = ShuffleSplit(N_SPLITS, train_size=10_000, random_state=0)
@@ -79,48 +80,50 @@ for known, new in splits.split(X):
     for name, model in MODELS.items():
         for_groups = {} if model is logistic else {"attributes": sex.iloc[known]}
         model.fit(features, income.iloc[known], **for_groups)
-        answers = model.predict(unseen)
-        error = error_rate().value(income.iloc[new], answers, pos_label=">50K")
-        fair = GOAL.rate.value(None, answers, sex.iloc[new], pos_label=">50K")
+        predicted = model.predict(unseen)
+        error = error_rate().value(income.iloc[new], predicted, pos_label=">50K")
+        fair = GOAL.rate.value(None, predicted, sex.iloc[new], pos_label=">50K")
         rows.append((name, error, fair, fair >= GOAL.bound))
 
-results = pd.DataFrame(rows, columns=["model", "error", "women to men", "rule kept"])
+results = pd.DataFrame(rows, columns=["model", "error", "women / men", "rule satisfied"])
 table = results.groupby("model", sort=False).mean()
-shown = table.assign(**{"rule kept": [f"{share:.0%} of splits" for share in table["rule kept"]]})
+satisfied = [f"{share:.0%} of splits" for share in table["rule satisfied"]]
 print("ONE. Say yes to women at least 80 % as often as to men\n")
-print(f"10,000 people to learn from, 38,842 new ones: means over {N_SPLITS} random splits.\n")
+print(f"10,000 training rows, 38,842 test rows, means over {N_SPLITS} random splits:\n")
+shown = table.assign(**{"rule satisfied": satisfied})
 print(shown.to_string(float_format="{:.3f}".format))
 
 # %%
-# What the last model reported before it met anybody new
-# -------------------------------------------------------
-# `value` is measured on the rows fitted, `cross_fitted` is what new ones are expected to show.
+# The report of the fitted model
+# ------------------------------
+# `value` is the rate on the training rows. `cross_fitted` is the out-of-fold estimate, the value to
+# expect on new data.
 
-report = MODELS["trained for the goal"].constraint_report_
-print("\nThe report of the model trained for the goal, from its 10,000 people alone:\n")
+report = MODELS["constrained training"].constraint_report_
+print("\nThe report of constrained training, from the 10,000 training rows alone:\n")
 columns = ["constraint", "bound", "value", "cross_fitted", "satisfied"]
 print(report[columns].to_string(index=False, float_format="{:.3f}".format))
 
 # %%
-# The figure
-# ----------
+# Error and ratio per split
+# -------------------------
+# What to see: constrained training satisfies the rule on most splits at a small cost in error. The
+# moved threshold has a much higher error.
 
 COLORS = dict(zip(MODELS, ("0.45", "#E69F00", "#009E73", "#0072B2"), strict=True))
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.axvspan(GOAL.bound, 1.05, color="#009E73", alpha=0.08, linewidth=0)
 ax.axvline(GOAL.bound, color="0.3", linestyle=":", linewidth=1)
-ax.text(GOAL.bound + 0.01, 0.585, "rule kept", color="0.3", va="top")
+ax.text(GOAL.bound + 0.01, 0.585, "satisfied", color="0.3", va="top")
 for (name, color), marker in zip(COLORS.items(), "osD^", strict=True):
     of_model = results[results["model"] == name]
-    ax.plot(
-        of_model["women to men"], of_model["error"], marker, color=color, alpha=0.75, label=name
-    )
+    ax.plot(of_model["women / men"], of_model["error"], marker, color=color, alpha=0.75, label=name)
 ax.set(
     xlim=(0.2, 1.0),
     ylim=(0.1, 0.6),
-    xlabel="yes to women per yes to men, on new people (80 % rule: at least 0.8)",
-    ylabel="share of wrong answers",
-    title=f"One dot per split: {len(known):,} people to learn from, the rest new",
+    xlabel="positive rate of women / positive rate of men, test rows",
+    ylabel="error rate, test rows",
+    title="The 80 % rule on Adult, one point per split",
 )
 ax.legend(loc="upper left", frameon=False)
 path = Path("quickstart.png")
@@ -130,10 +133,9 @@ print(f"\nFigure: {path.resolve().name}")
 # %%
 # Two: a policy tuned on yesterday's log
 # --------------------------------------
-# Replay asks a policy about each logged event. Where its answer is the one that was logged, the
-# event counts, and the policy learns from it; all others it never sees. So it is judged, with all
-# that exploring costs, without asking anybody. Is that true? Half of the images are kept out of
-# the log, and there the policies really answer.
+# Replay lets a policy select an action for each logged event. If it is the logged action, the event
+# counts and the policy learns from it. All other events are skipped. The score includes the cost of
+# exploration. To check these scores, the policies also run live, on images that are not in the log.
 
 images, digit = load_digits(return_X_y=True)
 of_log, of_test = train_test_split(np.arange(len(digit)), test_size=0.5, random_state=0)
@@ -157,14 +159,14 @@ search.fit(images[seen], log)
 
 
 def live(policy, n_events):
-    """Mean reward of a policy that starts knowing nothing, on images that the log never had."""
+    """Mean reward of an unfitted policy on images that are not in the log."""
     rows = np.random.default_rng(1).choice(of_test, n_events)
     contexts = search.best_estimator_[:-1].transform(images[rows])
     earned = np.empty(n_events)
     for t in range(n_events):
-        answer = policy.select(contexts[t : t + 1], available=[range(10)])
-        earned[t] = answer[0] == digit[rows[t]]
-        policy.partial_fit(contexts[t : t + 1], answer, reward=earned[t : t + 1])
+        action = policy.select(contexts[t : t + 1], available=[range(10)])
+        earned[t] = action[0] == digit[rows[t]]
+        policy.partial_fit(contexts[t : t + 1], action, reward=earned[t : t + 1])
     return earned.mean()
 
 
@@ -182,18 +184,19 @@ shown["live"] = [
 ]
 print("\n\nTWO. Tune a policy on yesterday's log\n")
 print(
-    f"The log: {len(log):,} guesses, {log['reward'].mean():.1%} right. Share of right answers of "
-    f"policies\nthat start knowing nothing, over their first {kept:,}: as replayed on halves of "
-    "the log\n(mean and spread of five), and live on other images. Two best, middle, two worst:\n"
+    f"The log has {len(log):,} guesses, {log['reward'].mean():.1%} of them right. The table shows the "
+    f"mean\nreward of policies over their first {kept:,} events, from a cold start: in replay on "
+    "halves\nof the log (mean and spread of five), and live on other images. Of all candidates "
+    "these\nare the best two, the median and the worst two:\n"
 )
 print(shown.to_string(index=False, float_format="{:.3f}".format))
 
 # %%
 # Three: the best m of n
 # ----------------------
-# Costs are what a choice is to keep low: -1 for the right digit, 0 for the others. A selector
-# learns them from images whose digit is known, or from the log of guesses, which tells one digit
-# an image; `logged_costs` estimates the others, without bias, by the guesses' probability of 1/10.
+# A set selector minimizes costs, here -1 for the right digit and 0 for the others. It learns them
+# from labeled images, or from the log of guesses, which has one digit per row. `logged_costs` gives
+# unbiased estimates of the other costs, from the probability 1/10 of each guess.
 
 whole = pd.DataFrame(-np.eye(10)[digit])
 guessed = logged_costs(
