@@ -3,11 +3,11 @@ Quickstart: constraints, bandits and sets
 =========================================
 
 **One.** A classifier predicts who earns more than 50,000 dollars. The 80 % rule requires that it
-says yes to women at least 80 % as often as to men. Train a classifier that satisfies the rule on new
-data, and that does not use sex to predict.
+says yes to women at least 80 % as often as to men. Train a classifier that satisfies the rule on
+new data, and that does not use sex to predict.
 
-**Two.** A log has random guesses of the digit on an image, and whether each was right. From this log
-alone, tune a policy that learns while it serves, and estimate its reward.
+**Two.** A log has random guesses of the digit on an image, and whether each was right. From this
+log alone, tune a policy that learns while it serves, and estimate its reward.
 
 **Three.** Choose up to three candidates per image, so that one of them is the digit.
 """
@@ -42,8 +42,8 @@ from skbandit.rates import error_rate, positive_rate, ratio
 from skbandit.selection import PopularitySetSelector, logged_costs
 
 # %%
-# One: declare the goal and fit
-# -----------------------------
+# One: declare a constraint and fit
+# ---------------------------------
 
 GOAL = ratio(positive_rate, by="sex") >= 0.8
 N_SPLITS = 8
@@ -184,10 +184,10 @@ shown["live"] = [
 ]
 print("\n\nTWO. Tune a policy on yesterday's log\n")
 print(
-    f"The log has {len(log):,} guesses, {log['reward'].mean():.1%} of them right. The table shows the "
-    f"mean\nreward of policies over their first {kept:,} events, from a cold start: in replay on "
-    "halves\nof the log (mean and spread of five), and live on other images. Of all candidates "
-    "these\nare the best two, the median and the worst two:\n"
+    f"The log has {len(log):,} guesses, {log['reward'].mean():.1%} of them right. The table shows\n"
+    f"the mean reward of policies over their first {kept:,} events, from a cold start: in replay\n"
+    "on halves of the log (mean and spread of five), and live on other images. The candidates\n"
+    "are the best two, the median and the worst two:\n"
 )
 print(shown.to_string(index=False, float_format="{:.3f}".format))
 
