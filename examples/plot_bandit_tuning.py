@@ -63,7 +63,8 @@ print(
 
 # %%
 # What to see: little exploration is best, and more than alpha = 0.3 lowers the click rate. The
-# logistic model is as good as the linear one or better at each alpha, and varies less.
+# logistic model is as good as the linear one or better at each alpha, and varies
+# less for small alpha.
 
 fig, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
 styles = {
@@ -90,7 +91,7 @@ ax.set(
     ylabel="click rate of a cold start",
     title=f"Mean and spread over {FOLDS} halves of the log",
 )
-ax.legend(frameon=False)
+ax.legend(frameon=False, loc=(0.02, 0.17))
 
 # %%
 # Evaluate the best candidate on today's log, which the search has not used. The intervals with and

@@ -146,5 +146,6 @@ for target in (0.02, 0.04, 0.06):
     )  # fmt: skip
 ax.set(xlabel="churn on D3, test rows", ylabel="error rate, test rows", xlim=(-0.002, 0.058))
 ax.set_title("Changed predictions and errors")
+ax.margins(y=0.12)
 ax.legend(frameon=False)
 plt.show()
