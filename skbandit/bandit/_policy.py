@@ -99,8 +99,8 @@ class GLMUCBPolicy(PosteriorPolicy):
         Length of update windows, in seconds or as in "5min". Events are learned when their window
         ends, by the log's `timestamp`; None learns at once.
     columns : dict, default=None
-        Names of a log's columns that differ, as in ``{"action": "arm_id"}``, for `fit` and for
-        whatever evaluates the policy.
+        Names of a log's columns that differ, as in ``{"action": "arm_id"}``, for learning and
+        evaluation.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices and ties. Copies of a seeded policy repeat its choices; give each
         server a seed of its own.
