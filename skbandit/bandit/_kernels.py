@@ -28,6 +28,7 @@ from skbandit.bandit.exploration import (
     score,
 )
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
+from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedBeliefs, Workspace
@@ -209,6 +210,8 @@ def probability_rows(
         prepare(pool, mean, Model(beliefs, rule, work))
         for k in pool:
             m[k], v[k] = moments(k, mean, Model(beliefs, rule, work))
+            if draws is None:  # scores do not depend on the choice
+                scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)
         if out.ndim == 2:
             probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
         else:

@@ -28,7 +28,6 @@ from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
 from skbandit.bandit.exploration import _ucb as ucb
 from skbandit.bandit.exploration._greedy import share_best
-from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.links import mean_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
@@ -112,14 +111,12 @@ def probabilities(
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
     by; `n_events` is the number of events learned; the last two are those of
-    `parts_of`. Scores that are not draws remain in buffer[0].
+    `parts_of`. Scores that are not draws are in buffer[0].
     """
     if draws is not None:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    for k in pool:
-        scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
     share_best(pool, scores, out)
     if proposing is not None:
         if rule.exploration == EPSILON_GREEDY:

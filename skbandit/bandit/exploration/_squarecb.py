@@ -55,10 +55,10 @@ def probabilities(
     best = -math.inf
     for k in pool:
         best = max(best, scores[k])
-    rest = 1.0
+    rest, reward = 1.0, mean_reward(best, rule)
     for k in pool:
         if scores[k] < best:
-            gap = mean_reward(best, rule) - mean_reward(scores[k], rule)
+            gap = reward - mean_reward(scores[k], rule)
             out[k] = acceptance(gap, len(pool), n_events, alpha) / len(pool)
             rest -= out[k]
     for k in pool:

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.evaluation._difference import log_digests
+from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import read_range
 from skbandit.evaluation._off_policy._estimate import (
-    EventParts,
     LogSums,
     OffPolicyEstimate,
     check_predictable,
@@ -207,9 +206,9 @@ def off_policy_value(
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
         return estimate
-    return replace(
-        estimate, parts=EventParts(estimator.influence(events), log_digests(evaluated.log))
-    )
+    log = evaluated.log
+    parts = EventParts.of(estimator.influence(events), log, log.reward, log.propensity)
+    return replace(estimate, parts=parts)
 
 
 def _configure(method: Any, reward_model: Any, cv: Any, **settings: Any) -> Estimator:

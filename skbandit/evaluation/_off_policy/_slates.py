@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._off_policy._estimate import (
     OffPolicyEstimate,
     make_estimate,
@@ -239,11 +241,11 @@ def slate_ips(
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
-    rewards = _known(log)
+    rewards, p = _known(log), _inclusion_propensity(log)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
-    weight = np.nan_to_num(included / _inclusion_propensity(log))  # 0 in empty places
+    weight = np.nan_to_num(included / p)  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
-    return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards.sum(axis=1))
+    return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards, p, log)
 
 
 def slate_pseudo_inverse(
@@ -337,12 +339,14 @@ def slate_pseudo_inverse(
             f"row {row} shows {log.sizes[row]} arms, others {m}: estimate each size apart."
         )
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
+    p = None
     if logging == "uniform":
         n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
         weight = weights_of_uniform(at_place, included, n_arms)
     else:
-        weight = weights_of_independent(at_place, _propensity(log))
-    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards)
+        p = _propensity(log)
+        weight = weights_of_independent(at_place, p)
+    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, p, log)
 
 
 def replay_slates(
@@ -454,7 +458,7 @@ def replay_slates(
                 event["timestamp"] = [log.timestamp[k]]
             player.partial_fit(x, pd.DataFrame(event))
     earned = (weight * rewards).sum(axis=1)
-    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards.sum(axis=1))
+    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
 
 
 def _read(
@@ -527,12 +531,14 @@ def _place_probabilities(
 
 
 def _estimate(
-    name: str, earned: np.ndarray, weight: np.ndarray, logged: np.ndarray
+    name: str, earned: np.ndarray, weight: np.ndarray, rewards: np.ndarray, p: Any, log: SlateLog
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
     zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    logged = rewards.reshape(len(log), -1).sum(axis=1)
     sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
     lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    return make_estimate(name, (sums,))
+    parts = EventParts.of(earned - earned.mean(), log, rewards, p)
+    return replace(make_estimate(name, (sums,)), parts=parts)
