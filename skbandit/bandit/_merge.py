@@ -70,7 +70,7 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
         if not np.array_equal(ours[parameter], theirs[parameter]):
             raise ValueError(
                 f"{name} learns with {parameter}={theirs[parameter]!r}, and base with "
-                f"{ours[parameter]!r}: merge policies that learn alike."
+                f"{ours[parameter]!r}: merge policies with equal parameters of learning."
             )
     if base._first_event is not None and worker._first_event != base._first_event:
         raise ValueError(

@@ -308,7 +308,7 @@ def every_weight_changes(prior: Prior) -> bool:
 
 
 def gathered(beliefs: Any, weights: np.ndarray | None) -> Any:
-    """Beliefs about some of the weights, none of which are centred."""
+    """Beliefs about some of the weights, none of which are centered."""
     if weights is None:
         return beliefs
     mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]

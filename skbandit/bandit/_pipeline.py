@@ -46,7 +46,7 @@ def select(policy: Any, X: Any, *, available: Any = None, return_proba: bool = F
     Returns
     -------
     ndarray of shape (n_samples,), or a pair of them
-        Arm labels, and their probabilities if asked for.
+        Arm labels; with `return_proba`, also their probabilities.
 
     Raises
     ------
@@ -288,7 +288,7 @@ class PolicyPipeline(Pipeline):
         Returns
         -------
         ndarray of shape (n_samples,), or a pair of them
-            Arm labels, and their probabilities if asked for.
+            Arm labels; with `return_proba`, also their probabilities.
         """
         available = align_rows(available, X)
         params |= {"return_proba": True} if return_proba else {}

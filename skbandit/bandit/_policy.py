@@ -129,7 +129,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     See Also
     --------
     skbandit.bandit.SharedGLMPolicy : One model of all arms, from features of the arms.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
@@ -311,8 +311,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         if prior.adaptive_mean is not None:
             raise ValueError(
                 f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
-                "an adaptive prior, what new arms started from is not known. Merge needs a fixed "
-                "prior."
+                "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
         return merged(base, workers, prior)
 

@@ -174,9 +174,9 @@ class SequentialPolicy(GuardedPolicy):
     ) -> Self:
         """Learn further events in order.
 
-        Except for `OraclePolicy`, which fits its models now and then, the result is that of one
-        `fit` on all events. An error leaves the policy unchanged, and so does an interrupt, except
-        that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
+        The result equals one `fit` on all events, except for `OraclePolicy`, which refits its
+        models only from time to time. An error leaves the policy unchanged. So does an interrupt,
+        except that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
 
         Parameters
         ----------
@@ -205,8 +205,8 @@ class SequentialPolicy(GuardedPolicy):
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms, and their events that wait for their update window to end.
 
-        What was learned from them about features stays. An arm that appears again later is new. An
-        arm that is only away for a while is left out of `available` instead.
+        A model shared by all arms keeps what these arms taught it. An arm that appears again later
+        is new. If an arm is only unavailable for a while, omit it from `available` instead.
 
         Parameters
         ----------
@@ -233,39 +233,37 @@ class SequentialPolicy(GuardedPolicy):
         return self
 
     def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
-        """Return a policy that knows what several ones have learned since a common state.
+        """Return a policy with the learning of several ones since a common state.
 
-        For workers that each start from a copy of `base` and learn events of their own. This
-        policy is one of them; if it has learned nothing since, such as `base` itself or an unfitted
-        policy, only the others count. None of them is changed.
+        Use it if several processes start from copies of `base` and learn different events. This
+        policy counts as one of them if it has learned events since `base`. `merge` changes none of
+        them.
 
-        Exact, up to rounding, for ``link="linear"`` and ``covariance="full"`` without forgetting,
-        and arms that `base` has learned: the result is the state after all events in any order. For
-        other links and diagonal covariances, posteriors are multiplied in the same way, by their
-        natural parameters; with `forgetting`, events of workers count as if they had come in turn.
-        Units of features are renewed from the contexts of all workers.
+        With ``link="linear"``, ``covariance="full"``, no forgetting and arms that `base` has
+        learned, the result equals learning all events in one process, up to rounding. Otherwise it
+        is an approximation: posteriors are multiplied by their natural parameters. With
+        `forgetting`, events count as if the workers had taken turns.
 
         Parameters
         ----------
         policies : sequence of policies
-            States later than `base`, of the same type. One that is named twice counts once, as does
-            this policy.
+            Policies that descend from `base`. Each counts once.
         base : policy
-            State from which all of them started; unfitted if they started without experience.
+            State from which all of them started; unfitted if they started from the prior.
 
         Returns
         -------
         Self
-            Policy with the parameters of this one. New arms follow those of `base`, in the order of
-            their labels. Its random stream continues that of this policy.
+            Policy with the parameters and the random stream of this one. New arms follow those of
+            `base`, in the order of their labels.
 
         Raises
         ------
         TypeError
-            If the policy cannot be merged, as its models are not sums over events.
+            If policies of this type cannot be merged.
         ValueError
-            If policies differ in a parameter by which they learn, in features or in arms' features,
-            have delayed events, have an adaptive prior, or do not descend from `base`.
+            If the policies differ in features or in a parameter of learning, have delayed events or
+            an adaptive prior, or do not descend from `base`.
         """
         return merged_policy(self, policies, base)
 
@@ -347,9 +345,9 @@ class SequentialPolicy(GuardedPolicy):
             known = lookalike_label(label, codes)
             if known is not None:
                 warnings.warn(
-                    f"arm {label!r}, of type {type(label).__name__}, is new, beside the arm "
-                    f"{known!r} of type {type(known).__name__}: labels of different types are "
-                    "different arms. Convert the labels to one type.",
+                    f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
+                    f"the arm {known!r} of type {type(known).__name__}: labels of different types "
+                    "are different arms. Convert the labels to one type.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -472,8 +470,8 @@ class SequentialPolicy(GuardedPolicy):
         if not self.__sklearn_is_fitted__():
             if not self._knows_arms() and available is None:
                 raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
-                    "without experience."
+                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to "
+                    "choose by the prior."
                 )
             with self._guard.learning:
                 if not self.__sklearn_is_fitted__():  # another thread may have begun

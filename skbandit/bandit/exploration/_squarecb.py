@@ -89,7 +89,7 @@ def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 
 # Inverse gap weighting of single arms, for slates of m.
 #
-# For the mean rewards y of K arms, the inclusion probabilities π are those that maximise
+# For the mean rewards y of K arms, the inclusion probabilities π are those that maximize
 #
 #     Σ π_a y_a + (1/γ) Σ log π_a      over 0 < π_a ≤ 1, Σ π_a = m,
 #

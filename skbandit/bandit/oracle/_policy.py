@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 class OraclePolicy(SequentialPolicy):
     """Contextual bandit with any scikit-learn regressor or classifier as the reward model.
 
-    Each arm has a clone of the estimator, fitted to the arm's events; exploring needs nothing but
-    the rewards that they predict. With trees or boosting, rewards may depend on contexts in any
-    way.
+    The policy fits a clone of the estimator to the events of each arm, and explores by the
+    predicted rewards. Use it with trees or boosting if rewards are not linear in the features.
 
     Parameters
     ----------
@@ -48,36 +47,32 @@ class OraclePolicy(SequentialPolicy):
         Reward model. A classifier needs `predict_proba`, and rewards 0 and 1. A `random_state` of
         None is set by the policy.
     alpha : float or callable, default=0.3
-        Amount of exploration by "squarecb": γ = √(K n)/α² for K available arms after n events, see
-        `GLMUCBPolicy`; α² is in the unit of the reward. A function is called with an array of
-        numbers of learned events.
+        Amount of exploration by "squarecb", as in `GLMUCBPolicy`; α² is in the unit of the reward.
+        A function is called with an array of numbers of learned events.
     exploration : {"squarecb", "epsilon_greedy", "bootstrap", "greedy"}, default="squarecb"
-        Rule by which `select` explores: inverse gap weighting of predicted rewards (Foster &
-        Rakhlin, 2020); any arm with probability `epsilon`; the best arm of one of `n_replicates`
-        models fitted to resampled events, drawn at random; or no exploration.
+        Rule by which `select` explores. "bootstrap": the best arm according to one of
+        `n_replicates` models, drawn at random, each fitted to resampled events. Others as in
+        `GLMUCBPolicy`.
     epsilon : float, default=0.1
-        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
-        without it; 0 is greedy.
+        Probability of a uniform choice. Only "epsilon_greedy" uses it.
     n_replicates : int, default=10
         Models per arm of "bootstrap"; other rules have one.
     refit : {"geometric", "partial_fit"} or int, default="geometric"
-        When the model of an arm learns, at the end of a call: when the arm has a quarter more
-        events than at its last fit; at every event, by the `partial_fit` of the estimator; or when
-        it has that many new events. `fit` always ends with models of all events.
+        When a call of `partial_fit` refits the model of an arm. "geometric": if the arm has a
+        quarter more events than at its last fit. An integer: if it has that many new events.
+        "partial_fit": at every event, by the estimator's own `partial_fit`. `fit` always ends with
+        models of all events.
     min_events : int, default=10
-        Events below which an arm is judged by its mean reward alone.
+        Number of events of an arm from which its model is fitted; before, the mean reward is used.
     prior_events : float, default=1.0
-        Events for which the prior counts: predictions for an arm are averaged with the mean reward
-        of all arms, or under "bootstrap" with rewards drawn from their range, one per replicate.
+        Weight of the prior in events. Predictions are averaged with the mean reward of all arms, or
+        for "bootstrap" with a random reward per replicate, drawn from the range of rewards.
     arms : array-like of labels, default=None
         Arms known in advance.
     columns : dict, default=None
-        Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
-        scorers that evaluate the policy read logs by them.
+        Names of a log's columns that differ, as in `GLMUCBPolicy`.
     random_state : int, RandomState instance or None, default=None
-        Seed of choices, replicates and estimators. With None every copy of a policy draws choices
-        afresh.
+        Seed of choices, replicates and estimators.
 
     Attributes
     ----------
@@ -97,16 +92,15 @@ class OraclePolicy(SequentialPolicy):
 
     See Also
     --------
-    skbandit.GLMUCBPolicy : Linear predictors, thousands of times as fast.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+    skbandit.GLMUCBPolicy : Linear predictors, much faster.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
     The policy keeps the events that it has learned, unless `refit="partial_fit"`.
 
-    When models learn depends on the calls: a log learned in one `fit` has newer models than the
-    same log learned by many `partial_fit`. Choices have random numbers of their own, so that a
-    batch of choices equals choices one by one.
+    Models depend on the calls: one `fit` ends with newer models than many `partial_fit` on the same
+    events. A batch of choices equals the same choices one by one.
 
     Contexts may have missing values if the estimator takes them, as
     `HistGradientBoostingClassifier` does.

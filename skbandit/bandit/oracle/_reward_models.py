@@ -154,7 +154,7 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
         raise ValueError(
             f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
             f"{rewards[~np.isfinite(rewards)][:1] if rewards.ndim == 1 else rewards.shape}: it "
-            "must predict one finite number per row. Regularise it, or scale the contexts."
+            "must predict one finite number per row. Regularize it, or scale the contexts."
         )
     return rewards
 

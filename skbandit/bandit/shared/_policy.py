@@ -112,7 +112,7 @@ class SharedGLMPolicy(PosteriorPolicy):
     See Also
     --------
     skbandit.GLMUCBPolicy : One model per arm, for arms with many events each.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
@@ -297,7 +297,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
         arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of further arms, beside those of the parameter `arm_features`.
+            Features of arms that the parameter `arm_features` does not describe.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -462,7 +462,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         return merged(base, workers, self._prior())
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
-        """Standardise the features of arms anew, if there are twice as many arms."""
+        """Standardize the features of arms anew, if there are twice as many arms."""
         from skbandit.bandit._units import count
         from skbandit.bandit.shared._state import (
             Units,

@@ -19,8 +19,8 @@ def check_models(policy: Any) -> None:
     if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
         found = policy.__name__ if isinstance(policy, type) else type(policy).__name__
         raise TypeError(
-            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, whose models judge single arms, "
-            f"got {found}."
+            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, which predict rewards of single "
+            f"arms, got {found}."
         )
 
 

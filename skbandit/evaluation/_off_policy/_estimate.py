@@ -1,4 +1,4 @@
-"""An off-policy estimate: mean reward, standard error, intervals, and what it lacks."""
+"""An off-policy estimate: mean reward, standard error and intervals."""
 
 from __future__ import annotations
 

@@ -362,7 +362,7 @@ def replay_slates(
     learn: bool = True,
     random_state: Any = None,
 ) -> OffPolicyEstimate:
-    """Estimate what a learning slate policy would have earned on a log of slates.
+    """Estimate the mean reward of a learning slate policy from a log of slates.
 
     The policy chooses a slate for every event in turn, and sees the rewards of those of its arms
     that the log also showed; the others are unknown to it. Each of these rewards counts 1/p, with p

@@ -503,8 +503,8 @@ def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:
     short, long = sorted((one.horizon, other.horizon))
     if long > _SAME_HORIZON * short and (one.metadata.learns or other.metadata.learns):
         raise ValueError(
-            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, and what a "
-            "policy that learns earns depends on it: compare them at equal ones, as in "
+            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, on which the "
+            "rewards of a policy that learns depend: compare them at equal horizons, as in "
             "a.at(1000) - b.at(1000)."
         )
 

@@ -73,7 +73,7 @@ class ReplayScorer(BaseEstimator):
     `sample_weight` weights the kept events in the mean, not in learning.
 
     The score estimates the mean reward over the policy's first T events, where T is about c times
-    the number of events in the fold (c = 1/K for K equally likely arms). Small T favours policies
+    the number of events in the fold (c = 1/K for K equally likely arms). Small T favors policies
     that explore little: prefer few long folds.
 
     Examples
