@@ -370,6 +370,11 @@ def renew_prior(
                         cov_factor[k, e, i, j] = root[i, j]
 
 
+def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
+    """`cov_factor` of an arm at its prior."""
+    return np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean)) if full else prior.variance
+
+
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     """Copy of beliefs with new arms at their prior; greedy choices prefer earlier arms."""
     grown = {}
@@ -387,11 +392,7 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
         mean[n_updates == 0] = prior.mean
-        cov_factor[n_updates == 0] = (
-            np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
-            if cov_factor.ndim == 4
-            else prior.variance
-        )
+        cov_factor[n_updates == 0] = _prior_factor(prior, cov_factor.ndim == 4)
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
@@ -420,11 +421,7 @@ def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs
             change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
-    start = (
-        np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
-        if base.cov_factor.ndim == 4
-        else prior.variance
-    )
+    start = _prior_factor(prior, base.cov_factor.ndim == 4)
     forgetting = 1.0 if prior.forgetting is None else prior.forgetting
     sums, quadratic, log_determinant, lost = combine(
         (base.mean[moved], base.cov_factor[moved]),

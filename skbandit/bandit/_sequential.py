@@ -156,11 +156,7 @@ class SequentialPolicy(GuardedPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
-            draft._finish()
-        return self
+        return self._fit(X, y, reward, available, sample_weight, afresh=True)
 
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -196,11 +192,24 @@ class SequentialPolicy(GuardedPolicy):
         self
             Fitted policy.
         """
+        return self._fit(X, y, reward, available, sample_weight)
+
+    def _fit(
+        self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any, *,
+        afresh: bool = False, **described: Any,
+    ) -> Self:  # fmt: skip
+        """Learn events, after those learned before unless `afresh`."""
         with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
+            if afresh or not draft.__sklearn_is_fitted__():
                 draft._begin(X)
+            draft._describe(**described)
             draft._learn(X, y, reward, available, sample_weight)
+            if afresh:
+                draft._finish()
         return self
+
+    def _describe(self) -> None:
+        """Make arms known, in policies with features of arms."""
 
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms, and their events that wait for their update window to end.
@@ -431,7 +440,7 @@ class SequentialPolicy(GuardedPolicy):
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
-            y, reward = count_actions(y, stacklevel=6)
+            y, reward = count_actions(y, stacklevel=7)
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
         found = {*(column_names(y) or ()), *(names or ())}

@@ -20,10 +20,9 @@ from skbandit.bandit.oracle._reward_models import (
     GROWTH,
     EventStore,
     RewardModel,
-    fit_model,
+    learn_events,
     predicted_rewards,
     shrunk,
-    update_model,
 )
 from skbandit.logs import Codes, align_rows, label_array
 from skbandit.utils._fitting import seed_for
@@ -267,7 +266,8 @@ class OraclePolicy(SequentialPolicy):
         weight = copies * events.weight[:, None]
         np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
         if self.refit == "partial_fit":
-            self._update(events, arm, copies)
+            learned = (events.X, events.reward, events.weight, copies)
+            self._learn_models(np.unique(arm).tolist(), arm, learned, further=True)
             return
         self._store = self._store.extended(
             X=events.X, arm=arm, reward=events.reward, weight=events.weight, copies=copies
@@ -323,24 +323,21 @@ class OraclePolicy(SequentialPolicy):
 
     def _refit(self, arms: list[int]) -> None:
         """Fit the models of some arms to all their events."""
-        models, store = dict(self._models), self._store
-        of_arm = store.arm[: store.n]
-        for k in arms:
-            rows = np.flatnonzero(of_arm == k)
-            models[k] = fit_model(
-                self.estimator, store.X[rows], store.reward[rows], store.weight[rows],
-                store.copies[rows], self._seeds(k, len(rows)), self._labels[k],
-            )  # fmt: skip
-        self._models = models
+        store = self._store
+        events = (store.X, store.reward, store.weight, store.copies)
+        self._learn_models(arms, store.arm[: store.n], events)
 
-    def _update(self, events: Events, arm: np.ndarray, copies: np.ndarray) -> None:
-        """Let models learn events by `partial_fit`."""
+    def _learn_models(
+        self, arms: list[int], arm: np.ndarray, events: Sequence[np.ndarray], *,
+        further: bool = False,
+    ) -> None:  # fmt: skip
+        """Fit the models of some arms to events, or let them learn further ones."""
         models = dict(self._models)
-        for k in np.unique(arm).tolist():
+        for k in arms:
             rows = np.flatnonzero(arm == k)
-            models[k] = update_model(
-                models.get(k), self.estimator, events.X[rows], events.reward[rows],
-                events.weight[rows], copies[rows], self._seeds(k, 0), self._labels[k],
+            models[k] = learn_events(
+                models.get(k), self.estimator, *(column[rows] for column in events),
+                self._seeds(k, 0 if further else len(rows)), self._labels[k], further=further,
             )  # fmt: skip
         self._models = models
 

@@ -307,11 +307,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._describe(arm_features)
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
+        described = {"arm_features": arm_features}
+        return self._fit(X, y, reward, available, sample_weight, afresh=True, **described)
 
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -348,12 +345,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
-                draft._begin(X)
-            draft._describe(arm_features)
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
+        return self._fit(X, y, reward, available, sample_weight, arm_features=arm_features)
 
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
         """Make arms known by their features.
@@ -404,11 +396,11 @@ class SharedGLMPolicy(PosteriorPolicy):
         units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
         self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
 
-    def _describe(self, table: Any) -> None:
+    def _describe(self, arm_features: Any = None) -> None:
         """Add the arms of a table, if any, that are not known yet."""
         from skbandit.bandit.shared._state import fixed_units, running_units
 
-        if table is None:
+        if arm_features is None:
             return
         if self._known is None and self._codes:
             raise ValueError(
@@ -416,7 +408,7 @@ class SharedGLMPolicy(PosteriorPolicy):
                 "arms have features must know them from the start; fit it anew."
             )
         columns = None if self._known is None else self._known.columns
-        labels, described = read_arm_features(table, columns)
+        labels, described = read_arm_features(arm_features, columns)
         known = ArmFeatures(described.columns, described.values[:0])
         known = known if self._known is None else self._known
         fresh, values = new_arms(labels, described, known, self._codes)

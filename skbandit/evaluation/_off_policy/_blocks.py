@@ -20,7 +20,7 @@ from skbandit.logs import (
     check_block_arms,
     column_names,
     expected_reward,
-    in_block,
+    noting,
     read_block,
 )
 from skbandit.utils._folds import behind_transformers
@@ -160,7 +160,7 @@ class _Task:
 
     def __call__(self, number: int, block: Any) -> LogSums | None:
         """Sums over the events of a block; None if it has none."""
-        with in_block(number):
+        with noting(f"In block {number}, counted from 0."):
             X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else None
 

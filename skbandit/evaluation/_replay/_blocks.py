@@ -37,8 +37,8 @@ from skbandit.logs import (
     as_blocks,
     check_block_arms,
     code_labels,
-    in_block,
     label_array,
+    noting,
     read_block,
 )
 from skbandit.utils._folds import behind_transformers
@@ -163,7 +163,7 @@ def replay_blocks(
     kept = _KeptSoFar()
     replayed, latest = None, -np.inf
     for number, block in enumerate(as_blocks(blocks)):
-        with in_block(number):
+        with noting(f"In block {number}, counted from 0."):
             X, y = read_block(block, features, columns)
             if not len(y):
                 continue
