@@ -14,12 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import (
-    OraclePolicy,
-    SharedGLMPolicy,
-    SlatePolicy,
-    make_policy_pipeline,
-)
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from tests.tiers import examples, first
 
 TASTE = np.random.default_rng(99).normal(size=(4, 5)) * 0.4

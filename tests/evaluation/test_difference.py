@@ -70,10 +70,7 @@ def test_off_policy_estimates_of_different_logs_are_refused():
         (value(NEW, log.assign(reward=log["reward"][::-1].to_numpy())), "rewards"),
         (value(NEW[[2, 0, 1]], log.assign(action=(log["action"] + 1) % 3)), "actions"),
         (value(NEW, log.assign(propensity=0.34)), "propensities"),
-        (
-            off_policy_blocks("p", [log.assign(p=1 / 3, propensity=1 / 3)])["snips"],
-            "from blocks",
-        ),
+        (off_policy_blocks("p", [log.assign(p=1 / 3, propensity=1 / 3)])["snips"], "from blocks"),
     ]:
         with pytest.raises(ValueError, match=what):
             one - other

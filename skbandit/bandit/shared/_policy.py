@@ -15,14 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._sequential import PosteriorPolicy
-from skbandit.bandit._state import (
-    LINKS,
-    N_CHOICES,
-    Rule,
-    explorations_by,
-    read_rule,
-    read_scales,
-)
+from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule, read_scales
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
 from skbandit.logs import Codes, ReplayRequest
 from skbandit.utils._fitting import atomic_fit

@@ -182,13 +182,7 @@ class _Task:
                 )
             given = values
         evaluated = read_evaluated(
-            given,
-            X,
-            y,
-            rule=self.rule,
-            columns=self.columns,
-            arms=self.arms or (),
-            of_logged=named,
+            given, X, y, rule=self.rule, columns=self.columns, arms=self.arms or (), of_logged=named
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)

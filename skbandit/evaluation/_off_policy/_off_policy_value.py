@@ -11,11 +11,7 @@ import numpy as np
 
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._off_policy._estimate import (
-    LogSums,
-    OffPolicyEstimate,
-    check_predictable,
-)
+from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
 from skbandit.evaluation._off_policy._sums import METHODS, Estimator
 from skbandit.evaluation._off_policy._target_policy import read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning

@@ -12,11 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._difference import EventParts
-from skbandit.evaluation._off_policy._estimate import (
-    OffPolicyEstimate,
-    make_estimate,
-    shortcoming,
-)
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
 from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns

@@ -201,11 +201,7 @@ def replay_blocks(
 
 
 def _read(
-    policy: Any,
-    X: Any,
-    y: Any,
-    arms: Sequence[Any] | None,
-    columns: Mapping[str, Any] | None,
+    policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Log]:
     """Indexable contexts and the log of a block, its arms sorted."""
     if X is None:
