@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._natural_parameters import combine, pooled_moments
+from skbandit.bandit._merge import combine, pooled_moments
 from skbandit.bandit._state import (
     BY_ARM,
     LEAST_SHARE,
@@ -404,7 +404,7 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
 def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs, np.ndarray]:
     """Beliefs by what workers have learned since a base, all of the same arms.
 
-    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
 
     Returns

@@ -24,7 +24,7 @@ from skbandit.bandit._events import (
     still_waiting,
     windows_of,
 )
-from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._merge import merged_policy
 from skbandit.bandit._state import (
     N_CHOICES,
@@ -36,7 +36,6 @@ from skbandit.bandit._state import (
     read_interval,
     read_rule,
 )
-from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
     ReplayRequest,

@@ -16,11 +16,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._events import NO_REWARDS
-from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
-from skbandit.bandit._stream import ChoiceStream
-from skbandit.bandit.slates._feedback import FEEDBACK, read_cascade, shares_of_slate_reward
-from skbandit.bandit.slates._models import ArmModels, check_models
+from skbandit.bandit.slates._models import (
+    FEEDBACK,
+    ArmModels,
+    check_models,
+    read_cascade,
+    shares_of_slate_reward,
+)
 from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (

@@ -249,15 +249,6 @@ class _KeptSoFar:
 
     def joined(self) -> Trajectory:
         """The parts as one trajectory."""
-
-        def join(name: str) -> np.ndarray:
-            return np.concatenate([getattr(part, name) for part in self.parts])
-
-        return Trajectory(
-            join("event"),
-            join("action"),
-            join("reward"),
-            join("deployment"),
-            join("n_seen"),
-            sum(part.n_events for part in self.parts),
-        )
+        parts = [part.columns() for part in self.parts]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return Trajectory(**columns, n_events=sum(part.n_events for part in self.parts))

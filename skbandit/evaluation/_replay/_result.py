@@ -47,6 +47,10 @@ class Trajectory:
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
     n_events: int  # replayed in total
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """The arrays by name."""
+        return {name: values for name, values in vars(self).items() if name != "n_events"}
+
     def take(self, bucket: str) -> np.ndarray:
         """Positions of a bucket's events among the kept events."""
         return np.flatnonzero(self.deployment == (bucket == "deployment"))
@@ -55,14 +59,8 @@ class Trajectory:
         """The trajectory stopped after `horizon` events of the learning bucket."""
         n_seen = int(self.n_seen[self.take("learning")[horizon - 1]])
         kept = slice(int(np.searchsorted(self.n_seen, n_seen, side="right")))
-        return Trajectory(
-            self.event[kept],
-            self.action[kept],
-            self.reward[kept],
-            self.deployment[kept],
-            self.n_seen[kept],
-            n_seen,
-        )
+        columns = {name: values[kept] for name, values in self.columns().items()}
+        return Trajectory(**columns, n_events=n_seen)
 
 
 @dataclass(frozen=True)
