@@ -107,8 +107,9 @@ class EventParts:
         n, others = len(self.influence), len(other.influence)
         if n != others:
             refuse_difference(f"but these are of {n:,} and {others:,} events")
+        none = np.array([None])
         pairs = {
-            "actions": [np.append(one.arms, None)[one.action] for one in (self, other)],
+            "actions": [np.append(one.arms, none)[one.action] for one in (self, other)],
             "rewards": [self.reward, other.reward],
             "propensities": [self.propensity, other.propensity],
         }

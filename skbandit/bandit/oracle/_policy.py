@@ -336,7 +336,7 @@ class OraclePolicy(SequentialPolicy):
         for k in arms:
             rows = np.flatnonzero(arm == k)
             models[k] = learn_events(
-                models.get(k), self.estimator, *(column[rows] for column in events),
+                models.get(k), self.estimator, [column[rows] for column in events],
                 self._seeds(k, 0 if further else len(rows)), self._labels[k], further=further,
             )  # fmt: skip
         self._models = models

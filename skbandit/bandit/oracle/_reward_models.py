@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,10 +90,7 @@ class RewardModel:
 def learn_events(
     model: RewardModel | None,
     estimator: Any,
-    X: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    copies: np.ndarray,
+    events: Sequence[np.ndarray],
     seeds: np.ndarray,
     label: Any,
     *,
@@ -100,8 +98,10 @@ def learn_events(
 ) -> RewardModel:
     """Fit an estimator to events of one arm, in each replicate with its number of copies.
 
-    If `further`, estimators learn by their `partial_fit`, and those without events are kept.
+    `events` are the columns X, reward, weight and copies. If `further`, estimators learn by their
+    `partial_fit`, and those without events are kept.
     """
+    X, reward, weight, copies = events
     replicates = []
     for b in range(copies.shape[1]):
         rows = np.repeat(np.arange(len(X)), copies[:, b])
