@@ -210,6 +210,79 @@ class SequentialPolicy(GuardedPolicy):
     def _describe(self) -> None:
         """Make arms known, in policies with features of arms."""
 
+    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the arm of the largest posterior mean reward, without exploring.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels; ties go to the arm that comes first in `arms_`.
+        """
+        return self._choose(X, available, exploring=False)
+
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
+        """Choose the arm to play, exploring.
+
+        Choices are counted, so that each has its own random numbers; a batch of choices equals
+        the same choices one by one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too, in the same pass.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, ties broken at random; with `return_proba`, also the probability with which
+            each was chosen: the propensity that an off-policy estimate from this log needs.
+            Those of "ucb" and "greedy" are 1 except for ties. Those of "thompson" are integrated
+            numerically, which takes longer than the choice.
+        """
+        return self._choose(X, available, exploring=True, return_proba=return_proba)
+
+    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Return the probability that `select` chooses each arm.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
+            arms not in `arms_`. Exact, except that Thompson sampling's are integrated
+            numerically, with an error of at most .002.
+        """
+        return self._choice_probabilities(X, available)
+
+    def _choose(
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
+    ) -> Any:
+        """Labels of the chosen arms; with `return_proba`, also their probabilities."""
+        raise NotImplementedError
+
+    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
+        """Probability that `select` chooses each known arm."""
+        raise NotImplementedError
+
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms, and their events that wait for their update window to end.
 

@@ -350,74 +350,23 @@ class OraclePolicy(SequentialPolicy):
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, self._n_events, n_events)
 
-    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Choose the arm of the largest predicted reward, without exploring.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Arm labels; ties go to the arm that comes first in `arms_`.
-        """
-        now, X, mask, codes = self._prepared(X, available)
-        rewards = now._rewards(X, mask, codes).mean(axis=0)
-        return label_array(codes)[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
-
-    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
-        """Choose the arm to play, exploring.
-
-        Choices are counted, so that each has its own random numbers; a batch of choices equals
-        the same choices one by one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
-            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
-            the order of `arms_`. None makes all of `arms_` available.
-        return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too, in the same pass.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or a pair of them
-            Arm labels, drawn with the probabilities of `select_proba`; with `return_proba`, also
-            the probability with which each was drawn.
-        """
+    def _choose(
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
+    ) -> Any:
         from skbandit.bandit.exploration._sets import draw_arms
 
         now, X, mask, codes = self._prepared(X, available)
+        labels = label_array(codes)
+        if not exploring:
+            rewards = now._rewards(X, mask, codes).mean(axis=0)
+            return labels[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
         seed, t = now._stream.take(len(X), now.random_state)
         u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
         p = now._probabilities(X, mask, codes)
         drawn = draw_arms(p, u)
-        chosen = label_array(codes)[drawn]
-        return (chosen, p[np.arange(len(p)), drawn]) if return_proba else chosen
+        return (labels[drawn], p[np.arange(len(p)), drawn]) if return_proba else labels[drawn]
 
-    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Return the probability that `select` chooses each arm.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Exact; columns as `arms_`. Rows may sum to less than 1; the remainder is the
-            probability of arms not in `arms_`.
-        """
+    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         now, X, mask, codes = self._prepared(X, available)
         return now._probabilities(X, mask, codes)[:, : len(now._codes)]
 
