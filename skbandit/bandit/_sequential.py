@@ -210,6 +210,9 @@ class SequentialPolicy(GuardedPolicy):
     def _describe(self) -> None:
         """Make arms known, in policies with features of arms."""
 
+    def _check_described(self, labels: np.ndarray) -> None:
+        """Require features of arms, in policies that have any."""
+
     def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
         """Choose the arm of the largest posterior mean reward, without exploring.
 
@@ -489,6 +492,7 @@ class SequentialPolicy(GuardedPolicy):
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
         events = self._read_events(X, y, reward, available, sample_weight)
+        self._check_described(events.arms)
         if self.update_every is None:
             self._absorb(events)
         elif len(events):

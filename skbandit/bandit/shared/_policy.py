@@ -17,7 +17,7 @@ from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._sequential import PosteriorPolicy
 from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule, read_scales
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
-from skbandit.logs import Codes, ReplayRequest
+from skbandit.logs import Codes, ReplayRequest, label_array
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 from skbandit.utils._validation import first_few
@@ -491,23 +491,18 @@ class SharedGLMPolicy(PosteriorPolicy):
         if len(codes) == len(self._codes):
             return self._beliefs
         new = list(codes)[len(self._codes) :]
-        self._check_described(new)
+        self._check_described(label_array(new))
         return self._append_arms(new, np.empty((len(new), 0)))
 
-    def _check_described(self, labels: list[Any]) -> None:
+    def _check_described(self, labels: np.ndarray) -> None:
         """Require features of arms, if any arm has them."""
         if self._known is not None:
-            new = [label for label in labels if label not in self._codes]
+            new = [label for label in labels.tolist() if label not in self._codes]
             if new:
                 raise ValueError(
                     f"arm {new[0]!r} has no features: describe it by a row of arm_features, as "
                     f"the {len(self._codes)} arms known are."
                 )
-
-    def _read_events(self, *log: Any) -> Events:
-        events = super()._read_events(*log)
-        self._check_described(events.arms.tolist())
-        return events
 
     def _absorb(self, events: Events) -> None:
         from skbandit.bandit._passes import learn_rows
