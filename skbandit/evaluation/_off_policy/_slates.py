@@ -192,12 +192,12 @@ def slate_ips(
         The log. An entry of action is a tuple of labels, best place first, one of reward has the
         reward of each, and one of propensity the probability of each to be in the slate.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
     reward, propensity : array-like, default=None
-        Values that are not columns of `y`. Without propensities, slates are taken as uniform
+        Values that are not columns of `y`. Without propensities, slates count as uniform
         among the available arms: m/K each.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba`; or the greedy one.
@@ -274,12 +274,12 @@ def slate_pseudo_inverse(
     y : DataFrame or structured array with columns action and reward, or slates
         The log. An entry of action is a tuple of labels, best place first, one of reward a number.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`. Propensities are needed for independent logging only:
         of each shown arm, its probability at its place.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
@@ -360,9 +360,9 @@ def replay_slates(
 ) -> OffPolicyEstimate:
     """Estimate the mean reward of a learning slate policy from a log of slates.
 
-    The policy chooses a slate for every event in turn, and sees the rewards of those of its arms
-    that the log also showed; the others are unknown to it. Each of these rewards counts 1/p, with p
-    the probability that the logged slate includes the arm.
+    The policy chooses a slate for every event in turn, and observes the rewards of those of its
+    arms that the log also showed. Each of these rewards has the weight 1/p, where p is the
+    probability that the logged slate includes the arm.
 
     Parameters
     ----------
@@ -373,11 +373,11 @@ def replay_slates(
     y : DataFrame or structured array with columns action and reward, or slates
         The log, as in `slate_ips`, in order of time.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`, as in `slate_ips`.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The choice that is played: the exploring one or the greedy one.
@@ -403,9 +403,9 @@ def replay_slates(
 
     Notes
     -----
-    Unbiased, under the conditions of `slate_ips`, for a policy that sees the reward of each of its
-    arms with the probability p only. One that sees all rewards learns faster: the estimate is
-    mostly low. Weights come from all events; none is thrown away.
+    Under the conditions of `slate_ips`, the estimate is unbiased for a policy that observes the
+    reward of each of its arms with probability p only. A policy that observes all rewards learns
+    faster, so for it the estimate is mostly too low.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def replay_blocks(
     reward : str, default=None
         Column of the rewards, if not "reward".
     columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None uses
         the policy's `columns`.
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which intervals of kind "sequence" require.
