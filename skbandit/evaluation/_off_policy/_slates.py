@@ -192,7 +192,7 @@ def slate_ips(
         The log. An entry of action is a tuple of labels, best place first, one of reward has the
         reward of each, and one of propensity the probability of each to be in the slate.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`. Without propensities, slates count as uniform
         among the available arms: m/K each.
@@ -274,7 +274,7 @@ def slate_pseudo_inverse(
     y : DataFrame or structured array with columns action and reward, or slates
         The log. An entry of action is a tuple of labels, best place first, one of reward a number.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`. Propensities are needed for independent logging only:
         of each shown arm, its probability at its place.
@@ -373,7 +373,7 @@ def replay_slates(
     y : DataFrame or structured array with columns action and reward, or slates
         The log, as in `slate_ips`, in order of time.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None makes all arms of the log available.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`, as in `slate_ips`.
     columns : dict, default=None
