@@ -77,7 +77,8 @@ def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
 class EncodedLog(NamedTuple):
     """Events of a log, arms numbered as in beliefs; further rows hold delayed events."""
 
-    X: Any  # (n_rows, n_features)
+    X: Any  # (n_rows, n_features), or some of the rows
+    place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
     sets: ArmSets  # available arms of each event
@@ -109,7 +110,7 @@ def encode(
         sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
     else:
         sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
-    return EncodedLog(X, action, reward, sets, window), codes
+    return EncodedLog(X, np.empty(0, np.int64), action, reward, sets, window), codes
 
 
 def still_waiting(
@@ -198,5 +199,5 @@ def check_time(
         f"{problem}: events are learned in the given order, and another order leads to another "
         "state. Sort the log by time.",
         UserWarning,
-        stacklevel=6,
+        stacklevel=7,
     )

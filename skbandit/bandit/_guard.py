@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -14,8 +15,8 @@ from weakref import WeakSet
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import Codes, Log, column_names, label_array, make_record, read_pools
+from skbandit.utils._fitting import process_entropy, seed_for
 from skbandit.utils._sklearn_compat import rows_of
 
 if TYPE_CHECKING:
@@ -71,12 +72,70 @@ _guards: WeakSet[Guard] = WeakSet()
 
 
 def _renew_all() -> None:
+    global _counting
+    _counting = Lock()
     for guard in list(_guards):
         guard._renew()
 
 
 if hasattr(os, "register_at_fork"):  # threads that do not exist in the child may hold locks
     os.register_at_fork(after_in_child=_renew_all)
+
+
+# Held while choices are counted, so that threads sharing a policy never share random numbers.
+_counting = Lock()
+
+
+class ChoiceStream:
+    """Addresses of random numbers: (seed, t) for choice t.
+
+    Copies of a stream without a fixed `random_state`, pickled or not, draw a seed of their own, as
+    do forked processes. Other copies continue the stream from its current position, and so repeat
+    each other.
+    """
+
+    def __init__(self, random_state: Any) -> None:
+        self.random_state = random_state
+        self.n_choices = 0
+        # drawn on first use without a fixed state, so that copying draws nothing
+        self._seed = None if random_state is None else seed_for("choices", random_state)
+        self._process = process_entropy()
+
+    @classmethod
+    def at(cls, random_state: Any, seed: int | None, n_choices: int) -> ChoiceStream:
+        """Continue a stream."""
+        stream = cls(None)
+        stream.random_state, stream._seed, stream.n_choices = random_state, seed, n_choices
+        return stream
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        seed = None if self.random_state is None else self._seed
+        return ChoiceStream.at, (self.random_state, seed, self.n_choices)
+
+    def take(self, n: int, random_state: Any) -> tuple[int, int]:
+        """Count n further choices; return the seed and the number of the first.
+
+        `random_state` is the policy's current setting: another one than before has another seed.
+        """
+        with _counting:
+            fixed = random_state is not None
+            if not _same(random_state, self.random_state):
+                self.random_state, self._seed = random_state, None
+            if not fixed and self._process != process_entropy():
+                self._seed, self._process = None, process_entropy()
+            if self._seed is None:
+                self._seed = seed_for("choices", random_state)
+            t = self.n_choices
+            self.n_choices += n
+            return self._seed, t
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values of `random_state` are the same integer or the same object."""
+    if one is other:
+        return True
+    both = isinstance(one, Integral) and isinstance(other, Integral)
+    return both and int(one) == int(other)
 
 
 STATE_FORMAT = 1

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Rule
 from skbandit.bandit._units import show
@@ -28,6 +29,7 @@ from skbandit.bandit.exploration import (
     score,
 )
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
+from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedBeliefs, Workspace
@@ -124,17 +126,6 @@ def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     return named
 
 
-class ReplayedLog(NamedTuple):
-    """Events of an `EncodedLog`, of whose contexts some may be at hand."""
-
-    X: np.ndarray  # (n_rows, n_features), or some of the rows
-    place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
-    action: np.ndarray  # (n_rows,)
-    reward: np.ndarray  # (n_rows,)
-    sets: ArmSets
-    window: np.ndarray  # (n_rows,)
-
-
 class Course(NamedTuple):
     """Where a replay stands between two calls of `replay_rows`."""
 
@@ -209,6 +200,8 @@ def probability_rows(
         prepare(pool, mean, Model(beliefs, rule, work))
         for k in pool:
             m[k], v[k] = moments(k, mean, Model(beliefs, rule, work))
+            if draws is None:  # scores do not depend on the choice
+                scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)
         if out.ndim == 2:
             probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
         else:
@@ -237,7 +230,7 @@ def learn_rows(
 
 @compiled_exactly
 def replay_rows(
-    log: ReplayedLog, schedule: Schedule, first: int, stop: int, course: Course, learning: bool,
+    log: EncodedLog, schedule: Schedule, first: int, stop: int, course: Course, learning: bool,
     max_accepted: int, alphas: np.ndarray, model: Model, prior: Any, proposing: bool | None,
 ) -> int:  # fmt: skip
     """Accept, and learn, the logged events whose action the policy would have chosen.
@@ -285,12 +278,10 @@ def replay_rows(
         proposed = False
         if proposing is not None:
             proposed = proposes(t, rule)
+        if proposed:
             pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-            if proposed and compares_proposal(rule):
-                matches = k == _choice(pool, t, alpha, model, proposing)
-            elif proposed:
-                matches = _is_drawn(k, pool, t, model)
-        if not proposed:
+            matches = k == _choice(pool, t, alpha, model, proposing)
+        else:
             matches = _is_best(k, t, alpha, row, sets, last_best, model)
         if not matches:
             continue
@@ -355,18 +346,6 @@ def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
         if _beats(k, its, drawn, largest, t, model):
             drawn, largest = k, its
     return drawn
-
-
-@called_exactly
-def _is_drawn(k: int, pool: np.ndarray, t: int, model: Model) -> bool:
-    """Whether arm k is the one drawn uniformly from the pool in choice t."""
-    mine = uniform_score(t, model.beliefs.rng_key[k], model.rule)
-    for other in pool:
-        if other != k:
-            its = uniform_score(t, model.beliefs.rng_key[other], model.rule)
-            if _beats(other, its, k, mine, t, model):
-                return False
-    return True
 
 
 @inlined_exactly

@@ -1,10 +1,10 @@
-"""Policies that learned apart, and the policy that knows what all of them do."""
+"""Policies that learned apart, and the policy that combines their learning."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -70,7 +70,7 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
         if not np.array_equal(ours[parameter], theirs[parameter]):
             raise ValueError(
                 f"{name} learns with {parameter}={theirs[parameter]!r}, and base with "
-                f"{ours[parameter]!r}: merge policies that learn alike."
+                f"{ours[parameter]!r}: merge policies with equal parameters of learning."
             )
     if base._first_event is not None and worker._first_event != base._first_event:
         raise ValueError(
@@ -96,3 +96,170 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
                 f"base is not an earlier state of {name}: it has {n} events of arm {label!r}, and "
                 f"{name} {found}."
             )
+
+
+# Sums of the learning of several policies since a common state.
+#
+# A Gaussian posterior N(μ, Σ) has the natural parameters Λ = Σ⁻¹ and η = Λ μ, to which each event
+# adds a term of its own: exactly, for linear rewards and a full Σ, and otherwise as steps
+# approximate it. What policy i has learned since the common state b is the difference of its
+# parameters, and the posterior of all events is
+#
+#     Λ = Λ_b + Σ_i (Λ_i - Λ_b),     η = η_b + Σ_i (η_i - η_b).
+#
+# Evidence does not add up like that, as each policy predicts without the events of the others. A
+# Gaussian integral has log Z = (ηᵀμ - log |Λ|)/2, and the log likelihood of the events of i is that
+# of a Gaussian factor, plus log Z_i - log Z_b; so, with Z of the sum, that of all events is
+#
+#     Σ_i [(evidence_i - evidence_b) - (log Z_i - log Z_b)] + log Z - log Z_b
+#
+# above the evidence of b, and sums of squared residuals have ηᵀμ in the place of -2 log Z.
+#
+# With forgetting, n events of an arm leave γⁿ of what the data told before. Events of several
+# policies are taken to have come in turn, evenly. M new events of an arm count as Σ_{j < M} γʲ, of
+# which the n_i of policy i are the part n_i/M: what it has learned, which counts as Σ_{j < n_i} γʲ,
+# is scaled to that.
+
+
+class Gaussians(NamedTuple):
+    """Natural parameters of Gaussians, of any leading shape."""
+
+    precision: np.ndarray  # (..., d), or (..., d, d) if full
+    natural: np.ndarray  # (..., d)
+
+
+Moments = tuple[np.ndarray, np.ndarray]
+"""Means, and variances of that shape or matrices L with Σ = L Lᵀ."""
+
+Counted = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Means, sums of squared deviations from them, and the weight of the rows, of shape (1,)."""
+
+LARGEST_LOSS = 1e-6
+"""Share of a precision that rounding may lose."""
+
+
+def combine(
+    base: Moments, workers: list[Moments], prior: Moments, n: list[np.ndarray], forgetting: float
+) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+    """Posteriors by all events of several workers since a base.
+
+    Parameters
+    ----------
+    base, workers, prior : tuple of mean and cov_factor
+        Means (n_models, ..., d), and variances of that shape or L with another axis of d.
+    n : list of ndarray of shape (n_models,)
+        Number of events that each worker learned since the base.
+    forgetting : float
+        Factor by which each event discounts what a model was told before.
+
+    Returns
+    -------
+    moments : tuple of mean and cov_factor
+    quadratic, log_determinant : ndarray of shape (n_models, ...)
+        ηᵀμ and log |Λ| of the sum, less the base's, less what workers have gained.
+    lost : ndarray of shape (n_workers, n_models)
+        Whether a worker knows less than the base, to which only forgetting leads.
+    """
+    started, zero = _gaussians(base), _gaussians(prior)
+    full, total = base[1].ndim > base[0].ndim, np.sum(n, axis=0)
+    kept = forgetting**total
+    precision = _times(kept, started.precision - zero.precision)
+    natural = _times(kept, started.natural - zero.natural)
+    at_base = _log_integral(started, base[0])
+    gained, lost = np.zeros_like(at_base), []
+    for moments, events in zip(workers, n, strict=True):
+        ended, before = _gaussians(moments), forgetting**events
+        gain = ended.precision - zero.precision
+        gain = gain - _times(before, started.precision - zero.precision)
+        tilt = ended.natural - zero.natural
+        tilt = tilt - _times(before, started.natural - zero.natural)
+        known, more = (
+            np.diagonal(of, axis1=-2, axis2=-1) if full else of for of in (started.precision, gain)
+        )
+        less = (more < -LARGEST_LOSS * known).any(axis=tuple(range(1, known.ndim)))
+        lost.append(less & (forgetting == 1.0))
+        share = _share_in_turn(forgetting, events, total)
+        precision = precision + _times(share, _positive(gain, full))
+        natural = natural + _times(share, tilt)
+        gained = gained + _log_integral(ended, moments[0]) - at_base
+    summed = Gaussians(zero.precision + precision, zero.natural + natural)
+    result = _moments(summed, full)
+    quadratic, log_determinant = _log_integral(summed, result[0]) - at_base - gained
+    return result, quadratic, log_determinant, np.array(lost)
+
+
+def _gaussians(moments: Moments) -> Gaussians:
+    mean, cov_factor = moments
+    if cov_factor.ndim == mean.ndim:
+        return Gaussians(1.0 / cov_factor, mean / cov_factor)
+    inverse = np.linalg.inv(cov_factor)
+    precision = np.swapaxes(inverse, -1, -2) @ inverse
+    return Gaussians(precision, (precision @ mean[..., None])[..., 0])
+
+
+def _moments(summed: Gaussians, full: bool) -> Moments:
+    precision, natural = summed
+    if not full:
+        return natural / precision, 1.0 / precision
+    factor = np.swapaxes(np.linalg.inv(np.linalg.cholesky(precision)), -1, -2)
+    half = np.swapaxes(factor, -1, -2) @ natural[..., None]
+    return (factor @ half)[..., 0], np.ascontiguousarray(factor)
+
+
+def _log_integral(of: Gaussians, mean: np.ndarray) -> np.ndarray:
+    """ηᵀμ and log |Λ|."""
+    precision, natural = of
+    full = precision.ndim > natural.ndim
+    log_determinant = np.linalg.slogdet(precision)[1] if full else np.log(precision).sum(axis=-1)
+    return np.stack([(natural * mean).sum(axis=-1), log_determinant])
+
+
+def _positive(gain: np.ndarray, full: bool) -> np.ndarray:
+    """The gain without what rounding, or units renewed since an arm began, made negative."""
+    if not full:
+        return np.maximum(gain, 0.0)
+    values, vectors = np.linalg.eigh(gain)
+    return (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _times(share: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Scale an array along its first axis."""
+    return share.reshape(share.shape + (1,) * (of.ndim - share.ndim)) * of
+
+
+def _share_in_turn(forgetting: float, n: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Share of what a worker learned from n events that counts among `total` events in turn."""
+    if forgetting == 1.0:
+        return np.ones(len(n))
+    n, total = np.maximum(n, 1), np.maximum(total, 1)
+    return n / total * (1.0 - forgetting**total) / (1.0 - forgetting**n)
+
+
+def pooled_sums(
+    base: np.ndarray, workers: list[np.ndarray], n: list[np.ndarray], forgetting: float
+) -> np.ndarray:
+    """Sums over events, discounted as in `combine`; n has shape (1,)."""
+    total = np.sum(n, axis=0)
+    result = forgetting**total * base
+    for of_worker, events in zip(workers, n, strict=True):
+        share = _share_in_turn(forgetting, events, total)
+        result = result + share * (of_worker - forgetting**events * base)
+    return result
+
+
+def pooled_moments(base: Counted, *workers: Counted) -> Counted:
+    """Mean, sum of squared deviations and weight of the rows that a base or any worker counted.
+
+    Without means (an empty array), sums are of squares.
+    """
+    origin, squares, weight = base
+    offset, centred = np.zeros_like(origin), len(origin) > 0
+    for mean, its, seen in workers:
+        away = mean - origin
+        offset = offset + seen * away
+        squares = squares + (its - base[1]) + (seen * away * away if centred else 0.0)
+        weight = weight + (seen - base[2])
+    shift = offset / weight if weight > 0 else offset
+    if centred:
+        squares = np.maximum(squares - weight * shift * shift, 0.0)
+    return origin + shift, squares, weight

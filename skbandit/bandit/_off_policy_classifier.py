@@ -104,17 +104,17 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
-    """Policy learned from logged actions, rewards and propensities, by any classifier.
+    """Policy learned from logged actions, rewards and propensities by any classifier.
 
-    A log has the reward of one action per context. Estimated rewards of all arms, unbiased whatever
-    policy wrote the log, make it an importance-weighted classification problem, which the
-    classifier solves. The policy chooses the most probable class. It does not explore.
+    A log has the reward of one action per context. The policy estimates the rewards of all arms,
+    and trains the classifier on examples weighted by them. It chooses the most probable class and
+    does not explore.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Classifier whose `fit` takes `sample_weight`; None is logistic regression.
-        Contexts need the preprocessing that it needs, in a Pipeline around this policy.
+        Classifier whose `fit` takes `sample_weight`; None uses logistic regression. Put any
+        preprocessing of contexts into a Pipeline that ends in this policy.
     method : {"dr", "ips", "snips"}, default="dr"
         Estimate of the rewards of all arms, from the logged reward r, its propensity p, and
         rewards q predicted by `reward_model`:
@@ -122,7 +122,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         - "dr", doubly robust: q, plus (r - q) w for the logged arm, where w is 1/p, shrunk by
           `shrinkage`;
         - "ips", inverse propensity: r/p for the logged arm, 0 for others;
-        - "snips", self-normalised: the same, with the weights 1/p of each arm divided by their mean
+        - "snips", self-normalized: the same, with the weights 1/p of each arm divided by their mean
           over the events in which it was available.
     reward_model : regressor or classifier with predict_proba, default=None
         For "dr": fitted per arm, and cross-fitted. None is the classifier itself, if all rewards
@@ -135,8 +135,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         For "dr": each event is predicted by reward models fitted without it.
     columns : dict, default=None
         Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "propensity": "pscore"}``: `fit`, and the functions and scorers that
-        evaluate the policy read logs by them.
+        ``{"action": "arm_id", "propensity": "pscore"}``, for `fit` and evaluation.
     random_state : int, RandomState instance or None, default=None
         For "dr": shuffles events into folds if `cv` is an integer.
 
@@ -147,8 +146,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray of shape (n_arms,)
         The same: the columns of `predict_proba`.
     estimator_ : classifier or None
-        The fitted classifier, whose classes are positions in `arms_`; None if a single arm has
-        something to say for it.
+        The fitted classifier, whose classes are positions in `arms_`; None if only one arm has
+        examples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -157,7 +156,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     See Also
     --------
     skbandit.evaluation.OffPolicyScorer : Tunes it in `GridSearchCV`.
-    skbandit.evaluation.off_policy_value : Estimates what it would earn, on other events.
+    skbandit.evaluation.off_policy_value : Estimates its mean reward on other events.
     GLMUCBPolicy : Learns from events as they arrive, and explores.
 
     Notes
@@ -167,7 +166,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     may have any unit; for "ips" and "snips" the worst reward should be 0, as a reward of 0 is no
     evidence about its arm.
 
-    Arms that the log never chose have no evidence but, with "dr", the mean reward of all arms.
+    For an arm that the log never chose, "dr" predicts the mean reward of all arms; other methods
+    estimate 0.
 
     References
     ----------
@@ -180,7 +180,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     Examples
     --------
-    Learn from the first half of a log whose actions were chosen at random, and judge the policy
+    Learn from the first half of a log whose actions were chosen at random, and evaluate the policy
     on the second:
 
     >>> from sklearn.linear_model import LogisticRegression
@@ -415,7 +415,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,), or a pair of them
-            Arm labels, and their probabilities if asked for.
+            Arm labels; with `return_proba`, also their probabilities.
         """
         chosen = self.predict(X, available=available)
         return (chosen, np.ones(len(chosen))) if return_proba else chosen

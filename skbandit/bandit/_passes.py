@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
-from skbandit.bandit._kernels import Course, Model, ReplayedLog, Schedule
+from skbandit.bandit._kernels import Course, Model, Schedule
 from skbandit.bandit._posterior import change_units, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
@@ -162,7 +162,6 @@ def replay_rows(
         Positions in the rows of the request of accepted events, and the number of rows consumed.
     """
     n_events, n_delayed = len(request.rows), log.X.shape[0] - len(request.log)
-    events = ReplayedLog(log.X, np.empty(0, dtype=np.int64), *log[1:])
     greedy = request.deployment | (request.rule == "predict")
     schedule = Schedule(request.rows, request.keep, greedy, request.deployment)
     most = n_events if request.max_accepted is None else request.max_accepted
@@ -177,7 +176,7 @@ def replay_rows(
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
         rows = request.rows[first:stop]
-        dense = _with_rows(events, rows, course) if issparse(log.X) else events
+        dense = _with_rows(log, rows, course) if issparse(log.X) else log
         n_seen = kernels.replay_rows(
             dense, schedule, first, stop, course, request.learn, most, alphas, model, prior,
             proposing,
@@ -195,7 +194,7 @@ def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
             yield first, min(first + most, part.stop)
 
 
-def _with_rows(log: ReplayedLog, rows: np.ndarray, course: Course) -> ReplayedLog:
+def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
     """Log of which these rows, and those that await learning, are dense."""
     counts = course.counts
     late = course.waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]
@@ -246,25 +245,19 @@ def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Cod
     return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, beliefs.keep_arms(arms)
 
 
-class Compact(NamedTuple):
-    """Sparse contexts without the features that neither count nor change."""
+def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> tuple[Any, np.ndarray | None]:
+    """Sparse contexts without features whose weights cannot change, and numbers of their weights.
 
-    X: Any
-    weights: np.ndarray | None  # numbers of the weights of its columns; None is all
-
-
-def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> Compact:
-    """Leave out features whose weights cannot change.
-
-    They occur neither in these contexts nor, where units are renewed, in those learned before.
+    These features occur neither in the contexts nor, if units are renewed, in those learned before.
+    None stands for all weights.
     """
     if not issparse(X) or every_weight_counts(beliefs) or every_weight_changes(prior):
-        return Compact(X, None)
+        return X, None
     n_features = X.shape[1]
     features = np.union1d(X.indices, np.flatnonzero(beliefs.seen_squares))
     constant = [n_features] if rule.intercept else []
     weights = np.concatenate([features, constant]).astype(np.int64)
-    return Compact(X[:, features], weights)
+    return X[:, features], weights
 
 
 def _parts(
@@ -308,7 +301,7 @@ def every_weight_changes(prior: Prior) -> bool:
 
 
 def gathered(beliefs: Any, weights: np.ndarray | None) -> Any:
-    """Beliefs about some of the weights, none of which are centred."""
+    """Beliefs about some of the weights, none of which are centered."""
     if weights is None:
         return beliefs
     mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]

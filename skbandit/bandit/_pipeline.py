@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def select(policy: Any, X: Any, *, available: Any = None, return_proba: bool = F
     Returns
     -------
     ndarray of shape (n_samples,), or a pair of them
-        Arm labels, and their probabilities if asked for.
+        Arm labels; with `return_proba`, also their probabilities.
 
     Raises
     ------
@@ -288,7 +288,7 @@ class PolicyPipeline(Pipeline):
         Returns
         -------
         ndarray of shape (n_samples,), or a pair of them
-            Arm labels, and their probabilities if asked for.
+            Arm labels; with `return_proba`, also their probabilities.
         """
         available = align_rows(available, X)
         params |= {"return_proba": True} if return_proba else {}
@@ -400,6 +400,41 @@ class PolicyPipeline(Pipeline):
         """
         self.steps[-1][1].drop_arms(labels)
         return self
+
+    @available_if(_last_step_has("merge"))
+    def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
+        """Return a pipeline whose policy knows what several ones have learned.
+
+        Parameters
+        ----------
+        policies : sequence of PolicyPipeline
+            Pipelines that started from copies of `base`.
+        base : PolicyPipeline
+            Pipeline from which all of them started, with fitted transformers.
+
+        Returns
+        -------
+        Self
+            Pipeline with the transformers of `base` and the policy that the policy's own `merge`
+            returns.
+
+        Raises
+        ------
+        ValueError
+            If a transformer of `base` is not fitted, or the policies cannot be merged.
+        """
+        for name, step in base.steps[:-1]:
+            if not (_skips(step) or _is_fitted(step)):
+                raise ValueError(
+                    f"step {name!r} of base is not fitted, so each worker would fit its own: call "
+                    "fit on some events before copying base."
+                )
+        name, policy = self.steps[-1]
+        workers = [pipeline.steps[-1][1] for pipeline in policies]
+        merged = copy.copy(self)
+        own = policy.merge(workers, base=base.steps[-1][1])
+        merged.steps = [*base.steps[:-1], (name, own)]
+        return merged
 
     def _transformed(self, X: Any) -> Any:
         """Contexts as the policy takes them."""

@@ -1,4 +1,4 @@
-"""The contextual bandit policy: a scikit-learn front for beliefs, a rule, and compiled passes."""
+"""The contextual bandit policy with one model per arm."""
 
 from __future__ import annotations
 
@@ -37,110 +37,90 @@ if TYPE_CHECKING:
 
 
 class GLMUCBPolicy(PosteriorPolicy):
-    """Contextual bandit with one Bayesian GLM per arm and a choice of exploration strategies.
+    """Contextual bandit with one Bayesian generalized linear model per arm.
 
-    Each arm has weights w ~ N(μ, Σ), and in a context x the linear predictor of its reward is
-    θ = wᵀx ~ N(m, v). An event updates m and v of the arm that was played, and from them its
-    weights (Li, Chu, Langford, Moon & Wang, 2012). Online, `select` returns the arm to play,
-    `partial_fit` learns from the reward, and `predict` returns the best arm so far. `fit` learns
-    a whole log in order.
+    An arm's reward in context x depends on θ = wᵀx, and its weights w have a Gaussian posterior
+    (Li et al., 2012). `select` chooses an arm and explores, `partial_fit` learns from the reward,
+    and `predict` returns the best arm so far. `fit` learns a whole log in order.
 
     Parameters
     ----------
     link : {"linear", "logistic", "probit"}, default="logistic"
-        Reward model: θ plus Gaussian noise (any rewards; exact updates), P(r = 1) = σ(θ)
-        (Laplace approximation, eqs. 6-7) or P(r = 1) = Φ(θ) (assumed density filtering,
-        eqs. 10-11). The last two require rewards from 0 to 1; a fraction r counts as r successes
-        and 1 - r failures.
+        Reward model. "linear": θ plus Gaussian noise. "logistic": P(r = 1) = σ(θ). "probit":
+        P(r = 1) = Φ(θ). The last two require rewards from 0 to 1; a fraction r counts as r
+        successes and 1 - r failures.
     alpha : float or callable, default=0.2
-        Amount of exploration, at least 0: the multiple of the standard deviation of θ in upper
-        confidence bounds and in Thompson sampling's draws (1 draws from the posterior itself), or
-        the α of "squarecb" (see Notes). A function, such as ``np.log1p``, is called with an array
-        of numbers of learned events.
+        Amount of exploration, at least 0. "ucb" and "thompson" multiply the standard deviation of θ
+        by it; for "squarecb" see Notes. A function, such as ``np.log1p``, is called with an array
+        of numbers of learned events. Increase it for long horizons.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
-        Rule by which `select` explores: the largest upper bound of the mean reward; any arm with
-        probability `epsilon`, else the greedy choice; the largest draw from the posterior;
-        inverse gap weighting of mean rewards (Foster & Rakhlin, 2020); or no exploration.
+        Rule by which `select` explores. "ucb": the largest upper confidence bound.
+        "epsilon_greedy": a uniform choice with probability `epsilon`, else the best arm.
+        "thompson": the largest draw from the posterior. "squarecb": probabilities by the inverse
+        gap to the best arm. "greedy": no exploration. "ucb" is deterministic: its log cannot
+        evaluate other policies.
     epsilon : float, default=0.1
-        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
-        without it; 0 is greedy.
+        Probability of a uniform choice. Only "epsilon_greedy" uses it.
     ucb : {"U0", "U1", "U2", "U3"}, default="U0"
-        Upper bound of the logistic model, with E the mean reward of `mean`: U0 σ(m + α√v);
-        U1 U0 plus α times an approximate standard deviation of σ(θ); U2 E (1 + α√(exp(v) - 1));
-        U3 σ(m) + α√v, which needs a very small α (Filippi et al., 2010). The other links have
-        one bound each: m + α√v, Φ(m + α√v).
+        Upper bound of the logistic model, with θ ~ N(m, v) and E the mean reward. U0: σ(m + α√v).
+        U1: U0 plus α times an approximate standard deviation of σ(θ). U2: E (1 + α√(exp(v) - 1)).
+        U3: σ(m) + α√v, which needs a very small α.
     mean : {"M0", "M1", "M2", "M3"}, default="M0"
-        Posterior mean reward of the logistic model: M0 σ(m), M1 σ(m/√(1 + πv/8)), M2 σ(m + v/2),
-        M3 exp(m + v/2). M2 and M3 are for rare rewards: accurate to 1 % at m = -6, v = 1, they
-        return .88 and 7.39 instead of .5 at m = 0, v = 4.
+        Mean reward of the logistic model. M0: σ(m). M1: σ(m/√(1 + πv/8)). M2: σ(m + v/2). M3:
+        exp(m + v/2). M2 and M3 are for rare rewards.
     prior_mean : float, array-like or "adaptive", default=0.0
-        Prior mean of all weights, or one number per feature, optionally followed by the
-        constant's. "adaptive": once two arms have been learned, a new arm starts from the
-        average of the learned arms' posterior means (section 5.2).
+        Prior mean of all weights, or of each feature's, optionally followed by the constant's.
+        "adaptive" starts a new arm from the average of the learned arms, once there are two.
     prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
         Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
-        for the constant, so that with standardised features θ has a prior variance of about s + √s
-        however many features there are. Or one number for all weights, or one per feature, as
-        `prior_mean`. "adaptive": the empirical covariance of the learned arms' posterior means,
-        with N(0, 1) counted as one arm. If logistic or probit rewards are rare, a wide prior is
-        optimistic and explores by itself, even with `exploration="greedy"`; for linear rewards
-        it is not: raise the `prior_mean` of the constant feature instead.
+        for the constant. Numbers as for `prior_mean`. "adaptive": the empirical covariance of the
+        learned arms' posterior means.
     prior_scale : float or array-like of floats, default=(1, 3, 10)
-        Scales s of "scaled" prior variances, learned side by side and weighed by how well they
-        predicted all rewards so far (see Notes). One scale takes less time. With linear rewards
-        their weights depend on `noise_variance`.
+        Scales s of "scaled" prior variances. One model per scale is learned; choices weight them by
+        how well they predicted rewards so far. One scale is faster.
     standardize : bool or "scale", default=True
-        Whether to centre and scale features by the mean and the standard deviation of the learned
-        contexts. These units are renewed at learned events 8, 16, 32, ...; before the eighth, arms
-        are compared by their constants alone. "scale" only scales, to a mean square of 1, so that
-        sparse contexts stay sparse (see Notes); without a constant (`fit_intercept=False`), True
-        does the same. Priors refer to standardised features.
+        Whether to center and scale features by the contexts learned so far. "scale" does not
+        center: choose it for thousands of features that are mostly 0.
     noise_variance : float, default=1.0
         Noise variance of linear rewards.
     covariance : {"diagonal", "full"}, default="diagonal"
-        Whether the weights of an arm are independent or correlated. The cost per event is linear
-        or quadratic in the number of features.
+        Whether an arm's weights are independent or correlated. Use "full" if features correlate;
+        its cost per event is quadratic in their number.
     forgetting : float, default=1.0
-        Factor by which an arm's earlier evidence is discounted whenever the arm is learned, for
-        rewards that drift: a factor g, from .001 to 1, keeps the evidence of about 1/(1 - g)
-        events.
+        Factor, from .001 to 1, by which an arm's earlier evidence is discounted at each of its
+        events. Lower it if rewards drift.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     arms : array-like of labels, default=None
-        Arms known in advance.
+        Arms known in advance, among which an unfitted policy chooses by its prior.
     new_arms : {"add", "error"}, default="add"
-        Whether other arms may appear at any time, in `y` or in `available`, or are errors.
+        Whether new labels in `y` or `available` become arms or raise.
     update_every : float, str or timedelta, default=None
-        Length of update windows, in seconds of the log's `timestamp` or as in "5min": events are
-        learned when their window ends, and choices use the old beliefs until then (section 5.1).
-        None learns at once.
+        Length of update windows, in seconds or as in "5min". Events are learned when their window
+        ends, by the log's `timestamp`; None learns at once.
     columns : dict, default=None
-        Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
-        scorers that evaluate the policy read logs by them.
+        Names of a log's columns that differ, as in ``{"action": "arm_id"}``, for learning and
+        evaluation.
     random_state : int, RandomState instance or None, default=None
-        Seed of random choices, including those between ties. With None every copy of a policy,
-        pickled or not, draws afresh. With a number or an instance a copy repeats what the original
-        goes on to draw: servers that load the same file then choose alike, so give each a
-        `random_state` of its own by `set_params`, which takes effect at the next choice.
+        Seed of random choices and ties. Copies of a seeded policy repeat its choices; give each
+        server a seed of its own.
 
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order in which they were named or first learned. New arms are appended.
+        Labels, in the order of their first appearance.
     coef_ : ndarray of shape (n_arms, n_features)
         Posterior means of the weights, in the units of `X`.
     intercept_ : ndarray of shape (n_arms,)
-        Posterior mean of the constant feature's weight; 0 if there is none.
+        Posterior mean of the constant feature's weight; 0 without one.
     covariance_ : ndarray of shape (n_arms, n_weights) or (n_arms, n_weights, n_weights)
-        Posterior variances, or covariances, of the weights in the units of `X`, the constant
-        feature's last.
+        Posterior variances or covariances of the weights, the constant's last.
     scale_weights_ : ndarray of shape (n_scales,)
         Weights of the prior scales, which sum to 1.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
     last_timestamp_ : float
-        Time of the latest event, in seconds; nan if no event had a timestamp.
+        Time of the latest event in seconds, or nan.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -148,68 +128,24 @@ class GLMUCBPolicy(PosteriorPolicy):
 
     See Also
     --------
-    skbandit.bandit.select : The exploring choice of a policy behind transformers.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
-    skbandit.evaluation.ReplayScorer : The same for `GridSearchCV`.
+    skbandit.bandit.SharedGLMPolicy : One model of all arms, from features of the arms.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
-    Learning is sequential: the same events in the same order lead to the same state to the bit,
-    by one `fit` or several `partial_fit`, before or after pickling. Another order leads to
-    another state.
+    The order of events matters. One `fit` equals several `partial_fit` on the same events in the
+    same order, and a batch of choices equals the same choices one by one.
 
-    With running units, contexts are standardised by those learned before, and the weights of all
-    arms are carried over at each renewal: mean rewards stay the same functions of `X`. So do full
-    covariances; a diagonal one keeps, weight by weight, what the data told. Prior scales are mixed
-    by Bayes' rule: the weight of a scale is proportional to the likelihood that it gave to all
-    rewards so far, each predicted before it was learned, and m and v are the moments of the
-    mixture. Scales of a weight below .001 are left out of choices.
-
-    The published algorithm, on features as they are, is
-    ``GLMUCBPolicy(prior_variance=1.0, standardize=False, alpha=1.0)``; textbook LinUCB is this with
-    ``link="linear", covariance="full"``.
-
-    Sparse contexts give the same bits as dense ones, so True centres them, too: their rows become
-    dense, 8 MB at a time, and time grows with the number of features. With ``standardize="scale"``
-    or False, a diagonal covariance and a fixed prior without forgetting, it grows with the number
-    of nonzero entries of `select` and `partial_fit`: for thousands of features that are mostly 0,
-    whose mean is small beside their standard deviation, choose "scale".
-
-    `record` describes a choice as JSON, to be joined with its reward later, and `merge` joins what
-    copies in several processes have learned.
-
-    The log that a policy writes can evaluate others only if every arm had a chance. "ucb"
-    is deterministic: use "squarecb", "thompson" or "epsilon_greedy" if the log must be useful.
-
-    An unfitted policy acts by its prior once it knows arms, from `arms` or `available`.
-
-    Random numbers are functions of the seed, the number of choices made before, and the arm's
-    label. A batch of choices therefore equals choices one by one, and two policies with the same
-    seed see the same random numbers. Those of `replay` are its own: see there.
-
-    `arms_` and choices are NumPy arrays; ``select(X).tolist()`` returns the labels as they were
-    given, ready for JSON.
-
-    A step takes (m, v, r) to m⁺ = m + v g and v⁺ = v - v² h, and the weights to μ + g Σx and
-    Σ - h Σx xᵀΣ (only the diagonal of a diagonal Σ). A full Σ is stored as L with Σ = L Lᵀ, so
-    that it stays positive definite. The constant 1/2 in eqs. 5-6, 1/(1 + v) in eq. 11 and Σx in
-    eq. 8 are misprinted in the paper.
-
-    SquareCB plays arm a, of K available, with probability 1/(K + γ (y_b - y_a)), where y are
-    posterior mean rewards, and the best arm b with the remaining probability. γ = √(K n)/α² after
-    n learned events: the γ = √(K T/R) of the paper's Theorem 1, with T replaced by n and the bound
-    R on the squared-loss regret of the reward model by α⁴. So α² is in units of the reward;
-    ``alpha=0`` is greedy, and a large `alpha` approaches uniform choices. Exploring costs at most
-    (K - 1)/γ per round. As R grows with log n for linear models, a slowly growing function is a
-    sound `alpha`, too.
+    "squarecb" plays arm a of K with probability 1/(K + γ (y_b - y_a)), where y are mean rewards,
+    and the best arm b otherwise; γ = √(K n)/α² after n events, so α² is in units of the reward.
 
     References
     ----------
-    L. Li, W. Chu, J. Langford, T. Moon, X. Wang (2012). An unbiased offline evaluation of
-    contextual bandit algorithms with generalized linear models. JMLR W&CP 26, 19-36.
+    Li, Chu, Langford, Moon & Wang (2012). An unbiased offline evaluation of contextual bandit
+    algorithms with generalized linear models. JMLR W&CP 26.
 
-    D. Foster, A. Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with
-    regression oracles. ICML, PMLR 119, 3199-3210.
+    Foster & Rakhlin (2020). Beyond UCB: Optimal and efficient contextual bandits with regression
+    oracles. ICML.
 
     Examples
     --------
@@ -375,8 +311,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         if prior.adaptive_mean is not None:
             raise ValueError(
                 f"prior_mean={self.prior_mean!r} and prior_variance={self.prior_variance!r}: with "
-                "an adaptive prior, what new arms started from is not known. Merge needs a fixed "
-                "prior."
+                "an adaptive prior, the start of new arms is not known. Merge needs a fixed prior."
             )
         return merged(base, workers, prior)
 
@@ -414,66 +349,3 @@ class GLMUCBPolicy(PosteriorPolicy):
         self._beliefs = beliefs
         self._know(codes)
         return accepted, n_seen
-
-    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Choose the arm of the largest posterior mean reward, without exploring.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Arm labels; ties go to the arm that comes first in `arms_`.
-        """
-        return self._choose(X, available, exploring=False)
-
-    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
-        """Choose the arm to play, exploring.
-
-        Choices are counted, so that each has its own random numbers; a batch of choices equals
-        the same choices one by one.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
-            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
-            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
-        return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too, in the same pass.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or a pair of them
-            Arm labels, ties broken at random; with `return_proba`, also the probability with which
-            each was chosen: the propensity that an off-policy estimate from this log needs.
-            Those of "ucb" and "greedy" are 1, but for ties. Those of "thompson" are integrated
-            numerically, as by `select_proba`, which takes longer than the choice.
-        """
-        return self._choose(X, available, exploring=True, return_proba=return_proba)
-
-    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Return the probability that `select` chooses each arm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
-            arms not in `arms_`. Exact, except that Thompson sampling's are integrated
-            numerically, with an error of at most .002.
-        """
-        return self._choice_probabilities(X, available)

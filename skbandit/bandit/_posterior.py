@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._natural_parameters import combine, pooled_moments
+from skbandit.bandit._merge import combine, pooled_moments
 from skbandit.bandit._state import (
     BY_ARM,
     LEAST_SHARE,
@@ -370,6 +370,11 @@ def renew_prior(
                         cov_factor[k, e, i, j] = root[i, j]
 
 
+def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
+    """`cov_factor` of an arm at its prior."""
+    return np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean)) if full else prior.variance
+
+
 def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     """Copy of beliefs with new arms at their prior; greedy choices prefer earlier arms."""
     grown = {}
@@ -387,11 +392,7 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
         mean[n_updates == 0] = prior.mean
-        cov_factor[n_updates == 0] = (
-            np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
-            if cov_factor.ndim == 4
-            else prior.variance
-        )
+        cov_factor[n_updates == 0] = _prior_factor(prior, cov_factor.ndim == 4)
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
@@ -403,7 +404,7 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
 def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs, np.ndarray]:
     """Beliefs by what workers have learned since a base, all of the same arms.
 
-    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
 
     Returns
@@ -420,11 +421,7 @@ def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs
             change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
-    start = (
-        np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean))
-        if base.cov_factor.ndim == 4
-        else prior.variance
-    )
+    start = _prior_factor(prior, base.cov_factor.ndim == 4)
     forgetting = 1.0 if prior.forgetting is None else prior.forgetting
     sums, quadratic, log_determinant, lost = combine(
         (base.mean[moved], base.cov_factor[moved]),

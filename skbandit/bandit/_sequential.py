@@ -24,7 +24,7 @@ from skbandit.bandit._events import (
     still_waiting,
     windows_of,
 )
-from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._merge import merged_policy
 from skbandit.bandit._state import (
     N_CHOICES,
@@ -36,7 +36,6 @@ from skbandit.bandit._state import (
     read_interval,
     read_rule,
 )
-from skbandit.bandit._stream import ChoiceStream
 from skbandit.logs import (
     Codes,
     ReplayRequest,
@@ -156,11 +155,7 @@ class SequentialPolicy(GuardedPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._learn(X, y, reward, available, sample_weight)
-            draft._finish()
-        return self
+        return self._fit(X, y, reward, available, sample_weight, afresh=True)
 
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -174,9 +169,9 @@ class SequentialPolicy(GuardedPolicy):
     ) -> Self:
         """Learn further events in order.
 
-        Except for `OraclePolicy`, which fits its models now and then, the result is that of one
-        `fit` on all events. An error leaves the policy unchanged, and so does an interrupt, except
-        that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
+        The result equals one `fit` on all events, except for `OraclePolicy`, which refits its
+        models only from time to time. An error leaves the policy unchanged. So does an interrupt,
+        except that `GLMUCBPolicy` may have learned a batch of fewer events than arms.
 
         Parameters
         ----------
@@ -196,17 +191,106 @@ class SequentialPolicy(GuardedPolicy):
         self
             Fitted policy.
         """
+        return self._fit(X, y, reward, available, sample_weight)
+
+    def _fit(
+        self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any, *,
+        afresh: bool = False, **described: Any,
+    ) -> Self:  # fmt: skip
+        """Learn events, after those learned before unless `afresh`."""
         with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
+            if afresh or not draft.__sklearn_is_fitted__():
                 draft._begin(X)
+            draft._describe(**described)
             draft._learn(X, y, reward, available, sample_weight)
+            if afresh:
+                draft._finish()
         return self
+
+    def _describe(self) -> None:
+        """Make arms known, in policies with features of arms."""
+
+    def _check_described(self, labels: np.ndarray) -> None:
+        """Require features of arms, in policies that have any."""
+
+    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Choose the arm of the largest posterior mean reward, without exploring.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Arm labels; ties go to the arm that comes first in `arms_`.
+        """
+        return self._choose(X, available, exploring=False)
+
+    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
+        """Choose the arm to play, exploring.
+
+        Choices are counted, so that each has its own random numbers; a batch of choices equals
+        the same choices one by one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
+            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
+            the order of `arms_`. New arms have the prior. None makes all of `arms_` available.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the choices, too, in the same pass.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+            Arm labels, ties broken at random; with `return_proba`, also the probability with which
+            each was chosen: the propensity that an off-policy estimate from this log needs.
+            Those of "ucb" and "greedy" are 1 except for ties. Those of "thompson" are integrated
+            numerically, which takes longer than the choice.
+        """
+        return self._choose(X, available, exploring=True, return_proba=return_proba)
+
+    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
+        """Return the probability that `select` chooses each arm.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Contexts.
+        available : array-like, default=None
+            Available arms, as in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_arms)
+            Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
+            arms not in `arms_`. Exact, except that Thompson sampling's are integrated
+            numerically, with an error of at most .002.
+        """
+        return self._choice_probabilities(X, available)
+
+    def _choose(
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
+    ) -> Any:
+        """Labels of the chosen arms; with `return_proba`, also their probabilities."""
+        raise NotImplementedError
+
+    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
+        """Probability that `select` chooses each known arm."""
+        raise NotImplementedError
 
     def drop_arms(self, labels: Iterable[Any]) -> Self:
         """Forget arms, and their events that wait for their update window to end.
 
-        What was learned from them about features stays. An arm that appears again later is new. An
-        arm that is only away for a while is left out of `available` instead.
+        A model shared by all arms keeps what these arms taught it. An arm that appears again later
+        is new. If an arm is only unavailable for a while, omit it from `available` instead.
 
         Parameters
         ----------
@@ -233,39 +317,37 @@ class SequentialPolicy(GuardedPolicy):
         return self
 
     def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
-        """Return a policy that knows what several ones have learned since a common state.
+        """Return a policy with the learning of several ones since a common state.
 
-        For workers that each start from a copy of `base` and learn events of their own. This
-        policy is one of them; if it has learned nothing since, such as `base` itself or an unfitted
-        policy, only the others count. None of them is changed.
+        Use it if several processes start from copies of `base` and learn different events. This
+        policy counts as one of them if it has learned events since `base`. `merge` changes none of
+        them.
 
-        Exact, up to rounding, for ``link="linear"`` and ``covariance="full"`` without forgetting,
-        and arms that `base` has learned: the result is the state after all events in any order. For
-        other links and diagonal covariances, posteriors are multiplied in the same way, by their
-        natural parameters; with `forgetting`, events of workers count as if they had come in turn.
-        Units of features are renewed from the contexts of all workers.
+        With ``link="linear"``, ``covariance="full"``, no forgetting and arms that `base` has
+        learned, the result equals learning all events in one process, up to rounding. Otherwise it
+        is an approximation: posteriors are multiplied by their natural parameters. With
+        `forgetting`, events count as if the workers had taken turns.
 
         Parameters
         ----------
         policies : sequence of policies
-            States later than `base`, of the same type. One that is named twice counts once, as does
-            this policy.
+            Policies that descend from `base`. Each counts once.
         base : policy
-            State from which all of them started; unfitted if they started without experience.
+            State from which all of them started; unfitted if they started from the prior.
 
         Returns
         -------
         Self
-            Policy with the parameters of this one. New arms follow those of `base`, in the order of
-            their labels. Its random stream continues that of this policy.
+            Policy with the parameters and the random stream of this one. New arms follow those of
+            `base`, in the order of their labels.
 
         Raises
         ------
         TypeError
-            If the policy cannot be merged, as its models are not sums over events.
+            If policies of this type cannot be merged.
         ValueError
-            If policies differ in a parameter by which they learn, in features or in arms' features,
-            have delayed events, have an adaptive prior, or do not descend from `base`.
+            If the policies differ in features or in a parameter of learning, have delayed events or
+            an adaptive prior, or do not descend from `base`.
         """
         return merged_policy(self, policies, base)
 
@@ -347,9 +429,9 @@ class SequentialPolicy(GuardedPolicy):
             known = lookalike_label(label, codes)
             if known is not None:
                 warnings.warn(
-                    f"arm {label!r}, of type {type(label).__name__}, is new, beside the arm "
-                    f"{known!r} of type {type(known).__name__}: labels of different types are "
-                    "different arms. Convert the labels to one type.",
+                    f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
+                    f"the arm {known!r} of type {type(known).__name__}: labels of different types "
+                    "are different arms. Convert the labels to one type.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -410,6 +492,7 @@ class SequentialPolicy(GuardedPolicy):
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
         events = self._read_events(X, y, reward, available, sample_weight)
+        self._check_described(events.arms)
         if self.update_every is None:
             self._absorb(events)
         elif len(events):
@@ -433,7 +516,7 @@ class SequentialPolicy(GuardedPolicy):
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
-            y, reward = count_actions(y, stacklevel=6)
+            y, reward = count_actions(y, stacklevel=7)
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
         found = {*(column_names(y) or ()), *(names or ())}
@@ -472,8 +555,8 @@ class SequentialPolicy(GuardedPolicy):
         if not self.__sklearn_is_fitted__():
             if not self._knows_arms() and available is None:
                 raise NotFittedError(
-                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to act "
-                    "without experience."
+                    f"This {type(self).__name__} knows no arms: fit it, or pass available= to "
+                    "choose by the prior."
                 )
             with self._guard.learning:
                 if not self.__sklearn_is_fitted__():  # another thread may have begun

@@ -1,4 +1,4 @@
-"""Running standardisation: features are centred and scaled by the contexts learned so far.
+"""Running standardization: features are centered and scaled by the contexts learned so far.
 
 A feature X enters models as x = (X - centre) rate. At learned events 8, 16, 32, ... the units are
 renewed, to centre = mean and rate = 1/sd of all learned contexts. In terms of the new x, the old

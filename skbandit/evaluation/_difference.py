@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.stats import t as student
 
-from skbandit.logs import Log
+from skbandit.logs import Log, SlateLog
 from skbandit.utils._validation import check_level
 
 
@@ -17,9 +16,9 @@ from skbandit.utils._validation import check_level
 class PolicyDifference:
     """The difference of two policies' mean rewards, estimated on one log.
 
-    The result of ``a - b`` for two `OffPolicyEstimate` or two `ReplayResult`. As both estimates
-    share the luck of the log, the interval of their difference is often much narrower than a
-    comparison of their own intervals suggests.
+    The result of ``a - b`` for two `OffPolicyEstimate` or two `ReplayResult`. Both estimates use
+    the same events, so the interval of their difference is often much narrower than their own
+    intervals suggest.
 
     Parameters
     ----------
@@ -85,21 +84,39 @@ class PolicyDifference:
         )
 
 
-def log_digests(log: Log) -> dict[str, bytes]:
-    """Digests of what makes a log, by name."""
-    used = np.unique(log.action).tolist()
-    order = sorted(used, key=lambda k: repr(log.arms[k]))
-    number = np.zeros(len(log.arms), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    parts = {"actions": number[log.action], "rewards": log.reward}
-    if log.propensity is not None:
-        parts["propensities"] = log.propensity
-    labels = repr([log.arms[k] for k in order]).encode("utf-8", "surrogatepass")
-    found = {name: blake2b(digest_size=16) for name in parts}
-    found["actions"].update(labels)
-    for name, part in parts.items():
-        found[name].update(np.ascontiguousarray(part).tobytes())
-    return {name: digest.digest() for name, digest in found.items()}
+@dataclass(frozen=True, eq=False)
+class EventParts:
+    """What each event contributed to an estimate, and copies of what tells logs apart."""
+
+    influence: np.ndarray  # (n_events,), of sum 0
+    arms: np.ndarray  # labels
+    action: np.ndarray  # (n_events, ...), numbers of arms; -1 is none
+    reward: np.ndarray  # (n_events, ...)
+    propensity: np.ndarray | None  # (n_events, ...)
+
+    @classmethod
+    def of(
+        cls, influence: np.ndarray, log: Log | SlateLog, reward: np.ndarray, propensity: Any
+    ) -> EventParts:
+        """The parts of an estimate from a log, whose arrays the user may change later."""
+        given = None if propensity is None else propensity.copy()
+        return cls(influence, log.arms, log.action, reward.copy(), given)
+
+    def less(self, other: EventParts) -> np.ndarray:
+        """Influence of each event on the difference of two estimates from one log."""
+        n, others = len(self.influence), len(other.influence)
+        if n != others:
+            refuse_difference(f"but these are of {n:,} and {others:,} events")
+        none = np.array([None])
+        pairs = {
+            "actions": [np.append(one.arms, none)[one.action] for one in (self, other)],
+            "rewards": [self.reward, other.reward],
+            "propensities": [self.propensity, other.propensity],
+        }
+        for name, (mine, theirs) in pairs.items():
+            if not np.array_equal(mine, theirs):
+                refuse_difference(f"but the {name} of these differ")
+        return self.influence - other.influence
 
 
 def refuse_difference(reason: str) -> NoReturn:

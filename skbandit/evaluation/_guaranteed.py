@@ -52,7 +52,7 @@ class WeightedShares:
 
     @classmethod
     def of(cls, weight: np.ndarray, share: np.ndarray) -> WeightedShares:
-        """Summarise events."""
+        """Summarize events."""
         with np.errstate(divide="ignore"):
             octave = np.floor(_PER_OCTAVE * np.log2(weight))
         of_weight = np.clip(octave - _PER_OCTAVE * _LOWEST + 1, 0, _N_WEIGHTS - 1)

@@ -234,12 +234,12 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
     names, rows = table.columns.tolist(), data.train
     if not names:
         return
-    labelled = {
+    labeled = {
         name: np.where(table[name].isna(), MISSING_GROUP, table[name].astype(object))
         for name in names
     }
     found: dict[Any, None] = {}
-    for frame in (table, labelled):
+    for frame in (table, labeled):
         columns = Columns.read(frame, None, len(rows))
         each = Data(Rows(columns, rows.label, rows.weight))
         found |= dict.fromkeys(each.groups(names, {"train"}, f"by={names}"))

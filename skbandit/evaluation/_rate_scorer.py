@@ -41,7 +41,7 @@ class RateScorer(BaseEstimator):
     A scorer for ``GridSearchCV(..., scoring=...)``, `cross_validate`,
     ``TunedThresholdClassifierCV(..., scoring=...)`` and the like. Higher
     is better: if every constraint holds on the given rows, the score is the value of the
-    objective, negated if the objective is minimised. Otherwise the score is lower than any
+    objective, negated if the objective is minimized. Otherwise the score is lower than any
     such value and decreases with the violation::
 
         worst - violation * max(1, |worst|)
@@ -53,8 +53,8 @@ class RateScorer(BaseEstimator):
     ----------
     objective : Rate or AbsoluteRate, default=None
         Rate to score; None stands for ``error_rate()``. Its direction is
-        `Rate.greater_is_better`. `ratio` is maximised; `difference` and ``abs(...)`` are
-        minimised. Group forms are scored by their worst group or pair.
+        `Rate.greater_is_better`. `ratio` is maximized; `difference` and ``abs(...)`` are
+        minimized. Group forms are scored by their worst group or pair.
     constraints : Constraint or iterable of Constraint, default=()
         Constraints, which must hold to within 1e-9.
     pos_label : label, default=None
@@ -84,7 +84,7 @@ class RateScorer(BaseEstimator):
     positive, a constraint is violated by the largest amount possible, and an objective has
     its worst value, with a warning.
 
-    A search averages scores over folds: a candidate is penalised for each fold on which it
+    A search averages scores over folds: a candidate is penalized for each fold on which it
     violates a bound, but may still rank above one that barely meets it on all folds.
 
     Examples

@@ -21,7 +21,7 @@ from skbandit.logs._blocks import ReplayRequest as ReplayRequest
 from skbandit.logs._blocks import ReplaysLogs as ReplaysLogs
 from skbandit.logs._blocks import as_blocks as as_blocks
 from skbandit.logs._blocks import check_block_arms as check_block_arms
-from skbandit.logs._blocks import in_block as in_block
+from skbandit.logs._blocks import noting as noting
 from skbandit.logs._blocks import read_block as read_block
 from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import Log as Log

@@ -166,10 +166,7 @@ def read_pools(
 
 
 def read_mask(
-    available: Any,
-    labels: np.ndarray,
-    n_rows: int,
-    unknown: Literal["error", "ignore"] = "error",
+    available: Any, labels: np.ndarray, n_rows: int, unknown: Literal["error", "ignore"] = "error"
 ) -> Any:
     """Read `available` into a mask over ads.
 

@@ -108,12 +108,12 @@ def check_block_arms(log: Log, arms: Collection[Any] | None) -> None:
 
 
 @contextmanager
-def in_block(number: int) -> Iterator[None]:
-    """Add the block number to errors, whose row numbers count within the block."""
+def noting(note: str) -> Iterator[None]:
+    """Add a note to errors, such as the block within which row numbers count."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"In block {number}, counted from 0.")
+        error.add_note(note)
         raise
 
 

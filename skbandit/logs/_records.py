@@ -103,29 +103,29 @@ def join_rewards(
     Parameters
     ----------
     records : iterable of dict
-        What `record` of a policy returned, also after a trip through JSON. A record that occurs
-        twice counts once.
+        Results of a policy's `record`, possibly read back from JSON. A record that occurs twice
+        counts once.
     rewards : DataFrame, dict of columns, iterable of dict, or mapping of ids to rewards
         With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
         in seconds since 1970, as in the records, or datetimes. A reward of a slate is one number,
         or a list with one per place.
     within : float, default=None
-        Seconds after the choice in which a reward counts; later ones are left out. None waits for
-        ever.
+        Seconds after the choice within which a reward counts; later ones are left out. None sets no
+        limit.
     missing : float, default=None
-        Reward of choices whose `within` seconds have passed without one, such as 0 where a click is
-        reported and its absence is not. None leaves out choices without a reward.
+        Reward of choices whose `within` seconds have passed without one, such as 0 if only clicks
+        are reported. None leaves out choices without a reward.
     now : float, default=None
-        Seconds since 1970 by which `missing` decides what has passed; None is the present.
+        Time at which `missing` is decided, in seconds since 1970; None is the present.
 
     Returns
     -------
     X : DataFrame or ndarray
         Contexts, in the form of the rows that were recorded, except that sparse ones are dense.
     log : DataFrame
-        A row per reward, in the order of their times, or as given without times; a missing one
-        comes when its time has passed. Columns id, action, reward and, if recorded, propensity,
-        available and timestamp, the time of the reward, in seconds.
+        One row per reward, in order of time, or as given without times. A missing reward has the
+        time at which its `within` seconds ended. Columns id, action, reward and, if recorded,
+        propensity, available and timestamp, the time of the reward in seconds.
 
     Raises
     ------
@@ -140,8 +140,8 @@ def join_rewards(
 
     Notes
     -----
-    Each choice is learned once within a call. A learner that calls this again and again keeps the
-    ids that it has learned, or a mark in its store, and passes only other records.
+    Each choice is returned once per call. If you call this repeatedly, keep the ids that were
+    learned, and pass only other records.
 
     A policy with a parameter `columns` takes the log as ``log.rename(columns=policy.columns)``.
 
@@ -230,7 +230,7 @@ def _first_rewards(
     if differing:
         warnings.warn(
             f"id {differing[0]!r} has different rewards, of which the first counts; "
-            f"{len(differing)} are left out: add up before what comes in parts.",
+            f"{len(differing)} are left out. Sum partial rewards first.",
             UserWarning,
             stacklevel=3,
         )

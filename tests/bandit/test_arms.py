@@ -131,13 +131,15 @@ def test_a_string_twin_of_a_number_warns():
     """As labels read from JSON are, beside arms=[0, 1]."""
     y = pd.DataFrame({"action": ["1", "0"], "reward": [1, 0]})
     policy = GLMUCBPolicy(arms=[0, 1], random_state=0)
-    with pytest.warns(UserWarning, match=r"arm '1', of type str, is new, beside the arm 1 of"):
+    with pytest.warns(
+        UserWarning, match=r"arm '1' of type str is new, and the policy knows the arm 1 of"
+    ):
         policy.partial_fit(X[:2], y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         policy.partial_fit(X[:2], y)  # known by now
         GLMUCBPolicy(arms=[1, "1"]).partial_fit(X[:2], y.assign(action=[1, "1"]))
-    with pytest.warns(UserWarning, match="arm '1', of type str, is new"):
+    with pytest.warns(UserWarning, match="arm '1' of type str is new"):
         GLMUCBPolicy(arms=[0, 1]).select(X[:1], available=[("1", 0)])
     mixed = y.assign(action=pd.Series([1, "1"], dtype=object))
     with pytest.warns(UserWarning, match="labels of different types are different arms"):

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy
+from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
 from tests.tiers import examples, first
 
 TASTE = np.random.default_rng(99).normal(size=(4, 5)) * 0.4
@@ -217,6 +219,21 @@ def test_what_a_merge_takes_from_this_policy():
     timed = events(10, 8, "logistic")[1].assign(timestamp=np.arange(10.0))
     b.partial_fit(NEW[:10], timed)
     assert a.merge([b], base=base).last_timestamp_ == 9.0
+
+
+def test_pipelines_merge_as_their_policies_do():
+    start = make_policy_pipeline(StandardScaler(), GLMUCBPolicy("linear", covariance="full"))
+    base = start.fit(*events(50, 0))
+    workers = [copy.deepcopy(base).partial_fit(*events(90, k)) for k in (1, 2)]
+    merged = base.merge(workers, base=base)
+    own = base.steps[-1][1].merge([one.steps[-1][1] for one in workers], base=base.steps[-1][1])
+    np.testing.assert_array_equal(
+        merged.predict_reward(NEW), own.predict_reward(base.steps[0][1].transform(NEW))
+    )
+    assert merged.steps[-1][1].n_updates_.sum() == 230
+    assert base.steps[-1][1].n_updates_.sum() == 50
+    with pytest.raises(ValueError, match="step 'standardscaler' of base is not fitted"):
+        base.merge(workers, base=clone(start))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 
 NOTHING = np.zeros((12, 1))
-Y = pd.DataFrame(
-    {
-        "action": list("abcabcabcabc"),
-        "reward": [0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0],
-    }
-)
+Y = pd.DataFrame({"action": list("abcabcabcabc"), "reward": [0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0]})
 
 
 def uniform_log(n, arms=("a", "b", "c"), seed=0, **columns):

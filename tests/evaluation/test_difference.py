@@ -7,7 +7,14 @@ from scipy import stats
 
 from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import PolicyDifference, off_policy_blocks, off_policy_value, replay
+from skbandit.evaluation import (
+    PolicyDifference,
+    off_policy_blocks,
+    off_policy_value,
+    replay,
+    slate_ips,
+    slate_pseudo_inverse,
+)
 from skbandit.inspection import RateReportDisplay
 from tests.tiers import first
 
@@ -63,15 +70,29 @@ def test_off_policy_estimates_of_different_logs_are_refused():
         (value(NEW, log.assign(reward=log["reward"][::-1].to_numpy())), "rewards"),
         (value(NEW[[2, 0, 1]], log.assign(action=(log["action"] + 1) % 3)), "actions"),
         (value(NEW, log.assign(propensity=0.34)), "propensities"),
-        (
-            off_policy_blocks("p", [log.assign(p=1 / 3, propensity=1 / 3)])["snips"],
-            "another function",
-        ),
+        (off_policy_blocks("p", [log.assign(p=1 / 3, propensity=1 / 3)])["snips"], "from blocks"),
     ]:
         with pytest.raises(ValueError, match=what):
             one - other
     with pytest.raises(TypeError):
         one - 0.5
+
+
+def test_differences_of_slates():
+    rng = np.random.default_rng(0)
+    slates = [tuple(rng.permutation(list("abc"))[:2].tolist()) for _ in range(200)]
+    by_arm = pd.DataFrame({"action": slates, "reward": [tuple(rng.random(2)) for _ in slates]})
+    log = by_arm.assign(reward=[sum(reward) for reward in by_arm["reward"]], propensity=-1.0)
+    for estimate, y in ((slate_ips, by_arm), (slate_pseudo_inverse, log)):
+        a, b = (estimate([slate] * 200, None, y) for slate in (["a", "b"], ["a", "c"]))
+        assert (a - b).mean_reward == pytest.approx(a.mean_reward - b.mean_reward)
+        assert 0 < (a - b).standard_error < np.hypot(a.standard_error, b.standard_error) * 1.5
+        assert (a - a).standard_error == 0
+        earned = a.parts.influence - b.parts.influence
+        assert (a - b).standard_error == pytest.approx(earned.std(ddof=1) / 200**0.5)
+        other = y.assign(reward=y["reward"].to_numpy()[::-1])
+        with pytest.raises(ValueError, match="rewards"):
+            a - estimate([["a", "b"]] * 200, None, other)
 
 
 class Fixed:

@@ -82,12 +82,7 @@ SEARCHES = {
         {"X": X, "y": LABEL},
         {"cv": 2},
     ),
-    "regression": (
-        RegressionSetSelector(),
-        {"n_select": [1, 2]},
-        {"X": X, "y": COSTS},
-        {"cv": 2},
-    ),
+    "regression": (RegressionSetSelector(), {"n_select": [1, 2]}, {"X": X, "y": COSTS}, {"cv": 2}),
     "set_select": (
         SetSelectClassifier(random_state=0, cross_fit=2),
         {"reduction": ["filter_tree", "regression"]},

@@ -1,4 +1,4 @@
-"""Exploration rules, one file per rule, and the switch between them.
+"""Exploration rules, one file per rule but UCB, and the switch between them.
 
 A choice plays the arm of the largest score. A rule defines
 
@@ -26,10 +26,8 @@ from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
-from skbandit.bandit.exploration import _ucb as ucb
 from skbandit.bandit.exploration._greedy import share_best
-from skbandit.bandit.exploration._random import NO_ARM
-from skbandit.bandit.links import mean_index
+from skbandit.bandit.links import mean_index, upper_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 __all__: list[str] = []
@@ -65,7 +63,7 @@ def alpha_scale(sigma: float, rule: Rule) -> float:
 def score(m: float, v: float, alpha: float, t: int, key: int, rule: Rule) -> float:
     """Score in choice t of the arm with this random key, where θ ~ N(m, v); larger is better."""
     if t >= 0 and rule.exploration == UCB:  # the default, without a call
-        result = ucb.score(m, v, alpha, rule)
+        result = upper_index(m, v, alpha, rule)
     else:
         result = _other_score(m, v, alpha, t, key, rule)
     return result
@@ -112,14 +110,12 @@ def probabilities(
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
     by; `n_events` is the number of events learned; the last two are those of
-    `parts_of`. Scores that are not draws remain in buffer[0].
+    `parts_of`. Scores that are not draws are in buffer[0].
     """
     if draws is not None:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    for k in pool:
-        scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)  # draws nothing
     share_best(pool, scores, out)
     if proposing is not None:
         if rule.exploration == EPSILON_GREEDY:

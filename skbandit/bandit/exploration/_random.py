@@ -38,7 +38,7 @@ def standard_normal(seed: int, t: int, key: int) -> float:
 
 @called_exactly
 def _mixed(z: np.uint64) -> np.uint64:
-    """Finaliser of splitmix64 (Steele, Lea & Flood 2014)."""
+    """Finalizer of splitmix64 (Steele, Lea & Flood 2014)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

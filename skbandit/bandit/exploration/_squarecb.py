@@ -55,10 +55,10 @@ def probabilities(
     best = -math.inf
     for k in pool:
         best = max(best, scores[k])
-    rest = 1.0
+    rest, reward = 1.0, mean_reward(best, rule)
     for k in pool:
         if scores[k] < best:
-            gap = mean_reward(best, rule) - mean_reward(scores[k], rule)
+            gap = reward - mean_reward(scores[k], rule)
             out[k] = acceptance(gap, len(pool), n_events, alpha) / len(pool)
             rest -= out[k]
     for k in pool:
@@ -89,7 +89,7 @@ def inverse_gap(rewards: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 
 # Inverse gap weighting of single arms, for slates of m.
 #
-# For the mean rewards y of K arms, the inclusion probabilities π are those that maximise
+# For the mean rewards y of K arms, the inclusion probabilities π are those that maximize
 #
 #     Σ π_a y_a + (1/γ) Σ log π_a      over 0 < π_a ≤ 1, Σ π_a = m,
 #

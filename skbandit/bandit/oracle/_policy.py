@@ -20,10 +20,9 @@ from skbandit.bandit.oracle._reward_models import (
     GROWTH,
     EventStore,
     RewardModel,
-    fit_model,
+    learn_events,
     predicted_rewards,
     shrunk,
-    update_model,
 )
 from skbandit.logs import Codes, align_rows, label_array
 from skbandit.utils._fitting import seed_for
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
 class OraclePolicy(SequentialPolicy):
     """Contextual bandit with any scikit-learn regressor or classifier as the reward model.
 
-    Each arm has a clone of the estimator, fitted to the arm's events; exploring needs nothing but
-    the rewards that they predict. With trees or boosting, rewards may depend on contexts in any
-    way.
+    The policy fits a clone of the estimator to the events of each arm, and explores by the
+    predicted rewards. Use it with trees or boosting if rewards are not linear in the features.
 
     Parameters
     ----------
@@ -48,36 +46,32 @@ class OraclePolicy(SequentialPolicy):
         Reward model. A classifier needs `predict_proba`, and rewards 0 and 1. A `random_state` of
         None is set by the policy.
     alpha : float or callable, default=0.3
-        Amount of exploration by "squarecb": γ = √(K n)/α² for K available arms after n events, see
-        `GLMUCBPolicy`; α² is in the unit of the reward. A function is called with an array of
-        numbers of learned events.
+        Amount of exploration by "squarecb", as in `GLMUCBPolicy`; α² is in the unit of the reward.
+        A function is called with an array of numbers of learned events.
     exploration : {"squarecb", "epsilon_greedy", "bootstrap", "greedy"}, default="squarecb"
-        Rule by which `select` explores: inverse gap weighting of predicted rewards (Foster &
-        Rakhlin, 2020); any arm with probability `epsilon`; the best arm of one of `n_replicates`
-        models fitted to resampled events, drawn at random; or no exploration.
+        Rule by which `select` explores. "bootstrap": the best arm according to one of
+        `n_replicates` models, drawn at random, each fitted to resampled events. Others as in
+        `GLMUCBPolicy`.
     epsilon : float, default=0.1
-        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
-        without it; 0 is greedy.
+        Probability of a uniform choice. Only "epsilon_greedy" uses it.
     n_replicates : int, default=10
         Models per arm of "bootstrap"; other rules have one.
     refit : {"geometric", "partial_fit"} or int, default="geometric"
-        When the model of an arm learns, at the end of a call: when the arm has a quarter more
-        events than at its last fit; at every event, by the `partial_fit` of the estimator; or when
-        it has that many new events. `fit` always ends with models of all events.
+        When a call of `partial_fit` refits the model of an arm. "geometric": if the arm has a
+        quarter more events than at its last fit. An integer: if it has that many new events.
+        "partial_fit": at every event, by the estimator's own `partial_fit`. `fit` always ends with
+        models of all events.
     min_events : int, default=10
-        Events below which an arm is judged by its mean reward alone.
+        Number of events of an arm from which its model is fitted; before, the mean reward is used.
     prior_events : float, default=1.0
-        Events for which the prior counts: predictions for an arm are averaged with the mean reward
-        of all arms, or under "bootstrap" with rewards drawn from their range, one per replicate.
+        Weight of the prior in events. Predictions are averaged with the mean reward of all arms, or
+        for "bootstrap" with a random reward per replicate, drawn from the range of rewards.
     arms : array-like of labels, default=None
         Arms known in advance.
     columns : dict, default=None
-        Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
-        scorers that evaluate the policy read logs by them.
+        Names of a log's columns that differ, as in `GLMUCBPolicy`.
     random_state : int, RandomState instance or None, default=None
-        Seed of choices, replicates and estimators. With None every copy of a policy draws choices
-        afresh.
+        Seed of choices, replicates and estimators.
 
     Attributes
     ----------
@@ -97,16 +91,15 @@ class OraclePolicy(SequentialPolicy):
 
     See Also
     --------
-    skbandit.GLMUCBPolicy : Linear predictors, thousands of times as fast.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+    skbandit.GLMUCBPolicy : Linear predictors, much faster.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
     The policy keeps the events that it has learned, unless `refit="partial_fit"`.
 
-    When models learn depends on the calls: a log learned in one `fit` has newer models than the
-    same log learned by many `partial_fit`. Choices have random numbers of their own, so that a
-    batch of choices equals choices one by one.
+    Models depend on the calls: one `fit` ends with newer models than many `partial_fit` on the same
+    events. A batch of choices equals the same choices one by one.
 
     Contexts may have missing values if the estimator takes them, as
     `HistGradientBoostingClassifier` does.
@@ -273,7 +266,8 @@ class OraclePolicy(SequentialPolicy):
         weight = copies * events.weight[:, None]
         np.add.at(self._totals, arm, np.stack([weight, weight * events.reward[:, None]], axis=-1))
         if self.refit == "partial_fit":
-            self._update(events, arm, copies)
+            learned = (events.X, events.reward, events.weight, copies)
+            self._learn_models(np.unique(arm).tolist(), arm, learned, further=True)
             return
         self._store = self._store.extended(
             X=events.X, arm=arm, reward=events.reward, weight=events.weight, copies=copies
@@ -329,24 +323,21 @@ class OraclePolicy(SequentialPolicy):
 
     def _refit(self, arms: list[int]) -> None:
         """Fit the models of some arms to all their events."""
-        models, store = dict(self._models), self._store
-        of_arm = store.arm[: store.n]
-        for k in arms:
-            rows = np.flatnonzero(of_arm == k)
-            models[k] = fit_model(
-                self.estimator, store.X[rows], store.reward[rows], store.weight[rows],
-                store.copies[rows], self._seeds(k, len(rows)), self._labels[k],
-            )  # fmt: skip
-        self._models = models
+        store = self._store
+        events = (store.X, store.reward, store.weight, store.copies)
+        self._learn_models(arms, store.arm[: store.n], events)
 
-    def _update(self, events: Events, arm: np.ndarray, copies: np.ndarray) -> None:
-        """Let models learn events by `partial_fit`."""
+    def _learn_models(
+        self, arms: list[int], arm: np.ndarray, events: Sequence[np.ndarray], *,
+        further: bool = False,
+    ) -> None:  # fmt: skip
+        """Fit the models of some arms to events, or let them learn further ones."""
         models = dict(self._models)
-        for k in np.unique(arm).tolist():
+        for k in arms:
             rows = np.flatnonzero(arm == k)
-            models[k] = update_model(
-                models.get(k), self.estimator, events.X[rows], events.reward[rows],
-                events.weight[rows], copies[rows], self._seeds(k, 0), self._labels[k],
+            models[k] = learn_events(
+                models.get(k), self.estimator, [column[rows] for column in events],
+                self._seeds(k, 0 if further else len(rows)), self._labels[k], further=further,
             )  # fmt: skip
         self._models = models
 
@@ -359,74 +350,23 @@ class OraclePolicy(SequentialPolicy):
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         return read_alphas(self.alpha, self._n_events, n_events)
 
-    def predict(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Choose the arm of the largest predicted reward, without exploring.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Arm labels; ties go to the arm that comes first in `arms_`.
-        """
-        now, X, mask, codes = self._prepared(X, available)
-        rewards = now._rewards(X, mask, codes).mean(axis=0)
-        return label_array(codes)[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
-
-    def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:
-        """Choose the arm to play, exploring.
-
-        Choices are counted, so that each has its own random numbers; a batch of choices equals
-        the same choices one by one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms: the labels of each row, as in ``[("a", "b"), ("b",)]``; or those of all
-            rows, as in ``["a", "b"]``; or a boolean table with one column per arm, an array's in
-            the order of `arms_`. None makes all of `arms_` available.
-        return_proba : bool, default=False
-            Whether to return the probabilities of the choices, too, in the same pass.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or a pair of them
-            Arm labels, drawn with the probabilities of `select_proba`; with `return_proba`, also
-            the probability with which each was drawn.
-        """
+    def _choose(
+        self, X: Any, available: Any, *, exploring: bool, return_proba: bool = False
+    ) -> Any:
         from skbandit.bandit.exploration._sets import draw_arms
 
         now, X, mask, codes = self._prepared(X, available)
+        labels = label_array(codes)
+        if not exploring:
+            rewards = now._rewards(X, mask, codes).mean(axis=0)
+            return labels[np.argmax(np.where(mask, rewards, -np.inf), axis=1)]
         seed, t = now._stream.take(len(X), now.random_state)
         u = np.array([np.random.default_rng([seed, t + row]).random() for row in range(len(X))])
         p = now._probabilities(X, mask, codes)
         drawn = draw_arms(p, u)
-        chosen = label_array(codes)[drawn]
-        return (chosen, p[np.arange(len(p)), drawn]) if return_proba else chosen
+        return (labels[drawn], p[np.arange(len(p)), drawn]) if return_proba else labels[drawn]
 
-    def select_proba(self, X: Any, *, available: Any = None) -> np.ndarray:
-        """Return the probability that `select` chooses each arm.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Contexts.
-        available : array-like, default=None
-            Available arms, as in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_arms)
-            Exact; columns as `arms_`. Rows may sum to less than 1; the remainder is the
-            probability of arms not in `arms_`.
-        """
+    def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         now, X, mask, codes = self._prepared(X, available)
         return now._probabilities(X, mask, codes)[:, : len(now._codes)]
 

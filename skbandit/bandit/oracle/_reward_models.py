@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from skbandit.logs import noting
 from skbandit.utils._fitting import seeded
 
 GROWTH = 1.25
@@ -85,60 +87,41 @@ class RewardModel:
     n_fitted: int  # events of the arm when it was fitted
 
 
-def fit_model(
+def learn_events(
+    model: RewardModel | None,
     estimator: Any,
-    X: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    copies: np.ndarray,
+    events: Sequence[np.ndarray],
     seeds: np.ndarray,
     label: Any,
+    *,
+    further: bool,
 ) -> RewardModel:
-    """Fit an estimator to the events of one arm, in each replicate with its number of copies."""
+    """Fit an estimator to events of one arm, in each replicate with its number of copies.
+
+    `events` are the columns X, reward, weight and copies. If `further`, estimators learn by their
+    `partial_fit`, and those without events are kept.
+    """
+    X, reward, weight, copies = events
     replicates = []
     for b in range(copies.shape[1]):
         rows = np.repeat(np.arange(len(X)), copies[:, b])
-        r = reward[rows]
-        if not len(rows) or (r == r[0]).all():
-            replicates.append(float(r[0]) if len(rows) else None)
+        own, r = None if model is None or not further else model.replicates[b], reward[rows]
+        if not len(rows) or (not further and (r == r[0]).all()):
+            replicates.append(float(r[0]) if len(rows) else own)
             continue
-        own = seeded(estimator, int(seeds[b]))
-        target = r.astype(np.int64) if is_classifier(own) else r
-        with _naming(label, len(X)):
-            own.fit(X[rows], target, **_weights(own, weight[rows]))
-        replicates.append(own)
-    return RewardModel(tuple(replicates), len(X))
-
-
-def update_model(
-    model: RewardModel | None,
-    estimator: Any,
-    X: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    copies: np.ndarray,
-    seeds: np.ndarray,
-    label: Any,
-) -> RewardModel:
-    """Let the estimators of an arm learn further events by their `partial_fit`; others are kept."""
-    n_replicates = copies.shape[1]
-    old = (None,) * n_replicates if model is None else model.replicates
-    replicates = []
-    for b in range(n_replicates):
-        rows = np.repeat(np.arange(len(X)), copies[:, b])
-        if not len(rows):
-            replicates.append(old[b])
-            continue
-        own = copy.deepcopy(old[b])
         classes: dict[str, Any] = {}
         if own is None:
             own = seeded(estimator, int(seeds[b]))
-            classes = {"classes": np.array([0, 1])} if is_classifier(own) else {}
-        target = reward[rows].astype(np.int64) if is_classifier(own) else reward[rows]
-        with _naming(label, len(X)):
-            own.partial_fit(X[rows], target, **classes, **_weights(own, weight[rows]))
+            classes = {"classes": np.array([0, 1])} if further and is_classifier(own) else {}
+        else:
+            own = copy.deepcopy(own)
+        target = r.astype(np.int64) if is_classifier(own) else r
+        with noting(f"while fitting the reward model of arm {label!r} to {len(X)} events"):
+            learn = own.partial_fit if further else own.fit
+            learn(X[rows], target, **classes, **_weights(own, weight[rows]))
         replicates.append(own)
-    return RewardModel(tuple(replicates), len(X) + (0 if model is None else model.n_fitted))
+    before = model.n_fitted if further and model is not None else 0
+    return RewardModel(tuple(replicates), len(X) + before)
 
 
 def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
@@ -154,7 +137,7 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
         raise ValueError(
             f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
             f"{rewards[~np.isfinite(rewards)][:1] if rewards.ndim == 1 else rewards.shape}: it "
-            "must predict one finite number per row. Regularise it, or scale the contexts."
+            "must predict one finite number per row. Regularize it, or scale the contexts."
         )
     return rewards
 
@@ -179,17 +162,3 @@ def _weights(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
             "out, or repeat events."
         )
     return {"sample_weight": weight}
-
-
-class _naming:
-    """Adds to an error of a reward model whose it was."""
-
-    def __init__(self, label: Any, n_events: int) -> None:
-        self.note = f"while fitting the reward model of arm {label!r} to {n_events} events"
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None:
-            error.add_note(self.note)

@@ -35,7 +35,7 @@ class ArmFeatures:
 def read_arm_features(
     table: Any, columns: tuple[Hashable, ...] | None = None
 ) -> tuple[list[Any], ArmFeatures]:
-    """Check a table of arm features with one row per arm, labelled by its index.
+    """Check a table of arm features with one row per arm, labeled by its index.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _numbers(table: pd.DataFrame, labels: list[Any]) -> np.ndarray:
         row, column = wrong[0]
         raise ValueError(
             f"arm_features: {table.columns[column]!r} of arm {labels[row]!r} is "
-            f"{values[row, column]}: features must be finite; impute what is missing."
+            f"{values[row, column]}: features must be finite; impute missing values."
         )
     check_squares(values, "arm_features")
     return np.ascontiguousarray(values)
@@ -115,6 +115,6 @@ def new_arms(
                 f"arm_features: {known.columns[column]!r} of arm {label!r} was "
                 f"{known.values[number, column]:g} and is now {described.values[row, column]:g}, "
                 "but an arm keeps the features that it was learned with: give the changed arm a "
-                "label of its own, or put what changes into the context."
+                "new label, or put features that change into the context."
             )
     return [labels[row] for row in fresh], described.values[fresh]

@@ -15,16 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._sequential import PosteriorPolicy
-from skbandit.bandit._state import (
-    LINKS,
-    N_CHOICES,
-    Rule,
-    explorations_by,
-    read_rule,
-    read_scales,
-)
+from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule, read_scales
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
-from skbandit.logs import Codes, ReplayRequest
+from skbandit.logs import Codes, ReplayRequest, label_array
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 from skbandit.utils._validation import first_few
@@ -38,60 +31,53 @@ if TYPE_CHECKING:
 
 
 class SharedGLMPolicy(PosteriorPolicy):
-    """Contextual bandit with one Bayesian GLM for all arms, described by features of their own.
+    """Contextual bandit with one Bayesian GLM for all arms, based on features of the arms.
 
-    In a context x, the linear predictor of the reward of an arm with features z is
-    θ = x̃ᵀB z̃ + x̃ᵀw, where x̃ = (x, 1) and z̃ = (z, 1): all products of a feature of the context and
-    one of the arm, the main effects of both, and weights w of the arm's own, an offset among them,
-    for what its features do not say. What is learned from one arm holds for the others, so an arm
-    never played before is scored by its features. For many arms, and arms that come and go.
+    In context x, the reward of an arm with features z depends on θ = x̃ᵀB z̃ + x̃ᵀw, where
+    x̃ = (x, 1) and z̃ = (z, 1). B has a weight per product of features and per main effect; w are the
+    arm's own weights. Arms share B, so an arm never played before is scored by its features. Use it
+    for many arms, and for arms that come and go.
 
     Parameters
     ----------
     arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-        Features of arms: finite numbers, one row per arm, with the arms' labels as index. More
-        arms may be described at any time, by `select` or `partial_fit` among others. With None,
-        and none described later, arms differ by their own weights only.
+        Finite numbers, one row per arm, with the arms' labels as index. `select`, `partial_fit` and
+        others take further arms. With None, and none described later, arms differ by their own
+        weights only.
     link : {"linear", "logistic", "probit"}, default="logistic"
         Reward model, as in `GLMUCBPolicy`.
     alpha : float or callable, default=0.2
-        Amount of exploration, as in `GLMUCBPolicy`. A function is called with an array of numbers
-        of learned events.
+        Amount of exploration, as in `GLMUCBPolicy`.
     exploration : {"ucb", "epsilon_greedy", "thompson", "squarecb", "greedy"}, default="ucb"
         Rule by which `select` explores, as in `GLMUCBPolicy`.
     epsilon : float, default=0.1
-        Probability that an ε-greedy choice is uniform among the available arms. Other rules do
-        without it; 0 is greedy.
+        Probability of a uniform choice. Only "epsilon_greedy" uses it.
     covariance : {"full", "diagonal"}, default="full"
-        Whether the entries of B are correlated or independent. The cost of an event is quadratic
-        or linear in their number, p = (n_features + 1)(n_arm_features + 1).
+        Whether the entries of B are correlated or independent. The cost per event is quadratic or
+        linear in their number, p = (n_features + 1)(n_arm_features + 1).
     prior_variance : float or "scaled", default="scaled"
-        Prior variance of the entries of B, in units of the standardised features, with 1 for that
-        of its constant. "scaled" takes it to be one of the prior scales s, and √s for the
-        constant: models of all scales learn side by side, and are mixed by how well they predict,
-        as in `GLMUCBPolicy`.
+        Prior variance of the entries of B for standardized features; that of the constant is 1.
+        "scaled" mixes models of all scales s in `prior_scale`, as in `GLMUCBPolicy`, with √s for
+        the constant.
     prior_scale : float or array-like, default=(1, 3, 10)
-        Prior scales of "scaled". Time to learn grows with their number.
+        Prior scales of "scaled". Learning time grows with their number.
     own_variance : float, default=0.3
-        Prior variance of the arms' own weights, if "scaled" as a multiple of the prior scale. 0
+        Prior variance of the arms' own weights; with "scaled", a multiple of the prior scale. 0
         leaves all differences to the features.
     noise_variance : float or "auto", default="auto"
-        Noise variance of linear rewards. "auto" estimates it, and takes all other variances as
+        Noise variance of linear rewards. "auto" estimates it and takes all other variances as
         multiples of it, so that the unit of the reward does not matter.
     standardize : bool, default=True
-        Whether features are standardised as they go: x = (X - mean) / (sd √n_features), with
-        means and standard deviations renewed at learned events 8, 16, 32, ...; what was learned
-        is carried over to the new units. Features of arms likewise, as arms are described.
+        Whether to standardize features of contexts by the contexts learned so far, and those of
+        arms by the arms described.
     forgetting : float, default=1.0
-        Factor, from .001 to 1, by which earlier evidence is discounted at every learned event, for
-        rewards that drift: what was learned of features by all events, an arm's own weights by its
-        events. Below 1, learning takes p³ operations an event under a full covariance.
+        Factor, from .001 to 1, by which earlier evidence is discounted at each event; evidence
+        about an arm's own weights, at each event of the arm. Lower it if rewards drift. Below 1,
+        learning costs p³ operations per event with a full covariance.
     update_every : float, str or timedelta, default=None
-        Length of update windows, as in `GLMUCBPolicy`: events are learned when their window ends.
+        Length of update windows, as in `GLMUCBPolicy`.
     columns : dict, default=None
-        Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
-        scorers that evaluate the policy read logs by them.
+        Names of a log's columns that differ, as in `GLMUCBPolicy`.
     random_state : int, RandomState instance or None, default=None
         Seed of random choices, as in `GLMUCBPolicy`.
 
@@ -102,8 +88,7 @@ class SharedGLMPolicy(PosteriorPolicy):
     arm_features_ : DataFrame of shape (n_arms, n_arm_features)
         Features of `arms_`.
     coef_ : ndarray of shape (n_features + 1, n_arm_features + 1)
-        Posterior mean of B for features as given, those of contexts in rows; the constants' row
-        and column are last.
+        Posterior mean of B for features as given, those of contexts in rows, constants last.
     own_coef_ : ndarray of shape (n_arms, n_features + 1)
         Posterior means of the arms' own weights for features as given, the constant's last.
     scale_weights_ : ndarray of shape (n_scales,)
@@ -120,28 +105,22 @@ class SharedGLMPolicy(PosteriorPolicy):
     See Also
     --------
     skbandit.GLMUCBPolicy : One model per arm, for arms with many events each.
-    skbandit.evaluation.replay : Estimate what a policy would have earned on a log.
+    skbandit.evaluation.replay : Estimates a policy's mean reward from a log.
 
     Notes
     -----
-    B has a Gaussian prior and posterior, and so have the own weights. An event moves them by a step
-    on θ, exact for linear rewards, as in `GLMUCBPolicy`; only the covariances of an arm's own
-    weights, with each other and with B, are dropped, so that the cost does not grow with the number
-    of arms. For n arms a choice takes p² + n (n_arm_features² + n_features) operations under a full
-    covariance and one prior scale.
+    Learning is exact for linear rewards, except that the covariances of an arm's own weights are
+    dropped so that the cost of an event does not grow with the number of arms. With a full
+    covariance and one prior scale, a choice among n arms takes
+    p² + n (n_arm_features² + n_features) operations. Sparse contexts become dense.
 
-    Arms of a log or of `available` need features if any arm has them. A known arm keeps its
-    features: others are an error. Features that change from event to event belong into the
-    context.
-
-    Learning is sequential, and random numbers belong to a seed, a choice and an arm, as in
-    `GLMUCBPolicy`: a batch equals the same events or choices one by one. Replays are compiled, with
-    the decisions of `select` and `partial_fit`. Sparse contexts become dense.
+    If any arm has features, all arms of a log or of `available` need them. The features of a known
+    arm cannot change; put features that change from event to event into the context.
 
     Examples
     --------
-    Articles are described by their topic, and readers by a taste. One that was never shown is
-    judged by its topic:
+    Articles are described by their topic, and readers by a taste. The policy scores new articles by
+    their topic:
 
     >>> import numpy as np
     >>> import pandas as pd
@@ -311,7 +290,7 @@ class SharedGLMPolicy(PosteriorPolicy):
             Arms available to each event, as in `select`, if not a column of `y`. Each action
             must be among them.
         arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-            Features of further arms, beside those of the parameter `arm_features`.
+            Features of arms that the parameter `arm_features` does not describe.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for: its likelihood is raised to this power.
             Events of weight 0 are ignored.
@@ -321,11 +300,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            draft._begin(X)
-            draft._describe(arm_features)
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
+        described = {"arm_features": arm_features}
+        return self._fit(X, y, reward, available, sample_weight, afresh=True, **described)
 
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -362,12 +338,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         self
             Fitted policy.
         """
-        with self._guard.learning, atomic_fit(self) as draft:
-            if not draft.__sklearn_is_fitted__():
-                draft._begin(X)
-            draft._describe(arm_features)
-            draft._learn(X, y, reward, available, sample_weight)
-        return self
+        return self._fit(X, y, reward, available, sample_weight, arm_features=arm_features)
 
     def describe_arms(self, arm_features: pd.DataFrame) -> Self:
         """Make arms known by their features.
@@ -418,11 +389,11 @@ class SharedGLMPolicy(PosteriorPolicy):
         units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
         self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
 
-    def _describe(self, table: Any) -> None:
+    def _describe(self, arm_features: Any = None) -> None:
         """Add the arms of a table, if any, that are not known yet."""
         from skbandit.bandit.shared._state import fixed_units, running_units
 
-        if table is None:
+        if arm_features is None:
             return
         if self._known is None and self._codes:
             raise ValueError(
@@ -430,7 +401,7 @@ class SharedGLMPolicy(PosteriorPolicy):
                 "arms have features must know them from the start; fit it anew."
             )
         columns = None if self._known is None else self._known.columns
-        labels, described = read_arm_features(table, columns)
+        labels, described = read_arm_features(arm_features, columns)
         known = ArmFeatures(described.columns, described.values[:0])
         known = known if self._known is None else self._known
         fresh, values = new_arms(labels, described, known, self._codes)
@@ -476,7 +447,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         return merged(base, workers, self._prior())
 
     def _renew_arm_units(self, values: np.ndarray) -> None:
-        """Standardise the features of arms anew, if there are twice as many arms."""
+        """Standardize the features of arms anew, if there are twice as many arms."""
         from skbandit.bandit._units import count
         from skbandit.bandit.shared._state import (
             Units,
@@ -520,23 +491,18 @@ class SharedGLMPolicy(PosteriorPolicy):
         if len(codes) == len(self._codes):
             return self._beliefs
         new = list(codes)[len(self._codes) :]
-        self._check_described(new)
+        self._check_described(label_array(new))
         return self._append_arms(new, np.empty((len(new), 0)))
 
-    def _check_described(self, labels: list[Any]) -> None:
+    def _check_described(self, labels: np.ndarray) -> None:
         """Require features of arms, if any arm has them."""
         if self._known is not None:
-            new = [label for label in labels if label not in self._codes]
+            new = [label for label in labels.tolist() if label not in self._codes]
             if new:
                 raise ValueError(
                     f"arm {new[0]!r} has no features: describe it by a row of arm_features, as "
                     f"the {len(self._codes)} arms known are."
                 )
-
-    def _read_events(self, *log: Any) -> Events:
-        events = super()._read_events(*log)
-        self._check_described(events.arms.tolist())
-        return events
 
     def _absorb(self, events: Events) -> None:
         from skbandit.bandit._passes import learn_rows

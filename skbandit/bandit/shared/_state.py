@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._natural_parameters import combine, pooled_moments, pooled_sums
+from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
 from skbandit.bandit._posterior import renew_shares
 from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
@@ -223,7 +223,7 @@ def merged(
 ) -> tuple[SharedBeliefs, np.ndarray]:
     """Beliefs by what workers have learned since a base, all of the same arms.
 
-    See `_natural_parameters`. All are changed: they are expressed in units of the contexts that any
+    See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
 
     Returns

@@ -1,4 +1,4 @@
-"""What slates need of a policy for single arms: scores, moments and rewards of all arms."""
+"""Models of single arms as slates use them: scores, moments and rewards; and their feedback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._state import N_EVENTS, Rule, read_rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
-from skbandit.logs import align_rows, label_array
+from skbandit.logs import SlateLog, align_rows, label_array
 
 
 def check_models(policy: Any) -> None:
@@ -19,8 +19,8 @@ def check_models(policy: Any) -> None:
     if not isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
         found = policy.__name__ if isinstance(policy, type) else type(policy).__name__
         raise TypeError(
-            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, whose models judge single arms, "
-            f"got {found}."
+            f"policy must be a GLMUCBPolicy or a SharedGLMPolicy, which predict rewards of single "
+            f"arms, got {found}."
         )
 
 
@@ -128,3 +128,80 @@ class ArmModels:
 
         scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.beliefs, rule))
         return np.where(self.available, scores, -np.inf)
+
+
+FEEDBACK = ("semi_bandit", "cascade", "slate")
+
+
+def looked_at(clicks: np.ndarray) -> np.ndarray:
+    """Clicks of a visitor who looks from the best place on until the first click.
+
+    Parameters
+    ----------
+    clicks : ndarray of shape (n_events, n_places)
+        Positive if clicked.
+
+    Returns
+    -------
+    ndarray of the same shape
+        nan after the first click: what was not looked at is unknown.
+    """
+    after = np.cumsum(np.nan_to_num(clicks) > 0, axis=1) - (np.nan_to_num(clicks) > 0)
+    return np.where(after > 0, np.nan, clicks)
+
+
+def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    """Clicks of shape (n_events, n_places), 1 at a position counted from 0; nan is no click."""
+    places = np.arange(shown.shape[1])
+    clicks = (places == position[:, None]).astype(float)
+    clicks[~shown] = np.nan
+    return clicks
+
+
+def read_cascade(log: SlateLog) -> np.ndarray:
+    """Clicks by place, from these or from the position of the first click; nan if unknown."""
+    rewards = log.reward
+    first = rewards.iloc[0] if hasattr(rewards, "iloc") else rewards[0]
+    if np.ndim(first):
+        clicks = log.of_arms(rewards, "reward")
+        wrong = np.argwhere((clicks != 0) & (clicks != 1) & ~np.isnan(clicks))
+        if len(wrong):
+            row, place = wrong[0]
+            raise ValueError(
+                f"a cascade needs clicks, 0 or 1: row {row} has the reward {clicks[row, place]:g}; "
+                "for other rewards use feedback='semi_bandit', with nan for what was not looked at."
+            )
+        return looked_at(clicks)
+    position = np.array([np.nan if at is None else at for at in rewards], dtype=np.float64)
+    if len(position) != len(log):
+        raise ValueError(f"reward has {len(position)} entries for {len(log)} slates.")
+    known = ~np.isnan(position)
+    wrong = known & ~(
+        (position >= 0) & (position < log.sizes) & (position == np.floor(np.nan_to_num(position)))
+    )
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"the position of the first click in row {row} is {position[row]:g}, but places are "
+            f"counted from 0 to {log.sizes[row] - 1}; nan is no click."
+        )
+    return looked_at(clicks_at(position, log.shown))
+
+
+def shares_of_slate_reward(
+    reward: float, mean: np.ndarray, variance: np.ndarray, noise_variance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards and weights of single arms that stand for the one reward of their slate.
+
+    The reward is Σ θ_a + ε over the arms shown, with θ_a ~ N(mean, variance) independent and ε of
+    the noise variance. For arm a it is an observation of θ_a, of the reward less the means of the
+    others, with the noise of the others' variances on top. Learning each arm from it is the exact
+    (Kalman) update of the arm; only the correlations between arms that it creates are dropped.
+
+    Returns
+    -------
+    pseudo_reward, weight : ndarray of shape (n_places,)
+        A weight w stands for a noise of the noise variance divided by w.
+    """
+    pseudo = reward - (mean.sum() - mean)
+    return pseudo, noise_variance / (noise_variance + variance.sum() - variance)

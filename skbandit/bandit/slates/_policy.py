@@ -16,11 +16,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.bandit._events import NO_REWARDS
-from skbandit.bandit._guard import GuardedPolicy
+from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
-from skbandit.bandit._stream import ChoiceStream
-from skbandit.bandit.slates._feedback import FEEDBACK, read_cascade, shares_of_slate_reward
-from skbandit.bandit.slates._models import ArmModels, check_models
+from skbandit.bandit.slates._models import (
+    FEEDBACK,
+    ArmModels,
+    check_models,
+    read_cascade,
+    shares_of_slate_reward,
+)
 from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
@@ -40,29 +44,29 @@ if TYPE_CHECKING:
 
 
 class SlatePolicy(GuardedPolicy):
-    """Contextual bandit that shows a slate of arms, and learns from what becomes of them.
+    """Contextual bandit that chooses a slate of several arms and learns from the feedback.
 
-    Each arm is judged by the models of a policy for single arms, and that policy's exploration rule
-    chooses the slate. It learns from a reward per shown arm, from the first click of a visitor who
-    looks from the top down, or from one reward per slate.
+    A policy for single arms predicts the reward of each arm, and its exploration rule chooses the
+    slate. The feedback is a reward per shown arm, the first click of a visitor who looks from the
+    top down, or one reward per slate.
 
     Parameters
     ----------
     policy : GLMUCBPolicy or SharedGLMPolicy, default=None
-        Models of single arms, and the rule by which `select` explores. None is
+        Models of single arms, and the rule by which `select` explores. None uses
         ``GLMUCBPolicy(exploration="thompson")``, with ``link="linear"`` for one reward per slate.
     n_select : int, default=3
-        Number of arms of a slate, m.
+        Number of arms per slate, m.
     feedback : {"semi_bandit", "cascade", "slate"}, default="semi_bandit"
-        What is observed: the reward of each shown arm, nan where it is unknown; the first click,
-        with what is below it not looked at; or a reward of the slate as a whole, taken to be a sum
-        over its arms, which requires a `GLMUCBPolicy` with ``link="linear"``.
+        Observed feedback. "semi_bandit": the reward of each shown arm, or nan if it is unknown.
+        "cascade": the first click; arms below it count as not examined. "slate": one reward per
+        slate, modeled as a sum over its arms; this requires a `GLMUCBPolicy` with
+        ``link="linear"``.
     columns : dict, default=None
-        Names of a log's columns that differ, as in
-        ``{"action": "arm_id", "reward": "clicked"}``: `fit`, `partial_fit`, and the functions and
-        scorers that evaluate the policy read logs by them.
+        Names of a log's columns that differ, as in ``{"action": "arm_id"}``, for learning and
+        evaluation.
     random_state : int, RandomState instance or None, default=None
-        Seed of random choices, in place of the policy's own.
+        Seed of random choices; that of `policy` is not used.
 
     Attributes
     ----------
@@ -78,29 +82,28 @@ class SlatePolicy(GuardedPolicy):
     See Also
     --------
     skbandit.RegressionSetSelector : Learns sets from costs of all ads, without exploring.
-    skbandit.evaluation.replay_slates : Judges a learning policy on logged slates.
-    skbandit.evaluation.slate_ips : Judges a fixed policy on logged slates.
+    skbandit.evaluation.replay_slates : Evaluates a learning policy on logged slates.
+    skbandit.evaluation.slate_ips : Evaluates a fixed policy on logged slates.
 
     Notes
     -----
-    The rule of the policy chooses as follows, among the arms available:
+    The exploration rule chooses among the available arms as follows:
 
     - "thompson": the m largest of one draw per arm from its posterior.
     - "ucb", "greedy": the m largest upper bounds, or mean rewards.
-    - "squarecb": arm a with the probability min(1, 1/(γ (λ - y_a))), where y are mean rewards, λ
-      makes the probabilities sum to m, and γ = √(K n/m)/α² after n learned rewards: inverse gap
-      weighting of single arms. The slate is a systematic sample with these probabilities.
+    - "squarecb": arm a with probability min(1, 1/(γ (λ - y_a))), where y are mean rewards, λ makes
+      the probabilities sum to m, and γ = √(K n/m)/α² after n learned rewards. The slate is a
+      systematic sample with these probabilities.
     - "epsilon_greedy": a uniform slate with probability ε, else the m largest mean rewards.
 
-    An arm is never shown twice in a slate. Slates are best first, in the order of what the rule
-    compares: draws, upper bounds or mean rewards; the uniform slates of "epsilon_greedy" are in
-    uniform order. So if places differ in weight, such as the probability to be looked at, fill them
-    in the order of their weights: that is best for all weights. In learning, a place is taken not
-    to matter, except in cascades.
+    A slate never contains an arm twice. Its arms are ordered by the draws, upper bounds or mean
+    rewards that the rule compares, best first; uniform slates of "epsilon_greedy" are in random
+    order. If some places are seen more often than others, fill these first. Learning ignores
+    places, except for cascades.
 
-    With one reward per slate, each arm learns from the reward less what is expected of the others,
-    with their uncertainty added to the noise: the exact posterior of the sum, up to the
-    correlations between arms. Slates must vary for the arms to be told apart.
+    With one reward per slate, each arm learns from the reward minus the expected rewards of the
+    other arms, whose variances add to the noise. This is the exact posterior except for the
+    correlations between arms. Slates must vary, or the arms' contributions cannot be separated.
 
     References
     ----------
@@ -275,7 +278,7 @@ class SlatePolicy(GuardedPolicy):
         return self
 
     def advance(self, timestamp: Any = None) -> Self:
-        """Advance the clock: learn what the policy's `update_every` has delayed.
+        """Advance the clock: learn the events that the policy's `update_every` has delayed.
 
         Parameters
         ----------
@@ -292,7 +295,7 @@ class SlatePolicy(GuardedPolicy):
         return self
 
     def merge(self, policies: Sequence[Self], *, base: Self) -> Self:
-        """Return a policy that knows what several ones have learned since a common state.
+        """Return a policy with the learning of several ones since a common state.
 
         Parameters
         ----------
@@ -457,10 +460,9 @@ class SlatePolicy(GuardedPolicy):
         Returns
         -------
         ndarray of shape (n_samples, n_select), or a pair of them
-            Labels, best first by what the rule compares, no label twice in a row; with
-            `return_proba`, also inclusion probabilities by place: the propensities that
-            `skbandit.evaluation.slate_ips` takes. Those of "thompson" are integrated numerically,
-            as by `select_proba`, which takes longer than the choice.
+            Labels per row, best first, none twice. With `return_proba`, also the inclusion
+            probability of each: the propensities that `skbandit.evaluation.slate_ips` requires.
+            Those of "thompson" are integrated numerically, which takes longer than the choice.
 
         Raises
         ------

@@ -20,7 +20,7 @@ from skbandit.logs import (
     check_block_arms,
     column_names,
     expected_reward,
-    in_block,
+    noting,
     read_block,
 )
 from skbandit.utils._folds import behind_transformers
@@ -72,7 +72,7 @@ def off_policy_blocks(
     reward : str, default=None
         Column of the rewards, if not "reward".
     columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None uses
         the policy's `columns`.
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which intervals of kind "sequence" require.
@@ -160,7 +160,7 @@ class _Task:
 
     def __call__(self, number: int, block: Any) -> LogSums | None:
         """Sums over the events of a block; None if it has none."""
-        with in_block(number):
+        with noting(f"In block {number}, counted from 0."):
             X, y = read_block(block, self.features, self.columns)
             return self._sums(X, y) if len(y) else None
 
@@ -182,13 +182,7 @@ class _Task:
                 )
             given = values
         evaluated = read_evaluated(
-            given,
-            X,
-            y,
-            rule=self.rule,
-            columns=self.columns,
-            arms=self.arms or (),
-            of_logged=named,
+            given, X, y, rule=self.rule, columns=self.columns, arms=self.arms or (), of_logged=named
         )
         if evaluated.of_arms is not None:
             check_block_arms(evaluated.log, self.arms)

@@ -1,4 +1,4 @@
-"""An off-policy estimate: mean reward, standard error, intervals, and what it lacks."""
+"""An off-policy estimate: mean reward, standard error and intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._difference import PolicyDifference, refuse_difference
+from skbandit.evaluation._difference import EventParts, PolicyDifference, refuse_difference
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -31,14 +31,6 @@ _FEW = 30
 
 # Warn if the mean weight is more than this many standard errors from 1.
 _FAR = 5
-
-
-@dataclass(frozen=True, eq=False)
-class EventParts:
-    """What each event contributed to an estimate, and what tells logs apart."""
-
-    influence: np.ndarray  # (n_events,), of sum 0
-    digests: Mapping[str, bytes]  # of actions, rewards and propensities
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +63,7 @@ class OffPolicyEstimate:
     evidence : object, default=None
         Internal: a summary of rewards and weights, for intervals other than the normal one.
     parts : object, default=None
-        Internal: what each event contributed, for differences.
+        Internal: the contribution of each event, for differences; `off_policy_blocks` keeps none.
 
     See Also
     --------
@@ -103,16 +95,10 @@ class OffPolicyEstimate:
             return NotImplemented
         if self.parts is None or other.parts is None:
             refuse_difference(
-                "of which off_policy_value keeps what each event contributed, but one of these "
-                "was made by another function or by hand"
+                "and one of these was made from blocks or by hand, so that what each event "
+                "contributed is not known"
             )
-        mine, theirs = self.parts.digests, other.parts.digests
-        if self.n_events != other.n_events:
-            refuse_difference(f"but these are of {self.n_events:,} and {other.n_events:,} events")
-        for name in {**mine, **theirs}:
-            if mine.get(name) != theirs.get(name):
-                refuse_difference(f"but the {name} of these differ")
-        away = self.parts.influence - other.parts.influence
+        away = self.parts.less(other.parts)
         n = self.n_events
         return PolicyDifference(
             self.mean_reward - other.mean_reward,

@@ -9,14 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skbandit.evaluation._difference import log_digests
+from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._off_policy._estimate import (
-    EventParts,
-    LogSums,
-    OffPolicyEstimate,
-    check_predictable,
-)
+from skbandit.evaluation._off_policy._estimate import LogSums, OffPolicyEstimate, check_predictable
 from skbandit.evaluation._off_policy._sums import METHODS, Estimator
 from skbandit.evaluation._off_policy._target_policy import read_evaluated
 from skbandit.exceptions import ReplayCoverageWarning
@@ -64,33 +59,33 @@ def off_policy_value(
         The estimator; see Notes. "snips" suits most logs; "dr" has less variance if rewards are
         predictable; "switch_dr" and "dr_shrinkage" are for logs with a few large weights.
     rule : {"select", "predict"}, default="select"
-        The evaluated choice of a policy: the exploring one, by `select_proba` if present, else by
-        the arms that `select` returns; or the greedy one. If a row of `select_proba` sums to less
-        than 1, the available arms that are new to the policy share the rest.
+        The evaluated choice of a policy. "select": the exploring one, by `select_proba` if present,
+        else by the arms that `select` returns. "predict": the greedy one. If a row of
+        `select_proba` sums to less than 1, available arms that are new to the policy share the
+        rest.
     available : sequence of tuples of labels, or boolean array, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log. The
-        columns of an unnamed boolean array are those of the probabilities, or the policy's
+        Arms available to each event, if not a column of `y`; None makes all arms of the log
+        available. The columns of a boolean array are those of the probabilities, or the policy's
         `arms_`.
     reward, propensity : array-like of shape (n_events,), default=None
         Rewards, and probabilities with which the actions were chosen, if not columns of `y`.
-        Without propensities, actions are taken as chosen uniformly among the available arms.
-        `reward` may also be the name of a column of `y`.
+        Without propensities, actions count as chosen uniformly among the available arms. `reward`
+        may also be the name of a column of `y`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None uses the policy's `columns`.
     reward_model : regressor or classifier with predict_proba, default=None
-        Predicts rewards for all methods but "snips" and "ips". Fitted per arm to the arm's events;
-        None is ``Ridge()``. The prediction for an arm without events is the mean over all arms.
-        Contexts that are not numeric need a Pipeline.
+        Model of rewards for all methods but "snips" and "ips", fitted to the events of each arm;
+        None uses ``Ridge()``. The prediction for an arm without events is the mean over all arms.
+        Pass a Pipeline if contexts are not numeric.
     cv : int, cross-validation generator or iterable of splits, default=5
         Each event is predicted by models fitted without it: it must be tested exactly once.
     threshold : float or "slope", default="slope"
-        τ of "switch_dr", from 0, which never corrects a prediction, to infinity, which is "dr".
-        "slope" chooses among powers of 2 by SLOPE: the smallest threshold whose estimate agrees,
-        within confidence widths, with those of all larger ones.
+        τ of "switch_dr", from 0, which uses predictions only, to infinity, which is "dr". "slope"
+        chooses a power of 2 by SLOPE: the smallest threshold whose estimate agrees, within
+        confidence widths, with those of all larger ones.
     shrinkage : float or "slope", default="slope"
-        λ of "dr_shrinkage", in units of the squared weight, likewise; "slope" chooses among powers
-        of 4.
+        λ of "dr_shrinkage", in units of the squared weight; "slope" chooses a power of 4.
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which intervals of kind "sequence" require.
     random_state : int, RandomState instance or None, default=None
@@ -109,9 +104,9 @@ def off_policy_value(
     Warns
     -----
     ReplayCoverageWarning
-        If the effective sample size is too small for a reliable estimate or standard error; or
-        if the mean weight is far from its expectation 1: then the propensities are wrong, or the
-        policy chooses arms that the log never does.
+        If the effective sample size is too small for a reliable estimate, or the mean weight is far
+        from its expectation 1, because the propensities are wrong or the policy chooses arms that
+        the log never does.
     UserWarning
         If there are no propensities and the logged actions are not uniform.
 
@@ -131,17 +126,17 @@ def off_policy_value(
       choose had a positive one; its variance grows with the difference between the two policies.
     - "snips": Σ w r / Σ w. It stays within the range of the rewards, and mostly has less variance,
       with a bias of order 1/n.
-    - "dr": mean of Q + w (r - q). Unbiased like "ips" whatever the predictions; the better they
-      are, the smaller the variance.
-    - "sndr": mean of Q, plus Σ w (r - q) / Σ w. It is to "dr" what "snips" is to "ips".
+    - "dr": mean of Q + w (r - q). Unbiased like "ips" for any predictions; good predictions reduce
+      the variance.
+    - "sndr": mean of Q, plus Σ w (r - q) / Σ w: "dr" with normalized weights, as in "snips".
     - "switch_dr": as "dr", with weights above τ set to 0.
     - "dr_shrinkage": as "dr", with the weights λ w/(w² + λ); those above √λ are more than halved.
 
     The last two are biased by errors of the predictions where weights are changed. Their standard
     error does not include this; their interval is that of "dr", extended to the estimate.
 
-    Events are assumed independent, and the policy not trained on them: every policy looks better
-    than it is on its own training data.
+    The estimates assume that events are independent, and that the policy was not trained on them:
+    estimates on training data are optimistic.
 
     References
     ----------
@@ -207,9 +202,9 @@ def off_policy_value(
     estimate = sums.estimates()[method]
     if not np.isfinite(estimate.mean_reward):
         return estimate
-    return replace(
-        estimate, parts=EventParts(estimator.influence(events), log_digests(evaluated.log))
-    )
+    log = evaluated.log
+    parts = EventParts.of(estimator.influence(events), log, log.reward, log.propensity)
+    return replace(estimate, parts=parts)
 
 
 def _configure(method: Any, reward_model: Any, cv: Any, **settings: Any) -> Estimator:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skbandit.evaluation._off_policy._estimate import (
-    OffPolicyEstimate,
-    make_estimate,
-    shortcoming,
-)
+from skbandit.evaluation._difference import EventParts
+from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
 from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
@@ -194,12 +192,12 @@ def slate_ips(
         The log. An entry of action is a tuple of labels, best place first, one of reward has the
         reward of each, and one of propensity the probability of each to be in the slate.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
-        Values that are not columns of `y`. Without propensities, slates are taken as uniform
+        Values that are not columns of `y`. Without propensities, slates count as uniform
         among the available arms: m/K each.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one, by `select_proba`; or the greedy one.
@@ -239,11 +237,11 @@ def slate_ips(
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
-    rewards = _known(log)
+    rewards, p = _known(log), _inclusion_propensity(log)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
-    weight = np.nan_to_num(included / _inclusion_propensity(log))  # 0 in empty places
+    weight = np.nan_to_num(included / p)  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
-    return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards.sum(axis=1))
+    return _estimate("slate_ips", earned, weight.sum(axis=1) / size, rewards, p, log)
 
 
 def slate_pseudo_inverse(
@@ -276,12 +274,12 @@ def slate_pseudo_inverse(
     y : DataFrame or structured array with columns action and reward, or slates
         The log. An entry of action is a tuple of labels, best place first, one of reward a number.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`. Propensities are needed for independent logging only:
         of each shown arm, its probability at its place.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
@@ -337,12 +335,14 @@ def slate_pseudo_inverse(
             f"row {row} shows {log.sizes[row]} arms, others {m}: estimate each size apart."
         )
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
+    p = None
     if logging == "uniform":
         n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
         weight = weights_of_uniform(at_place, included, n_arms)
     else:
-        weight = weights_of_independent(at_place, _propensity(log))
-    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards)
+        p = _propensity(log)
+        weight = weights_of_independent(at_place, p)
+    return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, p, log)
 
 
 def replay_slates(
@@ -358,11 +358,11 @@ def replay_slates(
     learn: bool = True,
     random_state: Any = None,
 ) -> OffPolicyEstimate:
-    """Estimate what a learning slate policy would have earned on a log of slates.
+    """Estimate the mean reward of a learning slate policy from a log of slates.
 
-    The policy chooses a slate for every event in turn, and sees the rewards of those of its arms
-    that the log also showed; the others are unknown to it. Each of these rewards counts 1/p, with p
-    the probability that the logged slate includes the arm.
+    The policy chooses a slate for every event in turn, and observes the rewards of those of its
+    arms that the log also showed. Each of these rewards has the weight 1/p, where p is the
+    probability that the logged slate includes the arm.
 
     Parameters
     ----------
@@ -373,11 +373,11 @@ def replay_slates(
     y : DataFrame or structured array with columns action and reward, or slates
         The log, as in `slate_ips`, in order of time.
     available : array-like, default=None
-        Arms available to each event, if not a column of `y`; None is all arms of the log.
+        Arms available to each event, if not a column of `y`; None means all arms of the log.
     reward, propensity : array-like, default=None
         Values that are not columns of `y`, as in `slate_ips`.
     columns : dict, default=None
-        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None is
+        Names of the columns of `y`, if different, as in ``columns={"action": "shown"}``; None uses
         the policy's `columns`.
     rule : {"select", "predict"}, default="select"
         The choice that is played: the exploring one or the greedy one.
@@ -403,9 +403,9 @@ def replay_slates(
 
     Notes
     -----
-    Unbiased, under the conditions of `slate_ips`, for a policy that sees the reward of each of its
-    arms with the probability p only. One that sees all rewards learns faster: the estimate is
-    mostly low. Weights come from all events; none is thrown away.
+    Under the conditions of `slate_ips`, the estimate is unbiased for a policy that observes the
+    reward of each of its arms with probability p only. A policy that observes all rewards learns
+    faster, so for it the estimate is mostly too low.
 
     Examples
     --------
@@ -454,7 +454,7 @@ def replay_slates(
                 event["timestamp"] = [log.timestamp[k]]
             player.partial_fit(x, pd.DataFrame(event))
     earned = (weight * rewards).sum(axis=1)
-    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards.sum(axis=1))
+    return _estimate("replay_slates", earned, weight.sum(axis=1) / sizes, rewards, p, log)
 
 
 def _read(
@@ -527,12 +527,14 @@ def _place_probabilities(
 
 
 def _estimate(
-    name: str, earned: np.ndarray, weight: np.ndarray, logged: np.ndarray
+    name: str, earned: np.ndarray, weight: np.ndarray, rewards: np.ndarray, p: Any, log: SlateLog
 ) -> OffPolicyEstimate:
     """The mean of what events earned, after a warning if they are few."""
     zero, one = np.zeros(len(earned)), np.ones(len(earned))
+    logged = rewards.reshape(len(log), -1).sum(axis=1)
     sums = sum_events(zero, earned, one, WeightedEvents(logged, weight))
     lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    return make_estimate(name, (sums,))
+    parts = EventParts.of(earned - earned.mean(), log, rewards, p)
+    return replace(make_estimate(name, (sums,)), parts=parts)

@@ -6,9 +6,9 @@ rewards q, with Q = Σ_a π(a|x) q(x,a). Each estimate of the policy's mean rewa
 
 ==============================================  ===  =========================  =====
 inverse propensity (Horvitz & Thompson 1952)     0   w r                        1
-self-normalised (Swaminathan & Joachims 2015)    0   w r                        w
+self-normalized (Swaminathan & Joachims 2015)    0   w r                        w
 doubly robust (Dudík, Langford & Li 2011)        Q   w (r − q)                  1
-self-normalised doubly robust                    Q   w (r − q)                  w
+self-normalized doubly robust                    Q   w (r − q)                  w
 switch-DR (Wang, Agarwal & Dudík 2017)           Q   w (r − q) 1[w ≤ τ]         1
 DR with optimistic shrinkage (Su et al. 2020)    Q   λ w/(w² + λ) (r − q)       1
 ==============================================  ===  =========================  =====
@@ -17,7 +17,7 @@ Its variance is Σ(e/d̄ + u)²/n² with residuals e = z − (Σz/Σd) d and u =
 (delta method; exact for d = 1).
 
 `skbandit.selection.logged_costs` has the same formulas for another purpose: a cost per row and ad
-to train on, without a policy to evaluate, where SNIPS normalises the weights of each ad.
+to train on, without a policy to evaluate, where SNIPS normalizes the weights of each ad.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from skbandit.logs import (
     as_blocks,
     check_block_arms,
     code_labels,
-    in_block,
     label_array,
+    noting,
     read_block,
 )
 from skbandit.utils._folds import behind_transformers
@@ -94,7 +94,7 @@ def replay_blocks(
     reward : str, default=None
         Column of the rewards, if not "reward".
     columns : dict, default=None
-        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None is
+        Names of the log's columns, if different, as in ``columns={"action": "arm_id"}``; None uses
         the policy's `columns`.
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which intervals of kind "sequence" require.
@@ -163,7 +163,7 @@ def replay_blocks(
     kept = _KeptSoFar()
     replayed, latest = None, -np.inf
     for number, block in enumerate(as_blocks(blocks)):
-        with in_block(number):
+        with noting(f"In block {number}, counted from 0."):
             X, y = read_block(block, features, columns)
             if not len(y):
                 continue
@@ -201,11 +201,7 @@ def replay_blocks(
 
 
 def _read(
-    policy: Any,
-    X: Any,
-    y: Any,
-    arms: Sequence[Any] | None,
-    columns: Mapping[str, Any] | None,
+    policy: Any, X: Any, y: Any, arms: Sequence[Any] | None, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Log]:
     """Indexable contexts and the log of a block, its arms sorted."""
     if X is None:
@@ -253,15 +249,6 @@ class _KeptSoFar:
 
     def joined(self) -> Trajectory:
         """The parts as one trajectory."""
-
-        def join(name: str) -> np.ndarray:
-            return np.concatenate([getattr(part, name) for part in self.parts])
-
-        return Trajectory(
-            join("event"),
-            join("action"),
-            join("reward"),
-            join("deployment"),
-            join("n_seen"),
-            sum(part.n_events for part in self.parts),
-        )
+        parts = [part.columns() for part in self.parts]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return Trajectory(**columns, n_events=sum(part.n_events for part in self.parts))

@@ -326,27 +326,26 @@ def replay(
     rule : {"select", "predict"}, default="select"
         The choice that is played: the exploring or the greedy one.
     deployment_share : float in [0, 1), default=0.0
-        Share of the events, drawn at random, on which the greedy choice is played and nothing
-        is learned (the deployment bucket, Li et al., section 5.1): the reward of deploying what
-        was learned so far. Its figures are in `ReplayResult.deployment`.
+        Share of the events, drawn at random, on which the greedy choice is played and nothing is
+        learned (the deployment bucket, Li et al., section 5.1). `ReplayResult.deployment` has its
+        figures: the reward of deploying the policy without further learning.
     available : array-like, default=None
         Arms available to each event: one tuple of labels per row, one list of labels for all
-        rows, or a boolean table with one column per arm. None is all arms of the log.
+        rows, or a boolean table with one column per arm. None makes all arms of the log available.
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
-        was chosen; without it, actions are taken as chosen uniformly among the available arms.
+        was chosen; without it, actions count as chosen uniformly among the available arms.
         `reward` may also be the name of a column of `y`.
     columns : dict, default=None
         Names of the columns of `y`, if different, as in
-        ``columns={"action": "arm_id", "propensity": "pscore"}``; None is the policy's `columns`.
+        ``columns={"action": "arm_id", "propensity": "pscore"}``; None uses the policy's `columns`.
     arm_features : DataFrame of shape (n_arms, n_arm_features), default=None
-        Features of arms of the log, for a policy that takes them (`SharedGLMPolicy`): of those that
-        it does not know yet, and possibly of others.
+        Features of the log's arms, for a `SharedGLMPolicy` that does not know them yet.
     acceptance : float, default=None
         c: an event whose action the policy chooses, logged with probability p, is kept with
-        probability min(1, c/p). None is the smallest p of the log: then every event is kept
-        with probability c, whatever its context and the policy's choice. A larger c keeps more
-        events, but those with p < c bias the estimate; a warning reports their share.
+        probability min(1, c/p). None uses the smallest p of the log, so that every match has the
+        same probability to count. A larger c keeps more events, but those with p < c bias the
+        estimate; a warning reports their share.
     max_accepted : int, default=None
         Stop when this many events have been kept in the learning bucket (T of Algorithm 1). None
         replays the whole log (Algorithm 2).
@@ -361,10 +360,9 @@ def replay(
     reward_range : (float, float), default=None
         Smallest and largest possible reward, which intervals of kind "sequence" require.
     random_state : int, RandomState instance or None, default=None
-        Draws order, subsamples, buckets and which matches are kept, before the replay starts:
-        with an integer, they are the same for every policy. The first run derives the policy's
-        random numbers from the policy's own `random_state` unless it is None; all other runs
-        draw theirs from this one.
+        Seed of order, subsamples, buckets and of which matches are kept. With an integer, they are
+        the same for every policy. The first run derives the policy's random numbers from the
+        policy's own `random_state` unless that is None; other runs derive them from this one.
     verbose : int, default=0
         If positive, report each finished run, and the progress of a run every ten seconds unless
         it is compiled. In parallel, the workers report.
@@ -378,8 +376,8 @@ def replay(
     -----
     ReplayCoverageWarning
         If fewer than 10 events per run are kept, or fewer than `max_accepted`; or if their number
-        is far from c n_events, its expectation for any policy: then the propensities are wrong,
-        the log was not uniform, or the policy chooses unavailable arms.
+        is far from its expectation, c n_events, because the propensities are wrong, the log was not
+        uniform, or the policy chooses unavailable arms.
     UserWarning
         If a policy that learns has learned events later than the first of the log; if there are no
         propensities and the logged actions are not uniform; if `acceptance` is
@@ -411,10 +409,9 @@ def replay(
     choose in batches, all others event by event; `GLMUCBPolicy` replays the log in compiled code,
     with the same decisions.
 
-    *Random numbers of the copy* are never those of the policy that is passed, so that a policy can
-    be replayed on the log that it chose itself, or that another one of the same seed chose. A loop
-    over `select` and `partial_fit` therefore makes the same decisions as `replay` if these are not
-    random, and equally distributed ones if they are.
+    *Random numbers of the copy* differ from those of `policy`, so that you can replay a policy on a
+    log that it wrote itself. Random decisions of `replay` and of a loop over `select` and
+    `partial_fit` therefore differ, but have the same distribution.
 
     References
     ----------

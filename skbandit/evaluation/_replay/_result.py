@@ -47,6 +47,10 @@ class Trajectory:
     n_seen: np.ndarray  # (n_accepted,), events replayed up to and including this one
     n_events: int  # replayed in total
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """The arrays by name."""
+        return {name: values for name, values in vars(self).items() if name != "n_events"}
+
     def take(self, bucket: str) -> np.ndarray:
         """Positions of a bucket's events among the kept events."""
         return np.flatnonzero(self.deployment == (bucket == "deployment"))
@@ -55,14 +59,8 @@ class Trajectory:
         """The trajectory stopped after `horizon` events of the learning bucket."""
         n_seen = int(self.n_seen[self.take("learning")[horizon - 1]])
         kept = slice(int(np.searchsorted(self.n_seen, n_seen, side="right")))
-        return Trajectory(
-            self.event[kept],
-            self.action[kept],
-            self.reward[kept],
-            self.deployment[kept],
-            self.n_seen[kept],
-            n_seen,
-        )
+        columns = {name: values[kept] for name, values in self.columns().items()}
+        return Trajectory(**columns, n_events=n_seen)
 
 
 @dataclass(frozen=True)
@@ -503,8 +501,8 @@ def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:
     short, long = sorted((one.horizon, other.horizon))
     if long > _SAME_HORIZON * short and (one.metadata.learns or other.metadata.learns):
         raise ValueError(
-            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, and what a "
-            "policy that learns earns depends on it: compare them at equal ones, as in "
+            f"these replays have the horizons {one.horizon:,} and {other.horizon:,}, on which the "
+            "rewards of a policy that learns depend: compare them at equal horizons, as in "
             "a.at(1000) - b.at(1000)."
         )
 

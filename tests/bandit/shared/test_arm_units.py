@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbandit.bandit.shared._state import Units, as_given, in_new_units, standardized
+from skbandit.bandit.shared._state import in_new_units
 
 DX, DZ = 3, 4
 
@@ -40,12 +40,3 @@ def test_a_diagonal_posterior_keeps_its_function_and_the_prior_where_nothing_was
     new_z = np.append(rng.normal(size=DZ - 1), 1.0)
     np.testing.assert_allclose(new @ new_z, mean @ np.append(factor * new_z[:-1] + shift, 1.0))
     np.testing.assert_allclose(variance, prior)
-
-
-def test_units_as_a_matrix():
-    rng = np.random.default_rng(2)
-    none, counts = np.zeros(3), np.zeros(2)
-    units = Units(rng.normal(size=3), rng.uniform(0.5, 2, size=3), none, none, counts)
-    X = rng.normal(size=(5, 3))
-    given = np.column_stack([X, np.ones(5)]) @ as_given(units).T
-    np.testing.assert_allclose(standardized(X, units), given)

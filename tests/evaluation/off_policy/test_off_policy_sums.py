@@ -7,12 +7,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skbandit.evaluation._off_policy._sums import (
-    METHODS,
-    EventSums,
-    WeightedEvents,
-    switch_weights,
-)
+from skbandit.evaluation._off_policy._sums import METHODS, EventSums, WeightedEvents, switch_weights
 from skbandit.logs import shrunk_weights
 from tests.tiers import examples
 

@@ -9,16 +9,8 @@ import pytest
 from skbandit import GLMUCBPolicy, RegressionSetSelector
 from skbandit.bandit import SlatePolicy
 from skbandit.datasets import load_open_bandit
-from skbandit.evaluation import (
-    off_policy_value,
-    replay_slates,
-    slate_ips,
-    slate_pseudo_inverse,
-)
-from skbandit.evaluation._off_policy._slates import (
-    weights_of_independent,
-    weights_of_uniform,
-)
+from skbandit.evaluation import off_policy_value, replay_slates, slate_ips, slate_pseudo_inverse
+from skbandit.evaluation._off_policy._slates import weights_of_independent, weights_of_uniform
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.tiers import first
 

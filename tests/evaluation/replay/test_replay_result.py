@@ -1,7 +1,5 @@
 """ReplayResult: its figures by hand, its intervals, and what it says of itself."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -204,18 +202,6 @@ def test_repr():
     assert "deployment bucket, mean" in repr(result_of(mixed, deployment_share=0.5).deployment)
     few = repr(result_of(run([1, 0])))
     assert "2 of 6 events kept" in few and "too few" in few and "off_policy_value" in few
-
-
-def test_pickle():
-    result = result_of(run(ONE), run(TWO))
-    again = pickle.loads(pickle.dumps(result))
-    assert repr(again) == repr(result)
-    pd.testing.assert_frame_equal(again.history, result.history)
-
-
-def test_frozen():
-    with pytest.raises(AttributeError):
-        result_of(run(ONE)).bucket = "deployment"
 
 
 def test_lift_is_over_all_of_the_log():
