@@ -68,7 +68,7 @@ class Worker:
             except Exception as failed:  # of the disk or the database: nothing was written
                 error = failed
             for _, done in batch:
-                if not done.cancelled():
+                if not done.canceled():
                     done.set_exception(error) if error else done.set_result(None)
 
     async def written(self, row):

@@ -60,7 +60,7 @@ def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
     if mean.ndim == 4:
         shared.look(X, row, beliefs, work)
     else:
-        show(work.x, X, row, beliefs.centre, beliefs.rate)
+        show(work.x, X, row, beliefs.center, beliefs.rate)
 
 
 @inlined_exactly

@@ -253,13 +253,13 @@ def pooled_moments(base: Counted, *workers: Counted) -> Counted:
     Without means (an empty array), sums are of squares.
     """
     origin, squares, weight = base
-    offset, centred = np.zeros_like(origin), len(origin) > 0
+    offset, centered = np.zeros_like(origin), len(origin) > 0
     for mean, its, seen in workers:
         away = mean - origin
         offset = offset + seen * away
-        squares = squares + (its - base[1]) + (seen * away * away if centred else 0.0)
+        squares = squares + (its - base[1]) + (seen * away * away if centered else 0.0)
         weight = weight + (seen - base[2])
     shift = offset / weight if weight > 0 else offset
-    if centred:
+    if centered:
         squares = np.maximum(squares - weight * shift * shift, 0.0)
     return origin + shift, squares, weight

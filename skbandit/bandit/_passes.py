@@ -292,7 +292,7 @@ def _parts(
 
 def every_weight_counts(beliefs: Beliefs) -> bool:
     """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
-    return beliefs.cov_factor.ndim == 4 or len(beliefs.centre) > 0
+    return beliefs.cov_factor.ndim == 4 or len(beliefs.center) > 0
 
 
 def every_weight_changes(prior: Prior) -> bool:

@@ -283,7 +283,7 @@ class GLMUCBPolicy(PosteriorPolicy):
             self.covariance == "full",
             len(prior.variance),
             self.n_features_in_ if self.standardize else 0,
-            centred=bool(self.fit_intercept) and self.standardize != "scale",
+            centered=bool(self.fit_intercept) and self.standardize != "scale",
         )
 
     def _beliefs_about(self, codes: Codes) -> Beliefs:

@@ -294,16 +294,16 @@ def change_units(
 ) -> None:
     """Renew the units of features, and express all beliefs in them."""
     mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
-    n_features, centred = len(beliefs.rate), len(beliefs.centre) > 0
+    n_features, centered = len(beliefs.rate), len(beliefs.center) > 0
     factor, shift = workspace[0], workspace[1]
     renew(
-        beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+        beliefs.center, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
         beliefs.seen_weight[0], 1.0, factor, shift,
     )  # fmt: skip
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
             if n_updates[k] > 0:
-                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centred)
+                carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
             elif adaptive_mean is None:
                 _start(k, e, mean, cov_factor, prior)
     _adapt(cov_factor, beliefs, prior, adaptive_mean, workspace)

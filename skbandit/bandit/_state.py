@@ -46,9 +46,9 @@ class Beliefs(NamedTuple):
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms with events
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
-    centre: np.ndarray  # (n_features,), origin of the running units; (0,) if it is 0
+    center: np.ndarray  # (n_features,), origin of the running units; (0,) if it is 0
     rate: np.ndarray  # (n_features,) or (0,), running units per unit; 0 if unknown
-    seen_mean: np.ndarray  # as `centre`, mean of the learned contexts
+    seen_mean: np.ndarray  # as `center`, mean of the learned contexts
     seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
 
@@ -147,11 +147,11 @@ LEAST_SHARE = 1e-3
 
 
 def no_beliefs(
-    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centred: bool = True
+    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True
 ) -> Beliefs:
     """Beliefs of a policy without arms, `n_units` of whose features have running units."""
     shape = 0, n_scales, n_weights
-    n_centres = n_units if centred else 0
+    n_centers = n_units if centered else 0
     return Beliefs(
         mean=np.empty(shape),
         cov_factor=np.empty((*shape, n_weights) if full else shape),
@@ -162,9 +162,9 @@ def no_beliefs(
         counters=np.zeros(3, dtype=np.int64),
         evidence=np.zeros(n_scales),
         share=np.full(n_scales, 1 / n_scales),
-        centre=np.zeros(n_centres),
+        center=np.zeros(n_centers),
         rate=np.zeros(n_units),
-        seen_mean=np.zeros(n_centres),
+        seen_mean=np.zeros(n_centers),
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
     )
@@ -203,8 +203,8 @@ def _in_units(beliefs: Beliefs, weights: np.ndarray) -> np.ndarray:
         return weights
     mapped = weights.copy()
     mapped[..., :n_features] *= beliefs.rate
-    if len(beliefs.centre):
-        mapped[..., -1] -= mapped[..., :n_features] @ beliefs.centre
+    if len(beliefs.center):
+        mapped[..., -1] -= mapped[..., :n_features] @ beliefs.center
     return mapped
 
 
@@ -215,8 +215,8 @@ def _diagonal_in_units(beliefs: Beliefs, variance: np.ndarray) -> np.ndarray:
         return variance
     mapped = variance.copy()
     mapped[:, :n_features] *= beliefs.rate**2
-    if len(beliefs.centre):
-        mapped[:, -1] += mapped[:, :n_features] @ beliefs.centre**2
+    if len(beliefs.center):
+        mapped[:, -1] += mapped[:, :n_features] @ beliefs.center**2
     return mapped
 
 

@@ -1,10 +1,10 @@
 """Running standardization: features are centered and scaled by the contexts learned so far.
 
-A feature X enters models as x = (X - centre) rate. At learned events 8, 16, 32, ... the units are
-renewed, to centre = mean and rate = 1/sd of all learned contexts. In terms of the new x, the old
+A feature X enters models as x = (X - center) rate. At learned events 8, 16, 32, ... the units are
+renewed, to center = mean and rate = 1/sd of all learned contexts. In terms of the new x, the old
 one is
 
-    x_old = f x_new + s,    f = rate_old / rate_new,    s = (centre_new - centre_old) rate_old,
+    x_old = f x_new + s,    f = rate_old / rate_new,    s = (center_new - center_old) rate_old,
 
 so the weights w_i of features become f_i w_i, and that of the constant gains Σ_i s_i w_i: θ = wᵀx
 remains the same function of X. A full covariance, kept as Σ = L Lᵀ, follows exactly: L becomes A L,
@@ -12,8 +12,8 @@ where A is the matrix of this map. Of a diagonal covariance, what the data added
 each weight, 1/Σ_ii less the prior's, becomes its f_i⁻²-fold, and the prior is that of the new
 units. Arms without events start from the prior in the new units.
 
-Without a constant feature, or where sparse contexts shall stay sparse, nothing is centred: x = X
-rate, and rate = 1/√(mean of X²). `centre` and `seen_mean` are then empty, and `seen_squares` are
+Without a constant feature, or where sparse contexts shall stay sparse, nothing is centered: x = X
+rate, and rate = 1/√(mean of X²). `center` and `seen_mean` are then empty, and `seen_squares` are
 sums of X². Zeros remain zeros, and a feature that was always 0 changes nothing.
 
 A feature without spread so far has rate 0: it counts for nothing until it varies.
@@ -37,17 +37,17 @@ errors of its sums, below the resolution of any sensible unit."""
 
 
 @inlined_exactly
-def show(x: np.ndarray, X: np.ndarray, row: int, centre: np.ndarray, rate: np.ndarray) -> None:
+def show(x: np.ndarray, X: np.ndarray, row: int, center: np.ndarray, rate: np.ndarray) -> None:
     """Write a row of features, in running units if there are any, into the buffer."""
     if len(rate) == 0:
         for i in range(X.shape[1]):
             x[i] = X[row, i]
-    elif len(centre) == 0:
+    elif len(center) == 0:
         for i in range(X.shape[1]):
             x[i] = X[row, i] * rate[i]
     else:
         for i in range(X.shape[1]):
-            x[i] = (X[row, i] - centre[i]) * rate[i]
+            x[i] = (X[row, i] - center[i]) * rate[i]
 
 
 @called_exactly
@@ -86,7 +86,7 @@ def until_renewal(beliefs: Beliefs) -> int:
 
 @called_exactly
 def renew(
-    centre: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray, weight: float,
+    center: np.ndarray, rate: np.ndarray, mean: np.ndarray, squares: np.ndarray, weight: float,
     norm: float, factor: np.ndarray, shift: np.ndarray,
 ) -> None:  # fmt: skip
     """Set the units to `norm` standard deviations by what was counted; write f and s of the change.
@@ -96,28 +96,28 @@ def renew(
     for i in range(len(rate)):
         factor[i], shift[i] = 1.0, 0.0
         spread = math.sqrt(squares[i] / weight)
-        origin = mean[i] if len(centre) else 0.0
+        origin = mean[i] if len(center) else 0.0
         if LEAST_SPREAD * abs(origin) < spread < math.inf:
             spread *= norm
             if rate[i] > 0.0:
                 factor[i] = rate[i] * spread
-                if len(centre):
-                    shift[i] = (origin - centre[i]) * rate[i]
+                if len(center):
+                    shift[i] = (origin - center[i]) * rate[i]
             rate[i] = 1.0 / spread
-            if len(centre):
-                centre[i] = origin
+            if len(center):
+                center[i] = origin
 
 
 @called_exactly
 def carry_over(
     k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, factor: np.ndarray,
-    shift: np.ndarray, n_features: int, centred: bool,
+    shift: np.ndarray, n_features: int, centered: bool,
 ) -> None:  # fmt: skip
     """Express the weights of arm k under prior scale e in new units."""
     for i in range(n_features):
-        if not centred and factor[i] == 1.0:  # the same bits as if the feature were not there
+        if not centered and factor[i] == 1.0:  # the same bits as if the feature were not there
             continue
-        if centred:
+        if centered:
             mean[k, e, n_features] += shift[i] * mean[k, e, i]
         mean[k, e, i] *= factor[i]
         if cov_factor.ndim == 3:
@@ -127,6 +127,6 @@ def carry_over(
             cov_factor[k, e, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
         else:
             for j in range(cov_factor.shape[3]):
-                if centred:
+                if centered:
                     cov_factor[k, e, n_features, j] += shift[i] * cov_factor[k, e, i, j]
                 cov_factor[k, e, i, j] *= factor[i]

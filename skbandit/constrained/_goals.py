@@ -63,7 +63,7 @@ class Goals:
     ----------
     objective : LinearFractionalForms
         One expression, as declared, or one per group of which the worst counts.
-    maximise : bool
+    maximize : bool
         Whether higher is better.
     constraints : BoundConstraints
         One-sided, with groups filled in; of forms over many pairs of groups, a working set.
@@ -81,7 +81,7 @@ class Goals:
     """
 
     objective: LinearFractionalForms
-    maximise: bool
+    maximize: bool
     constraints: BoundConstraints
     data: Data
     limits: tuple[ConfidenceLimit, ...] = ()
@@ -103,7 +103,7 @@ class Goals:
         coefficients += [constraints.forms.numerator, constraints.forms.denominator]
         counts = sum(np.asarray(abs(some).sum(axis=0)).ravel() for some in coefficients)
         rows = np.flatnonzero(counts if self.counted is None else self.counted | (counts > 0))
-        objective = self.objective.negated() if self.maximise else self.objective
+        objective = self.objective.negated() if self.maximize else self.objective
         return MeasuredGoals(
             objective.columns(rows),
             replace(constraints, forms=constraints.forms.columns(rows)),
@@ -229,9 +229,9 @@ class Declared:
         working = worst_pairs(every, data, labels == 1)
         constraints = bind_constraints([every[k] for k in working], data)
         limits = () if error is None else confidence_limits(constraints, data, error)
-        maximise = bool(self.objective.greater_is_better)
+        maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
-        return Goals(forms, maximise, constraints, data, limits, every, working, counted, rates)
+        return Goals(forms, maximize, constraints, data, limits, every, working, counted, rates)
 
     def bind_part(
         self,
@@ -260,7 +260,7 @@ class Declared:
             total = known.sum()
             known = known / total if total > 0 else np.full(len(known), 1 / len(known))
             rates, forms = (), forms.mixed(known)
-        return Goals(forms, whole.maximise, bound, data, rates=rates)
+        return Goals(forms, whole.maximize, bound, data, rates=rates)
 
 
 @dataclass(frozen=True)

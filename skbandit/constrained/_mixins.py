@@ -68,7 +68,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
 
     Subclasses set `classes_`, `_positive` (the positive class), `_constraints` (one-sided, groups
     filled in) and `_every` (with all pairs of groups), and define `_scores`, `_both_scores` and
-    `_shift`; those with a randomised rule also `_expected` and `multipliers_`.
+    `_shift`; those with a randomized rule also `_expected` and `multipliers_`.
     """
 
     # Rows that travel with X: users need no set_fit_request.
@@ -90,7 +90,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
     multipliers_: np.ndarray
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Scores before the threshold is applied; higher favours ``classes_[1]``."""
+        """Scores before the threshold is applied; higher favors ``classes_[1]``."""
         raise NotImplementedError
 
     def _both_scores(self, X: Any) -> np.ndarray:
@@ -106,7 +106,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         raise NotImplementedError
 
     def _expected(self, scores: np.ndarray) -> np.ndarray | None:
-        """Probabilities of a positive prediction by the randomised rule; None without one."""
+        """Probabilities of a positive prediction by the randomized rule; None without one."""
         return None
 
     @property
@@ -174,7 +174,7 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries are unlabelled.
+            Labels; None or missing entries are unlabeled.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights.
         attributes : DataFrame or dict of arrays, default=None
@@ -300,8 +300,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         """
         if not goals.constraints.constraints:
             return
-        forms, maximise = goals.objective, goals.maximise
-        sentences = [cost_of_constraints(repr(objective), forms, maximise, positive, plain)]
+        forms, maximize = goals.objective, goals.maximize
+        sentences = [cost_of_constraints(repr(objective), forms, maximize, positive, plain)]
         if np.isnan(forms.values(positive)).any():
             sentences.append(
                 f"{objective!r} is 0/0 for the chosen rule: no rule was found that meets the "

@@ -57,7 +57,7 @@ class ConstraintPath:
     estimators : list
         The fitted models, one per bound.
     objective : Rate
-        The rate that was optimised.
+        The rate that was optimized.
     label : str
         The bounded expression, as the user wrote or named it.
     sense : {"<=", ">="} or None
@@ -111,7 +111,7 @@ class ConstraintPath:
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries are unlabelled.
+            Labels; None or missing entries are unlabeled.
         confidence_level : float, default=0.95
             Level of the objective's interval.
         **rows : dict
@@ -122,7 +122,7 @@ class ConstraintPath:
         DataFrame
             One row per bound: `bound`; `objective` of the deterministic rule, with its
             confidence interval `objective_low`, `objective_high`; `expected_objective` of
-            the randomised rule; `value` and `slack` of the bounded expression; `satisfied`,
+            the randomized rule; `value` and `slack` of the bounded expression; `satisfied`,
             whether every constraint holds on these rows.
         """
         check_level(confidence_level)
@@ -178,8 +178,8 @@ def constraint_path(
         - `bound`;
         - `feasible`: whether the deterministic rule meets every constraint. If no such rule
           was found, the row describes the closest model;
-        - `objective` of the deterministic rule, `expected_objective` of the randomised one
-          (the rates as declared, without `class_weight` and the regulariser);
+        - `objective` of the deterministic rule, `expected_objective` of the randomized one
+          (the rates as declared, without `class_weight` and the regularizer);
         - `value` of the bounded expression, comparable with `bound` (the worst of several
           groups; nan if the path's `sense` is None), and its `slack`, both as in the model's
           `constraint_report_`;

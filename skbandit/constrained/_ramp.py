@@ -1,4 +1,4 @@
-"""RampClassifier: majorisation-minimisation on the ramp loss, evaluated on the training rows."""
+"""RampClassifier: majorization-minimization on the ramp loss, evaluated on the training rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
-    """Linear classifiers with a deterministic and a randomised rule.
+    """Linear classifiers with a deterministic and a randomized rule.
 
     Subclasses define `_fit`, which sets `coef_`, `intercept_`, `ramp_intercept_` and the report.
     """
@@ -220,7 +220,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
             return np.log(self.predict_proba(X))
 
     def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
-        """Predict by the paper's randomised rule, whose expected rates are the ramp's.
+        """Predict by the paper's randomized rule, whose expected rates are the ramp's.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class RampClassifier(BaseRampClassifier):
     fit_intercept : bool, default=True
         Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     max_iter : int, default=100
-        Maximum number of majorisation-minimisation steps.
+        Maximum number of majorization-minimization steps.
     tol : float, default=1e-5
         Training stops when a step lowers the objective by less than this.
     solver : str or Solver, default="auto"
@@ -502,7 +502,7 @@ class RampClassifier(BaseRampClassifier):
             )
 
     def _check_infeasible(self, trained: Trained, goals: Goals, relax: Callable[[], str]) -> None:
-        """Raise unless the randomised rule meets the constraints; else warn of the threshold.
+        """Raise unless the randomized rule meets the constraints; else warn of the threshold.
 
         `relax` says which bounds to relax, at the cost of some more training.
         """
@@ -510,8 +510,8 @@ class RampClassifier(BaseRampClassifier):
         faults = missed(report, goals.constraints)
         # N - tD >= 0 holds where D = 0, but a precision without positive predictions is not met
         defined = report["expected"][goals.is_measured].notna().all()
-        randomised_holds = trained.mm.feasible and defined
-        if not randomised_holds:
+        randomized_holds = trained.mm.feasible and defined
+        if not randomized_holds:
             more = "" if trained.mm.converged else " More steps (max_iter) might help."
             raise InfeasibleConstraintsError(
                 "No rule was found that meets the constraints together: "
@@ -520,7 +520,7 @@ class RampClassifier(BaseRampClassifier):
             )
         if self.threshold:
             warnings.warn(
-                "The randomised rule (sample_predict) meets the constraints, no single threshold "
+                "The randomized rule (sample_predict) meets the constraints, no single threshold "
                 f"does: {faults}.",
                 UserWarning,
                 stacklevel=6,

@@ -46,7 +46,7 @@ def report_table(
     positive : ndarray of shape (n,)
         Predictions of the deterministic rule, 0 and 1.
     expected : ndarray of shape (n,) or None
-        Probabilities of a positive prediction by the randomised rule.
+        Probabilities of a positive prediction by the randomized rule.
     multipliers : ndarray of shape (K,) or None
         Shadow prices; nan where skipped.
     unconstrained : ndarray of shape (n,) or None
@@ -185,7 +185,7 @@ RARE = 0.1
 def cost_of_constraints(
     objective: str,
     forms: LinearFractionalForms,
-    maximise: bool,
+    maximize: bool,
     positive: np.ndarray,
     plain: np.ndarray,
 ) -> str | None:
@@ -198,7 +198,7 @@ def cost_of_constraints(
     if forms.denominator.nnz or not costs.min(initial=0.0) < 0 < costs.max(initial=0.0):
         return None
     without, within = (float(forms.values(rule)[0]) + 0.0 for rule in (plain, positive))
-    worse = (without - within if maximise else within - without) / np.abs(costs).sum()
+    worse = (without - within if maximize else within - without) / np.abs(costs).sum()
     share = worse / max(abs(without), RATE_TOL)
     if not (worse > COSTLY or (worse > AT_LEAST and share > RELATIVELY_COSTLY)):
         return None
@@ -287,7 +287,7 @@ def constraint_report(
     X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
         Rows, as for the `predict` of `estimator`.
     y : array-like of shape (n_samples,), default=None
-        Labels; None or missing entries are unlabelled.
+        Labels; None or missing entries are unlabeled.
     confidence_level : float, default=0.95
         Level of each interval.
     **rows : dict

@@ -1,9 +1,9 @@
 """Tolerances, penalties and efforts of constrained training, with their units.
 
-Rates, bounds, slacks and objectives are shares: 0.01 is one percentage point. Normalised
+Rates, bounds, slacks and objectives are shares: 0.01 is one percentage point. Normalized
 constraints are divided by the sum of their absolute coefficients, scores are those of a ramp
 that rises from 0 to 1 between -1/2 and 1/2. Constants of one solver stand in its folder, the
-width of the ramp's kinks next to `majorise`.
+width of the ramp's kinks next to `majorize`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ __all__ = [
 # separates a tight one from its bound. Ramp rates come from a solver, hence the larger FEASIBLE.
 
 FEASIBLE = 1e-6
-"""Normalised violation up to which a ramp constraint holds; beyond it, training is elastic."""
+"""Normalized violation up to which a ramp constraint holds; beyond it, training is elastic."""
 
-# --- the elastic penalty of MM (objective per unit of normalised violation) --------------------
+# --- the elastic penalty of MM (objective per unit of normalized violation) --------------------
 
 FIRST_PENALTY, RAISE_PENALTY, LAST_PENALTY = 2.0, 5.0, 1e4
 """First penalty, the factor by which it rises, and where it stops rising; it caps multipliers."""
@@ -96,7 +96,7 @@ Relative to the largest range that lambda permits, if that is below 1.
 """
 
 TIE = 1e-10
-"""Penalised objectives this close are equal; the first candidate wins, whatever the rounding."""
+"""Penalized objectives this close are equal; the first candidate wins, whatever the rounding."""
 
 MAX_DIRECTIONS = 10
 """Constraints whose costs give a direction where w = 0 leaves no useful threshold."""
@@ -107,7 +107,7 @@ USELESS = 0.005
 """A threshold is rejected if its objective is worse than the ramp's by more than this."""
 
 TIGHTEN = 2e-4
-"""Normalised amount by which a bound that a hard rate misses moves beyond the miss."""
+"""Normalized amount by which a bound that a hard rate misses moves beyond the miss."""
 
 ROUNDING_ROUNDS, ROUNDING_STEPS, ROUNDING_TOL = 6, 5, 1e-4
 """Moving the ramp's bounds for the sake of hard rates: rounds, MM steps in each, their `tol`."""

@@ -45,7 +45,7 @@ def response_of(estimator: Any, wanted: str) -> str:
 
 
 def responses(estimator: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
-    """Responses for the positive class, signed so that high favours ``classes.labels[1]``."""
+    """Responses for the positive class, signed so that high favors ``classes.labels[1]``."""
     values = np.asarray(getattr(estimator, method)(X), dtype=float)
     if method == "predict_proba":
         column = np.asarray(estimator.classes_).tolist().index(classes.positive)

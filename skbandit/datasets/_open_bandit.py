@@ -44,7 +44,7 @@ _AFFINITY = "user-item_affinity_"
 
 _DESCR = """\
 Open Bandit Dataset, sample of 10,000 events of the men's campaign, ZOZO Research, CC BY 4.0.
-Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Towards Realistic and
+Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: Toward Realistic and
 Reproducible Off-Policy Evaluation" (2021).
 
 ZOZOTOWN, an online shop for fashion, in the last week of November 2019: which of 34 items was

@@ -50,7 +50,7 @@ def make_bandit_log(
     n_events : int, default=10_000
         Number of logged decisions.
     n_arms : int, default=20
-        Total number of arms, labelled 0, 1, ... in order of arrival.
+        Total number of arms, labeled 0, 1, ... in order of arrival.
     n_features : int, default=6
         Number of features, without a constant.
     n_available : int, default=None

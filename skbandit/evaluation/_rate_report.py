@@ -44,7 +44,7 @@ def rate_report(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels. Rows whose label is None or missing are unlabelled; rates that need
+        True labels. Rows whose label is None or missing are unlabeled; rates that need
         labels ignore them.
     y_pred : array-like of shape (n_samples,)
         Predicted labels of any classifier.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from skbandit.evaluation import ReplayResult, replay
 from skbandit.inspection import _style
-from skbandit.inspection._style import GREY, PALETTE
+from skbandit.inspection._style import GRAY, PALETTE
 from skbandit.logs import (
     Codes,
     as_actions,
@@ -55,7 +55,7 @@ class ArmSharesDisplay:
     areas_ : dict of label to matplotlib PolyCollection
         The areas of single arms, from the bottom up.
     others_ : matplotlib PolyCollection or None
-        The grey area of all other arms together, on top.
+        The gray area of all other arms together, on top.
 
     See Also
     --------
@@ -223,7 +223,7 @@ class ArmSharesDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         arms : sequence of labels, default=None
-            Arms with an area of their own, from the bottom up; all others share a grey area. Pass
+            Arms with an area of their own, from the bottom up; all others share a gray area. Pass
             it to give several displays the same colors. None is the seven most common arms.
 
         Returns
@@ -265,7 +265,7 @@ class ArmSharesDisplay:
         if n_others:
             label = f"{n_others} other{'s' if n_others > 1 else ''}"
             self.others_ = axes.fill_between(
-                edges, heights[-2], heights[-1], facecolor=GREY, label=label, **style
+                edges, heights[-2], heights[-1], facecolor=GRAY, label=label, **style
             )
         axes.set(xlabel=self.label, ylabel="share of the choices", ylim=(0, 1), xmargin=0)
         axes.legend(

@@ -256,7 +256,7 @@ def _curve(name: str, result: ReplayResult, confidence_level: float) -> pd.DataF
 
 
 def _free_styles(axes: Any) -> list[tuple[str, str]]:
-    """Colours and markers, starting with those not yet on the axes."""
+    """Colors and markers, starting with those not yet on the axes."""
     taken = {line.get_color() for line in axes.get_lines()}
     pairs = list(zip(PALETTE[:-1], _MARKERS, strict=True))  # yellow lines are hard to see
     return sorted(pairs, key=lambda pair: pair[0] in taken)

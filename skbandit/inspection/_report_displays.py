@@ -94,7 +94,7 @@ class ConstraintReportDisplay:
         X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
-            Labels; None or missing entries mean unlabelled.
+            Labels; None or missing entries mean unlabeled.
         confidence_level : float, default=0.95
             Nominal coverage of each interval.
         ax : matplotlib Axes, default=None
@@ -385,7 +385,7 @@ def _draw_rows(
     (crosses,) = axes.plot(
         values[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
     )
-    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbour
+    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor
     style = {"transform": axes.get_yaxis_transform(), "fontsize": "small", "in_layout": False}
     for row, text in enumerate(texts):
         axes.text(0.015, row - 0.14, text, va="bottom", clip_on=True, **style)

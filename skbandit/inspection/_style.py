@@ -14,7 +14,7 @@ from skbandit.utils._sklearn_compat import import_optional
 # Distinguishable with any color vision (Okabe & Ito 2008).
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
 PALETTE = (BLUE, VERMILLION, GREEN, "#E69F00", "#56B4E9", "#CC79A7", "#F0E442")
-GREY = "#BBBBBB"
+GRAY = "#BBBBBB"
 
 # Options of all lines and of all legends.
 LINE = {"linewidth": 1.3, "markersize": 4.5}

@@ -21,7 +21,7 @@ Examples
 positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'")
 """
 
-from skbandit.rates._catalogue import (
+from skbandit.rates._catalog import (
     accuracy,
     churn,
     difference,

@@ -14,7 +14,7 @@ from skbandit.rates._kinds import Atom, Member
 from skbandit.utils._validation import shortened
 
 
-class UnlabelledRateError(EmptyRateError):
+class UnlabeledRateError(EmptyRateError):
     """A rate needs labels or reference predictions, and its dataset has none."""
 
 
@@ -38,7 +38,7 @@ def atom_counts(atom: Atom, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndar
             actual[place] = _reference(atom, rows, data)
     any_selected = bool((weight > 0).any())
     if any_selected and (actual == MISSING).all():
-        raise UnlabelledRateError(_why_unlabelled(atom))
+        raise UnlabeledRateError(_why_unlabeled(atom))
     weight[actual == MISSING] = 0.0
     numerator = _counted(weight, kind.numerator, actual)
     denominator = _counted(weight, kind.denominator, actual)
@@ -90,7 +90,7 @@ def _reference(atom: Atom, rows: Rows, data: Data) -> np.ndarray:
     return encode(column, data.pos_label, data.labels, f"{atom!r}: column {atom.reference!r}")
 
 
-def _why_unlabelled(atom: Atom) -> str:
+def _why_unlabeled(atom: Atom) -> str:
     if atom.kind.compares_with == "reference":
         return f"{atom!r}: column {atom.reference!r} is missing in all rows."
     hint = "pass y_extra" if atom.on == "extra" else "pass their labels"

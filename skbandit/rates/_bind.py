@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
 from skbandit.rates._atoms import atom_counts, choices, named
-from skbandit.rates._catalogue import error_rate
+from skbandit.rates._catalog import error_rate
 from skbandit.rates._columns import MANY_GROUPS, Data, UnknownColumnError
 from skbandit.rates._expression import AbsoluteRate, Constraint, Rate, Sense, as_rate, fill
 from skbandit.rates._forms import BoundConstraints, Form, LinearFractionalForms
@@ -265,7 +265,7 @@ def rows_behind(constraints: Iterable[Constraint], data: Data) -> np.ndarray:
 
 
 def find_rows(measured: Iterable[tuple[str, Rate, Data, bool]]) -> np.ndarray:
-    """Rows that labelled rates depend on, each on its data; 0, and one warning, without rows.
+    """Rows that labeled rates depend on, each on its data; 0, and one warning, without rows.
 
     The last part of an entry says whether `where` may select no rows.
     """
@@ -284,7 +284,7 @@ T = TypeVar("T")
 def _measurable(
     measured: Iterable[tuple[str, Rate, Data, bool]], bind: Callable[[Rate, Data], T]
 ) -> list[T | None]:
-    """Bind labelled rates; None, and one warning in total, for those without rows."""
+    """Bind labeled rates; None, and one warning in total, for those without rows."""
     found: list[T | None] = []
     skipped = []
     for label, rate, data, allow_empty in measured:

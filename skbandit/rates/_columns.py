@@ -223,7 +223,7 @@ class Rows:
     columns : Columns
         Columns that rates can refer to.
     label : ndarray of int8, shape (n,)
-        1 positive, 0 negative, -1 unlabelled.
+        1 positive, 0 negative, -1 unlabeled.
     weight : ndarray of shape (n,)
         Nonnegative; a row of weight 0 is ignored.
     """

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.rates._atoms import UnlabelledRateError, choices, named, prediction_counts
+from skbandit.rates._atoms import UnlabeledRateError, choices, named, prediction_counts
 from skbandit.rates._columns import Data, read_predictions
 from skbandit.rates._kinds import Atom, Member, Slot
 
@@ -128,11 +128,11 @@ class Rate:
 
     @property
     def greater_is_better(self) -> bool:
-        """Direction of the expression as an objective: True if it is maximised.
+        """Direction of the expression as an objective: True if it is maximized.
 
-        Recall, accuracy, precision and the like are maximised; error rate, churn and the
-        like are minimised. Positive and negative rates follow the other terms and are
-        minimised on their own (Problem 1 of Goh et al.). Over pairs of groups, the worst
+        Recall, accuracy, precision and the like are maximized; error rate, churn and the
+        like are minimized. Positive and negative rates follow the other terms and are
+        minimized on their own (Problem 1 of Goh et al.). Over pairs of groups, the worst
         pair is improved. Terms with opposite directions raise a ValueError.
         """
         if self.summary is not None:
@@ -146,7 +146,7 @@ class Rate:
         }
         if len(wishes) == 2:
             raise ValueError(
-                f"{self} adds a rate to maximise to a rate to minimise, so it has no direction as "
+                f"{self} adds a rate to maximize to a rate to minimize, so it has no direction as "
                 "an objective: change a sign, as in error_rate() - recall()."
             )
         return True in wishes
@@ -181,7 +181,7 @@ class Rate:
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            True labels. Rows whose label is None or missing are unlabelled; rates that need
+            True labels. Rows whose label is None or missing are unlabeled; rates that need
             labels ignore them.
         y_pred : array-like of shape (n_samples,)
             Predicted labels (not scores).
@@ -739,7 +739,7 @@ def _single(
     """Value of a rate without open group slots; nan and the reason if a denominator is empty."""
     try:
         return count(rate, data, positive, known), "no prediction falls in its denominator."
-    except UnlabelledRateError:
+    except UnlabeledRateError:
         raise  # missing labels are an error of the caller, not an empty denominator
     except EmptyRateError as error:
         return float("nan"), str(error)

@@ -26,7 +26,7 @@ from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 
 @dataclass(frozen=True)
 class AdFeatures:
-    """Features of labelled ads.
+    """Features of labeled ads.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ CG_MAX_ITER = 500
 
 @dataclass(frozen=True)
 class Bilinear:
-    """Costs ``[x, 1]' (W [1, z - centre] + u_a)``, with u_a = 0 for ads unseen in training.
+    """Costs ``[x, 1]' (W [1, z - center] + u_a)``, with u_a = 0 for ads unseen in training.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ class Bilinear:
         Weights shared by all ads, including the mean cost.
     ad_effects : ndarray of shape (n_features + 1, n_ads)
         u of the ads seen in training.
-    centre : ndarray of shape (n_ad_features,)
+    center : ndarray of shape (n_ad_features,)
         Mean of z over these ads.
     """
 
     W: np.ndarray
     ad_effects: np.ndarray
-    centre: np.ndarray
+    center: np.ndarray
 
     def of_ads(self, features: AdFeatures, seen: np.ndarray) -> Linear:
         """The costs of given ads, as a model linear in x.
@@ -144,7 +144,7 @@ class Bilinear:
         seen : ndarray of intp, shape (n_new_ads,)
             Position of each ad in training, -1 if unseen.
         """
-        weights = self.W @ _with_one(features.numbers() - self.centre).T
+        weights = self.W @ _with_one(features.numbers() - self.center).T
         weights[:, seen >= 0] += self.ad_effects[:, seen[seen >= 0]]
         return Linear(np.ascontiguousarray(weights))
 
@@ -154,11 +154,11 @@ def fit_bilinear(
 ) -> Bilinear:
     """Fit the bilinear model with an effect per ad.
 
-    With A = [X - shift, 1], z~ = [1, z - centre] and the mean cost c, the objective is
+    With A = [X - shift, 1], z~ = [1, z - center] and the mean cost c, the objective is
 
         sum_ia s_i (f_ia - c - A_i'(W z~_a + u_a))^2 + alpha (||W||^2 + ||U||^2 / ad_effect).
 
-    The weights B = W Z~' + U of the ads then minimise the same loss with the penalty
+    The weights B = W Z~' + U of the ads then minimize the same loss with the penalty
     alpha tr(B K^-1 B'), K = Z~Z~' + ad_effect I, and W = B K^-1 Z~. If all costs are observed, the
     eigenvectors and eigenvalues V, mu of K and Q, d of A'SA separate the problem into one division
     per entry: Q'BV is Q'A'S(F - c)V / (d + alpha / mu). Otherwise conjugate gradients are
@@ -181,8 +181,8 @@ def fit_bilinear(
     -------
     Bilinear
     """
-    centre = Z.mean(axis=0)
-    kernel = _Kernel.of(_with_one(Z - centre), ad_effect)
+    center = Z.mean(axis=0)
+    kernel = _Kernel.of(_with_one(Z - center), ad_effect)
     complete = bool((costs.n_observed() == costs.shape[0]).all())
     sums = np.broadcast_to(equations.gram[:, -1:], (len(equations.gram), len(Z)))
     if not complete:
@@ -208,7 +208,7 @@ def fit_bilinear(
     U = B - W @ kernel.features.T
     W, U = equations.for_X(W).weights, equations.for_X(U).weights
     W[-1, 0] += mean
-    return Bilinear(W, U, centre)
+    return Bilinear(W, U, center)
 
 
 def mean_prior_variance(Z: np.ndarray, ad_effect: float) -> float:

@@ -1,4 +1,4 @@
-"""Matrices of costs and availability: reading, checking and labelling their columns."""
+"""Matrices of costs and availability: reading, checking and labeling their columns."""
 
 from __future__ import annotations
 

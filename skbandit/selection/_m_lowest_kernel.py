@@ -7,7 +7,7 @@ import numpy as np
 from skbandit.utils._compiled import compiled
 
 LANES = 16
-"""Number of comparisons that vectorise together; four such groups are tested at a time."""
+"""Number of comparisons that vectorize together; four such groups are tested at a time."""
 
 
 @compiled

@@ -154,7 +154,7 @@ class SetSelectorMixin:
             check_is_fitted(self)
         selector = self._with_ads(ad_features)
         chosen = selector._chosen(X, available, n_select, allow_short=fill is not None)
-        return _labelled(chosen, selector.ads_, fill)
+        return _labeled(chosen, selector.ads_, fill)
 
     def predict_indicator(
         self,
@@ -383,7 +383,7 @@ class CostModelMixin(SetSelectorMixin):
         check_is_fitted(self)
         selector: Any = self._with_ads(ad_features)
         costs = selector._model.costs(selector._read_X(X, reset=False))
-        return labelled_costs(costs, selector.ads_, X)
+        return labeled_costs(costs, selector.ads_, X)
 
     def decision_function(self, X: Any, *, ad_features: Any = None) -> np.ndarray:
         """Predict the negative costs: higher is better.
@@ -403,7 +403,7 @@ class CostModelMixin(SetSelectorMixin):
         return -np.asarray(self.predict_costs(X, ad_features=ad_features))
 
 
-def labelled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:
+def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:
     """Costs as a DataFrame, unless the labels of the ads are the positions of the columns."""
     if ads.dtype.kind in "iu" and np.array_equal(ads, np.arange(len(ads))):
         return costs
@@ -415,7 +415,7 @@ def _is_mask(available: Any, shape: tuple[int, int]) -> bool:
     return type(available) is np.ndarray and available.dtype == bool and available.shape == shape
 
 
-def _labelled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
+def _labeled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
     """Labels at the chosen positions, with `fill` for -1."""
     if fill is None:
         return ads[chosen]

@@ -20,7 +20,7 @@ from skbandit.selection._ad_features import AdFeatures, read_ad_features
 from skbandit.selection._cost_models import warn_of_separate_fits
 from skbandit.selection._costs import check_every_ad_observed, to_dense
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES, lowest
-from skbandit.selection._mixin import SetSelectorMixin, labelled_costs
+from skbandit.selection._mixin import SetSelectorMixin, labeled_costs
 from skbandit.selection._rounds import (
     MASKED,
     PUBLISHED,
@@ -493,7 +493,7 @@ default="auto"
         """
         check_is_fitted(self)
         costs = self._rules[0].respond(self._read_X(X, reset=False))
-        return labelled_costs(costs, self.ads_, X)
+        return labeled_costs(costs, self.ads_, X)
 
     @available_if(_has_costs)
     def decision_function(self, X: Any) -> np.ndarray:

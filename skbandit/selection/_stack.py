@@ -1,9 +1,9 @@
 """A non-negative stack of regressors that learn the costs of all ads together.
 
 Wolpert (1992), "Stacked generalization"; Breiman (1996), "Stacked regressions". Self-tuning ridge,
-extremely randomised trees, nearest neighbours and partial least squares predict the costs of rows
+extremely randomized trees, nearest neighbors and partial least squares predict the costs of rows
 that they have not seen; non-negative least squares over all ads finds their weights, of what each
-adds to the mean cost of the ad. Sizes (of neighbourhoods, of components) are those of least error
+adds to the mean cost of the ad. Sizes (of neighborhoods, of components) are those of least error
 on the same predictions.
 """
 
@@ -37,9 +37,9 @@ def partial_least_squares(
     Parameters
     ----------
     X : {ndarray, sparse array} of shape (n, p)
-        Rows, centred or not.
+        Rows, centered or not.
     Y : ndarray of shape (n, K)
-        Costs; those of each column are centred here.
+        Costs; those of each column are centered here.
     s : ndarray of shape (n,)
         Positive weights.
     n_components : int
@@ -53,7 +53,7 @@ def partial_least_squares(
     Q : ndarray of shape (K, k)
         Loadings of the costs.
     """
-    centre = X.T @ s / s.sum()
+    center = X.T @ s / s.sum()
     Y = Y - s @ Y / s.sum()
     weighted = Y * s[:, None]
     left = np.asarray(X.T @ weighted)
@@ -63,12 +63,12 @@ def partial_least_squares(
     for k in range(n_components):
         r, size = _strongest(left)
         first = first or size
-        scores = X @ r - centre @ r
+        scores = X @ r - center @ r
         norm = np.sqrt(s @ scores**2)
         if size <= NEGLIGIBLE * first or norm <= 0.0:
             return R[:, :k], Q
         scores, r = scores / norm, r / norm
-        direction = X.T @ (s * scores) - centre * (s @ scores)
+        direction = X.T @ (s * scores) - center * (s @ scores)
         direction = direction - P[:, :k] @ (P[:, :k].T @ direction)
         direction = direction / np.linalg.norm(direction)
         left = left - np.outer(direction, direction @ left)
@@ -96,7 +96,7 @@ N_TREES, MIN_LEAF = 100, 3
 """Number of trees, and rows in their smallest leaf."""
 
 NEIGHBORS = (10, 30, 100)
-"""Sizes of neighbourhoods to choose from."""
+"""Sizes of neighborhoods to choose from."""
 
 COMPONENTS = (2, 5, 10, 20)
 """Numbers of components to choose from."""
@@ -115,7 +115,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class CostsMember:
-    """Self-tuning ridge or extremely randomised trees, which have one size.
+    """Self-tuning ridge or extremely randomized trees, which have one size.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class NeighborsMember:
     s: np.ndarray
 
     def predict(self, X: Any) -> list[np.ndarray]:
-        """Means over the neighbourhoods of each size."""
+        """Means over the neighborhoods of each size."""
         n = len(self.values)
         nearest = self.index.kneighbors(X, min(NEIGHBORS[-1], n), return_distance=False)
         found, start = [], 0
@@ -171,17 +171,17 @@ class PlsMember:
 
     Parameters
     ----------
-    centre, R, Q : ndarray of shape (p,), (p, k) and (K, k)
-        The score of a row on component j, its j-th factor, is ``(x - centre) @ R[:, j]``.
+    center, R, Q : ndarray of shape (p,), (p, k) and (K, k)
+        The score of a row on component j, its j-th factor, is ``(x - center) @ R[:, j]``.
     """
 
-    centre: np.ndarray
+    center: np.ndarray
     R: np.ndarray
     Q: np.ndarray
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """Costs less the ad means, with each number of components."""
-        scores = X @ self.R - self.centre @ self.R
+        scores = X @ self.R - self.center @ self.R
         return [scores[:, :k] @ self.Q[:, :k].T for k in COMPONENTS]
 
 
@@ -237,9 +237,9 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class Scaling:
-    """Columns in units of their standard deviation; dense ones are centred, too."""
+    """Columns in units of their standard deviation; dense ones are centered, too."""
 
-    centre: np.ndarray
+    center: np.ndarray
     scale: np.ndarray
 
     @classmethod
@@ -247,16 +247,16 @@ class Scaling:
         """The scaling of rows with weights s; sparse rows keep their units."""
         if sp.issparse(X):
             return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        centre = s @ X / s.sum()
-        deviation = np.sqrt(s @ (X - centre) ** 2 / s.sum())
-        constant = deviation <= np.finfo(X.dtype).eps * np.abs(centre)
-        return cls(centre, np.where(constant, 1.0, deviation))
+        center = s @ X / s.sum()
+        deviation = np.sqrt(s @ (X - center) ** 2 / s.sum())
+        constant = deviation <= np.finfo(X.dtype).eps * np.abs(center)
+        return cls(center, np.where(constant, 1.0, deviation))
 
     def of_rows(self, X: Any) -> Any:
         """Scaled rows, as float64."""
         if sp.issparse(X):
             return sp.csr_array(X, dtype=np.float64)
-        return (X - self.centre) / self.scale
+        return (X - self.center) / self.scale
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def fit_stack(
 
 
 def stack_weights(predictions: np.ndarray, F: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Non-negative weights w that minimise sum s_i (F_ia - sum_k w_k P_kia)^2 where F is observed.
+    """Non-negative weights w that minimize sum s_i (F_ia - sum_k w_k P_kia)^2 where F is observed.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ FIRST_SLICE = 256
 def compiled(function: Function) -> Function:
     """Compile a function on its first call, caching the result on disk if possible.
 
-    Sums may be reordered so that they vectorise; nan and infinity keep their meaning.
+    Sums may be reordered so that they vectorize; nan and infinity keep their meaning.
     """
     return _compile(function, fastmath={"contract", "reassoc", "nsz", "arcp"})
 

@@ -33,7 +33,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """Limit BLAS to one thread within a ``with`` block.
 
     Solving many small systems (about 100 unknowns) in sequence is several times slower with
-    several threads, which must be woken and synchronised for each.
+    several threads, which must be woken and synchronized for each.
     """
     return _controller().limit(limits=1, user_api="blas")
 

@@ -106,7 +106,7 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
             row = int(np.flatnonzero(index != reference)[0])
             warnings.warn(
                 f"{name} and {other} have the same row labels in different orders (row {row} is "
-                f"labelled {index[row]} and {reference[row]}), and rows are matched by "
+                f"labeled {index[row]} and {reference[row]}), and rows are matched by "
                 f"position. If the labels identify the rows, pass {name.split('[')[0]}.reindex("
                 f"{other}.index); if they do not, pass both with .reset_index(drop=True).",
                 UserWarning,

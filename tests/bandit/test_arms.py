@@ -29,7 +29,7 @@ class Size(enum.IntEnum):
     SMALL = 1
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
     BLUE = 2
 
@@ -62,7 +62,7 @@ def test_different_labels_have_different_keys():
     assert len({arm_key(label) for label in identities[:2000]}) == 2000
     # every pair is of different labels
     labels = [
-        1, "1", b"1", ("1",), (1,), "1.0", 1.5, "True", Colour.RED, Colour.BLUE, "a", ("a", "b"),
+        1, "1", b"1", ("1",), (1,), "1.0", 1.5, "True", Color.RED, Color.BLUE, "a", ("a", "b"),
         ("ab",), (("a",), "b"), frozenset({"a"}), date(2026, 1, 1), datetime(2026, 1, 1),
         "2026-01-01", float("inf"), -float("inf"), 10**30, 10**30 + 1, "\ud800", "",
         pd.Timestamp("2026-01-01 00:00:00.000000001"), datetime(2026, 1, 1, tzinfo=UTC),

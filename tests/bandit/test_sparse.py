@@ -175,7 +175,7 @@ def test_behind_a_one_hot_encoder():
 def test_the_cost_follows_the_nonzero_entries(standardize):
     """Of 40 times as many features as many are present per row; dense rows take 40 times longer.
 
-    Centred features are not sparse: their cost follows the number of features.
+    Centered features are not sparse: their cost follows the number of features.
     """
     rng = np.random.default_rng(0)
     taken, untimed = {}, Y[["action", "reward"]]

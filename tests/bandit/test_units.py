@@ -1,4 +1,4 @@
-"""Running standardisation: units by the learned contexts, and beliefs that follow their renewal."""
+"""Running standardization: units by the learned contexts, and beliefs that follow their renewal."""
 
 import numpy as np
 import pandas as pd
@@ -33,14 +33,14 @@ def fitted(n, **settings):
 def test_units_are_those_of_the_contexts_at_the_last_renewal(n, last):
     beliefs = fitted(n)._beliefs
     X = events(n)[0][:last]
-    np.testing.assert_allclose(beliefs.centre, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(beliefs.center, X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(beliefs.rate, 1 / X.std(axis=0), rtol=1e-10)
 
 
 def test_without_a_constant_features_are_only_scaled():
     beliefs = fitted(40, fit_intercept=False)._beliefs
     X = events(40)[0][:32]
-    assert len(beliefs.centre) == 0
+    assert len(beliefs.center) == 0
     np.testing.assert_allclose(beliefs.rate, 1 / np.sqrt((X**2).mean(axis=0)), rtol=1e-10)
 
 
@@ -54,12 +54,12 @@ def test_a_weighted_context_counts_as_often():
     X, action, reward = events(64)
     policy = GLMUCBPolicy().fit(X, action, reward=reward, sample_weight=np.r_[3.0, np.ones(63)])
     repeated = np.r_[X[:1], X[:1], X]
-    np.testing.assert_allclose(policy._beliefs.centre, repeated.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(policy._beliefs.center, repeated.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(policy._beliefs.rate, 1 / repeated.std(axis=0), rtol=1e-10)
 
 
-def standardised(X, beliefs):
-    x = (X - beliefs.centre) * beliefs.rate
+def standardized(X, beliefs):
+    x = (X - beliefs.center) * beliefs.rate
     return np.column_stack([x, np.ones(len(X))])
 
 
@@ -78,14 +78,14 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     def of_rows():
         return np.array([
             moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, scratch)
-            for x in standardised(X, beliefs)
+            for x in standardized(X, beliefs)
         ])  # fmt: skip
 
     def change():
         beliefs.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
         beliefs.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
         renew(
-            beliefs.centre, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
+            beliefs.center, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
             beliefs.seen_weight[0], 1.0, factor, shift,
         )  # fmt: skip
         carry_over(0, 0, beliefs.mean, beliefs.cov_factor, prior, factor, shift, N_FEATURES, True)

@@ -71,7 +71,7 @@ class Deployment:
     second : ndarray of bool
         Which of them are D2.
     X_extra : sparse rows
-        D3, unlabelled.
+        D3, unlabeled.
     deployed, deployed_extra : ndarray
         Answers of the model of yesterday.
     """
@@ -95,10 +95,10 @@ def deployment(sizes: tuple[int, int, int], d: int, seed: int = 0) -> Deployment
     y = (score - np.quantile(score, 0.7) + 0.35 * rng.logistic(size=n) > 0).astype(int)
     yesterday = slice(0, sizes[0], 5)
     deployed = LinearSVC().fit(X[yesterday], y[yesterday]).predict(X)
-    labelled = sizes[0] + sizes[1]
-    second = np.arange(labelled) >= sizes[0]
+    labeled = sizes[0] + sizes[1]
+    second = np.arange(labeled) >= sizes[0]
     return Deployment(
-        X[:labelled], y[:labelled], second, X[labelled:], deployed[:labelled], deployed[labelled:]
+        X[:labeled], y[:labeled], second, X[labeled:], deployed[:labeled], deployed[labeled:]
     )
 
 

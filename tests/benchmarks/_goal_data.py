@@ -62,7 +62,7 @@ class Shape:
     groups : int
         The later, the rarer and the lower its scores.
     correlation : float
-        Of neighbouring columns.
+        Of neighboring columns.
     curved : float
         Share of the log odds that no linear rule finds.
     units : bool
@@ -150,7 +150,7 @@ def adult(seed: int) -> Split:
 def _encoded(
     features: pd.DataFrame, y: np.ndarray, names: pd.DataFrame, n_train: int, seed: int
 ) -> Split:
-    """Split rows by label and both columns; numbers standardised, categories one-hot."""
+    """Split rows by label and both columns; numbers standardized, categories one-hot."""
     strata = names["group"] + names["second"] + y.astype(str)
     train, new = train_test_split(
         np.arange(len(y)), train_size=n_train, random_state=seed, stratify=strata

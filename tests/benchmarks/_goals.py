@@ -137,7 +137,7 @@ GOALS = {
     ),
     "parity, difference .05": _parity(positive_rate, None, "DemographicParity"),
     "equal opportunity .05": _parity(recall, 1, "TruePositiveRateParity"),
-    "equalised odds .05": Goal(
+    "equalized odds .05": Goal(
         error_rate(),
         [
             difference(recall, by="group") <= 0.05,

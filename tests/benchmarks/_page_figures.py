@@ -21,7 +21,7 @@ from tests.benchmarks._page_tables import paired, reference_of, spread
 OURS, THEIRS, HINDSIGHT = "#0072B2", "#D55E00", "0.45"
 
 
-def colour(name: str, method: str) -> str:
+def color(name: str, method: str) -> str:
     """Of a method's mark: ours, a rival's, or what is known in hindsight only."""
     if method.endswith("in hindsight"):
         return HINDSIGHT
@@ -46,11 +46,11 @@ def save(figure: Any, name: str) -> None:
 def _dots(ax: Any, name: str, methods: list[str], middle: list[float], half: list[float]) -> None:
     """One mark and bar a method, the first one on top."""
     for at, (method, x, bar) in enumerate(zip(methods, middle, half, strict=True)):
-        own = colour(name, method)
+        own = color(name, method)
         ax.errorbar(x, -at, xerr=np.nan_to_num(bar), fmt="o", color=own, capsize=3, markersize=5)
     ax.set_yticks(-np.arange(len(methods)), methods)
     for label, method in zip(ax.get_yticklabels(), methods, strict=False):  # none, if shared
-        label.set_color(colour(name, method))
+        label.set_color(color(name, method))
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
     for side in ("top", "right"):
@@ -162,7 +162,7 @@ def eighty_percent_figure(frame: pd.DataFrame) -> Any:
             of_method["women / men"],
             of_method["error"],
             markers[method],
-            color="0.45" if "no goal" in method else colour("eighty_percent", method),
+            color="0.45" if "no goal" in method else color("eighty_percent", method),
             alpha=0.75,
             label=f"{method} (above the frame)" if outside else method,
         )

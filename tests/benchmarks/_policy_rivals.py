@@ -1,6 +1,6 @@
 """Two textbook policies, in plain NumPy and scikit-learn, on problems whose rewards are all known.
 
-Both get features standardised in hindsight, over all rows: an advantage that nobody has who
+Both get features standardized in hindsight, over all rows: an advantage that nobody has who
 starts with the first event.
 """
 
@@ -62,5 +62,5 @@ RIVALS = {
 
 
 def _with_constant(X: np.ndarray) -> np.ndarray:
-    """Standardised columns, and a last one of ones."""
+    """Standardized columns, and a last one of ones."""
     return np.column_stack([StandardScaler().fit_transform(X), np.ones(len(X))])

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = "osd^"
 
 
@@ -23,10 +23,10 @@ def _over_runs(frame: pd.DataFrame, rule: str) -> tuple[pd.DataFrame, pd.DataFra
 
 
 def _band(ax: Any, x: Any, mean: pd.Series, deviation: pd.Series, at: int, label: str) -> None:
-    colour, marker = COLOURS[at % 4], MARKERS[at % 4]
+    color, marker = COLORS[at % 4], MARKERS[at % 4]
     x = np.asarray(x, dtype=float)
-    ax.plot(x, mean, f"{marker}-", color=colour, label=label, markersize=4, lw=1.2)
-    ax.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.15, lw=0)
+    ax.plot(x, mean, f"{marker}-", color=color, label=label, markersize=4, lw=1.2)
+    ax.fill_between(x, mean - deviation, mean + deviation, color=color, alpha=0.15, lw=0)
 
 
 def fairness(frame: pd.DataFrame) -> Any:
@@ -58,8 +58,8 @@ def churning(frame: pd.DataFrame) -> Any:
                 mean, deviation = _over_runs(frame, rule)
                 _band(ax, mean.index, mean[column], deviation[column], at, rule)
             level, away = svm[column].mean(), svm[column].std(ddof=1)
-            ax.axhline(level, color=COLOURS[2], lw=1.2, label="thresholded SVM")
-            ax.axhspan(level - away, level + away, color=COLOURS[2], alpha=0.12, lw=0)
+            ax.axhline(level, color=COLORS[2], lw=1.2, label="thresholded SVM")
+            ax.axhspan(level - away, level + away, color=COLORS[2], alpha=0.12, lw=0)
             if what == "churn":
                 ax.plot(targets, targets, color="0.6", lw=1, label="as asked for")
             ax.set(ylabel=f"{what}, {where}")
@@ -74,7 +74,7 @@ def _places(ax: Any, frame: pd.DataFrame, rules: list[str], column: str) -> None
     for at, rule in enumerate(rules):
         mean, deviation = _over_runs(frame, rule)
         x = np.arange(len(mean)) + 0.06 * (at - len(rules) / 2)
-        style = {"color": COLOURS[at], "marker": MARKERS[at], "capsize": 3, "lw": 1, "ms": 4}
+        style = {"color": COLORS[at], "marker": MARKERS[at], "capsize": 3, "lw": 1, "ms": 4}
         ax.errorbar(x, mean[column], deviation[column], label=rule.partition(",")[0], **style)
         ax.set_xticks(range(len(mean)), [f"{asked:g}" for asked in mean.index])
 

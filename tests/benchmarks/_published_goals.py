@@ -86,7 +86,7 @@ def fair(train: People, inverse_kappa: float) -> ConstrainedRampClassifier:
     )
     sex = pd.DataFrame({"man": train.man, "woman": ~train.man})
     with warnings.catch_warnings():
-        # where hard rates miss the bound that the randomised rule meets, as in the paper
+        # where hard rates miss the bound that the randomized rule meets, as in the paper
         warnings.simplefilter("ignore", UserWarning)
         return model.fit(train.X, train.y, attributes=sex)
 
@@ -121,7 +121,7 @@ def fairness(runs: int, quick: bool) -> Iterator[dict[str, Any]]:
             scores = test.X @ fair(train, inverse).coef_[0]
             answers = {
                 "deterministic": (scores > 0).astype(float),
-                "randomised": np.clip(0.5 + scores, 0, 1),
+                "randomized": np.clip(0.5 + scores, 0, 1),
             }
             for rule, positive in answers.items():
                 yield _fair_row(f"{rule}, 1/κ", inverse, run, test, positive)
@@ -183,7 +183,7 @@ class Deployed:
             {name: d[cuts[name] :] for name, d in sets.items()},
         )
 
-    def labelled(self, part: dict[str, np.ndarray]) -> tuple[np.ndarray, pd.DataFrame]:
+    def labeled(self, part: dict[str, np.ndarray]) -> tuple[np.ndarray, pd.DataFrame]:
         """Rows of D1 and D2, and the columns that goals name."""
         rows = np.append(part["d1"], part["d2"])
         second = np.arange(len(rows)) >= len(part["d1"])
@@ -194,7 +194,7 @@ class Deployed:
         """Churn on D3, error on D1 and D2, recall on D2: in training, then in testing."""
         found = []
         for part in (self.train, self.test):
-            rows, columns = self.labelled(part)
+            rows, columns = self.labeled(part)
             p, q = score(self.people.X[rows]), score(self.people.X[part["d3"]])
             y, second = self.people.y[rows], columns["d2"].to_numpy()
             found += [
@@ -222,7 +222,7 @@ def best_power_of_ten(X: Any, y: np.ndarray) -> float:
 
 def stable(data: Deployed, alpha: float) -> Iterator[tuple[str, float, list[float]]]:
     """Figures of one run: rule, churn asked for (by the SVM none), and churn, error and recall."""
-    rows, columns = data.labelled(data.train)
+    rows, columns = data.labeled(data.train)
     X, y = data.people.X, data.people.y
     negatives = int(np.sum(y[data.train["d2"]] < 0))
     costs = (
@@ -259,7 +259,7 @@ def stable(data: Deployed, alpha: float) -> Iterator[tuple[str, float, list[floa
         answers = data.figures(partial(_cut, coef, cut))
         draws = data.figures(partial(_ramp, coef, drawn))
         yield "deterministic", target, answers
-        yield "randomised", target, draws
+        yield "randomized", target, draws
 
 
 def _cut(coef: np.ndarray, intercept: float, X: Any) -> np.ndarray:
@@ -281,7 +281,7 @@ def churning(runs: int, quick: bool) -> Iterator[dict[str, Any]]:
         for run in range(runs):
             data = Deployed.draw(people, run, shrink=4 if quick else 1)
             if run == 0:
-                rows, _ = data.labelled(data.train)
+                rows, _ = data.labeled(data.train)
                 alpha = best_power_of_ten(people.X[rows], people.y[rows])
             for rule, asked, figures in stable(data, alpha):
                 named = zip(CHURN_FIGURES, figures, strict=True)

@@ -67,7 +67,7 @@ def linear_svc(X: Any, y: np.ndarray, men: np.ndarray) -> Rule:
 
 
 def linear_svc_same_alpha(X: Any, y: np.ndarray, men: np.ndarray, *, alpha: float) -> Rule:
-    """Unconstrained, as regularised as ours: its all-hinge problem with margin 1 for 1/2."""
+    """Unconstrained, as regularized as ours: its all-hinge problem with margin 1 for 1/2."""
     C = 2 / (alpha * len(y))
     return _blind(LinearSVC(loss="hinge", C=C, max_iter=20_000, random_state=0).fit(X, y))
 

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.churn [--quick] [--fit]
 
-131,840 and 53,877 labelled rows, 68,892 unlabelled ones, 30,000 features. Takes minutes.
+131,840 and 53,877 labeled rows, 68,892 unlabeled ones, 30,000 features. Takes minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.sparse import vstack
 from skbandit.constrained import RampClassifier
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.solvers._registry import choose_solver
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point, compile_problem
 from skbandit.rates import Constraint, Rate, churn, error_rate, false_positive_rate, recall
 from skbandit.rates._columns import MISSING, Columns, Data, Rows
@@ -47,9 +47,9 @@ def goals(data: Deployment) -> tuple[Rate, list[Constraint]]:
 
 
 def attributes(data: Deployment) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Those of the labelled and of the unlabelled rows."""
-    labelled = {"first": ~data.second, "second": data.second}
-    return pd.DataFrame(labelled), pd.DataFrame({"deployed": data.deployed_extra})
+    """Those of the labeled and of the unlabeled rows."""
+    labeled = {"first": ~data.second, "second": data.second}
+    return pd.DataFrame(labeled), pd.DataFrame({"deployed": data.deployed_extra})
 
 
 def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
@@ -70,7 +70,7 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
     zero = Point(np.zeros(X.shape[1]), 0.0)
 
     def run() -> str:
-        found = majorise_minimise(problem, zero, solver, max_iter=STEPS, tol=-math.inf)
+        found = majorize_minimize(problem, zero, solver, max_iter=STEPS, tol=-math.inf)
         return f"objective {found.path[-1]:.4f}, violation {found.violation:+.0e}"
 
     return run

@@ -65,7 +65,7 @@ def split(seed: int, n_train: int) -> tuple[Split, Split]:
 
 
 def base() -> Any:
-    """Logistic regression of standardised numbers and categories."""
+    """Logistic regression of standardized numbers and categories."""
     numbers = StandardScaler(), make_column_selector(dtype_include=np.number)
     words = OneHotEncoder(handle_unknown="ignore", min_frequency=10, sparse_output=False)
     others = words, make_column_selector(dtype_exclude=np.number)

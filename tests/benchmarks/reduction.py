@@ -64,7 +64,7 @@ class Goal:
         Over attribute column `men`.
     rival : callable
         From labels, who is a man and a bound to fairlearn's constraint: the same set of rules, but
-        for equalised odds, where the group shares of positives and negatives differ and the
+        for equalized odds, where the group shares of positives and negatives differ and the
         stricter of the two translations is taken.
     bound : float
     stricter : float
@@ -122,7 +122,7 @@ GOALS = {
     ),
     "parity, ratio .8": Goal([ratio(positive_rate, by="men") >= 0.8], _parity_ratio, 0.8, 0.86),
     "equal opportunity .05": Goal([difference(recall, by="men") <= 0.05], _opportunity),
-    "equalised odds .05": Goal(
+    "equalized odds .05": Goal(
         [
             difference(recall, by="men") <= 0.05,
             difference(false_positive_rate, by="men") <= 0.05,

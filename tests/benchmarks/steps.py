@@ -16,7 +16,7 @@ import pandas as pd
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import RampClassifier
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point
 from skbandit.rates import Constraint, error_rate, false_positive_rate, positive_rate, recall
 from tests.benchmarks._data import Sample, adult
@@ -61,7 +61,7 @@ def _steps(sample: Sample, goals: list[Constraint], alpha: float, solver: Any) -
     problem = compiled(sample.X, sample.y, sample.group, error_rate(), goals, alpha=alpha)
     zero = Point(np.zeros(sample.X.shape[1]), 0.0)
     # no step gains so little that it is the last
-    return partial(majorise_minimise, problem, zero, solver, max_iter=STEPS, tol=-math.inf)
+    return partial(majorize_minimize, problem, zero, solver, max_iter=STEPS, tol=-math.inf)
 
 
 def five_step_fit(sample: Sample, goals: list[Constraint], alpha: float) -> Callable[[], Any]:

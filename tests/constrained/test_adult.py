@@ -43,7 +43,7 @@ def test_parity(a9a, a9a_test, kappa, error, ratio):
     answers = clf.predict(a9a.data) > 0
     assert answers[a9a.male].mean() <= answers[a9a.female].mean() / kappa + 1e-9
     assert np.all(np.diff(clf.objective_path_) <= 1e-9)
-    # the bound binds: a shadow price, and a randomised rule at it
+    # the bound binds: a shadow price, and a randomized rule at it
     assert clf.multipliers_[0] > 0
     assert abs(clf.constraint_report_["expected"][0]) < 1e-3
 
@@ -55,16 +55,16 @@ def test_parity(a9a, a9a_test, kappa, error, ratio):
 
 @pytest.fixture(scope="module")
 def deployment(a9a):
-    """A model deployed yesterday, labelled rows of today, and unlabelled ones (Fig. 3)."""
+    """A model deployed yesterday, labeled rows of today, and unlabeled ones (Fig. 3)."""
     rows = np.random.default_rng(0).permutation(len(a9a.target))
-    old, labelled, unlabelled = rows[:3000], rows[3000:9000], rows[9000:15000]
+    old, labeled, unlabeled = rows[:3000], rows[3000:9000], rows[9000:15000]
     deployed = LogisticRegression(C=0.01, max_iter=500).fit(a9a.data[old], a9a.target[old])
-    return deployed, labelled, unlabelled
+    return deployed, labeled, unlabeled
 
 
 def test_churn_and_recall_together(a9a, a9a_test, deployment):
-    deployed, labelled, unlabelled = deployment
-    X, y = a9a.data[labelled], a9a.target[labelled]
+    deployed, labeled, unlabeled = deployment
+    X, y = a9a.data[labeled], a9a.target[labeled]
     recall_before = recall().value(y, deployed.predict(X))
     errors = []
     for target in (0.04, 0.01):
@@ -72,13 +72,13 @@ def test_churn_and_recall_together(a9a, a9a_test, deployment):
         clf = machine(constraints=goals, alpha=1e-4, max_iter=30).fit(
             X,
             y,
-            X_extra=a9a.data[unlabelled],
-            attributes_extra=pd.DataFrame({"deployed": deployed.predict(a9a.data[unlabelled])}),
+            X_extra=a9a.data[unlabeled],
+            attributes_extra=pd.DataFrame({"deployed": deployed.predict(a9a.data[unlabeled])}),
         )
         assert clf.constraint_report_["satisfied"].all()
         unseen, before = clf.predict(a9a_test.data), deployed.predict(a9a_test.data)
         # held out: within four standard errors of a share of the 6,000 rows it was set on
-        noise = 4 * np.sqrt(target / len(unlabelled))
+        noise = 4 * np.sqrt(target / len(unlabeled))
         assert np.mean(unseen != before) <= target + noise
         errors.append(error_rate().value(a9a_test.target, unseen))
     # change is what buys accuracy: more of it, no worse; a little, better than none
@@ -87,8 +87,8 @@ def test_churn_and_recall_together(a9a, a9a_test, deployment):
 
 
 def test_precision_does_not_fall_into_the_all_negative_trap(a9a, a9a_test, deployment):
-    _, labelled, _ = deployment
-    X, y = a9a.data[labelled], a9a.target[labelled]
+    _, labeled, _ = deployment
+    X, y = a9a.data[labeled], a9a.target[labeled]
     clf = machine(constraints=precision() >= 0.9, max_iter=30).fit(X, y)
     assert clf.feasible_
     # answering nobody is feasible, stationary and worthless: its recall is 0, its error .24
@@ -99,8 +99,8 @@ def test_precision_does_not_fall_into_the_all_negative_trap(a9a, a9a_test, deplo
 
 
 def test_the_first_convex_problem_need_not_be_feasible(a9a, deployment):
-    _, labelled, _ = deployment
-    X, y = a9a.data[labelled], a9a.target[labelled]
+    _, labeled, _ = deployment
+    X, y = a9a.data[labeled], a9a.target[labeled]
     goals = [recall() >= 0.8, false_positive_rate() <= 0.2]
     clf = machine(constraints=goals, max_iter=30).fit(X, y)
     assert clf.feasible_

@@ -433,7 +433,7 @@ def test_search_can_be_told_to_stop():
         search.fit(X, Y)
 
 
-def test_no_threshold_meets_what_the_randomised_rule_does():
+def test_no_threshold_meets_what_the_randomized_rule_does():
     """One binary feature: thresholds answer 0 %, 50 % or 100 %, the ramp anything between."""
     column, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.arange(40) % 4 % 3 % 2
     goals = [positive_rate() >= 0.2, positive_rate() <= 0.3]
@@ -451,7 +451,7 @@ def test_no_threshold_meets_what_the_randomised_rule_does():
     assert kept.constraint_report_["expected"].between(0.2 - 1e-6, 0.3 + 1e-6).all()
 
 
-def test_demands_that_only_the_randomised_rule_meets_are_no_error_without_intercept():
+def test_demands_that_only_the_randomized_rule_meets_are_no_error_without_intercept():
     clf = RampClassifier(
         constraints=[false_positive_rate() <= 0.4], fit_intercept=False, threshold=False
     ).fit(X, Y)

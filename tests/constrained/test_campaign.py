@@ -21,7 +21,7 @@ from skbandit.rates import (
 from tests.tiers import first
 
 ROUNDING = 1e-9
-CATALOGUE = {
+CATALOG = {
     "positive_rate": positive_rate,
     "recall": recall,
     "false_positive_rate": false_positive_rate,
@@ -79,11 +79,11 @@ class Case:
             self.bound_extra = float(rng.uniform(0.1, 0.9))
             self.goals.append(positive_rate(on="extra") <= self.bound_extra)
 
-    def rate(self, names=tuple(CATALOGUE), groups=(None, None, 0, 1)):
+    def rate(self, names=tuple(CATALOG), groups=(None, None, 0, 1)):
         """A random rate, and a function that recounts it from predictions."""
         name, group = self.rng.choice(names), self.rng.choice(np.array(groups, dtype=object))
         chosen = np.ones(self.n, bool) if group is None else (self.table["g"] == group).to_numpy()
-        rate = CATALOGUE[name](None if group is None else {"g": group})
+        rate = CATALOG[name](None if group is None else {"g": group})
         weight = np.ones(self.n) if self.weight is None else self.weight
 
         def recount(positive):

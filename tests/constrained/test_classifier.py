@@ -72,7 +72,7 @@ def test_predict_decision_function_and_predict_proba_agree(labels, first_is_posi
     assert np.mean(answers[labels[Y] == positive] == positive) >= 0.8
 
 
-def test_positive_class_first_is_the_relabelled_problem():
+def test_positive_class_first_is_the_relabeled_problem():
     goals = [recall() >= 0.8, positive_rate() <= 0.8]
     turned = ConstrainedRampClassifier(precision(), goals, pos_label=0, solver="newton").fit(X, Y)
     plain = ConstrainedRampClassifier(precision(), goals, solver="newton").fit(X, 1 - Y)
@@ -97,7 +97,7 @@ def test_stored_predictions_may_be_the_labels_or_zeros_and_ones():
     assert text.constraint_report_["value"].iloc[0] == pytest.approx(changed)
 
 
-# --- the randomised rule -------------------------------------------------------------------
+# --- the randomized rule -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])
@@ -130,7 +130,7 @@ def test_random_state_of_sample_predict():
     np.testing.assert_array_equal(clf.predict(X), clf.predict(X))
 
 
-# --- threshold, intercept, regularisation --------------------------------------------------
+# --- threshold, intercept, regularization --------------------------------------------------
 
 DEMANDS = {
     "recall": [recall() >= 0.85],
@@ -176,7 +176,7 @@ def test_no_intercept():
 
 
 def test_larger_alpha_means_smaller_weights():
-    """Without a search: the scale of another direction is that of its randomised rule."""
+    """Without a search: the scale of another direction is that of its randomized rule."""
     clf = RampClassifier(solver="newton", init="zeros")
     norms = [
         np.linalg.norm(clf.set_params(alpha=alpha).fit(X, Y).coef_)
@@ -238,7 +238,7 @@ def test_one_feature_reaches_the_best_of_all_rules(objective, constraints):
     assert sign * goal.value(ONE_Y, clf.predict(ONE), ONE_DEPLOYED) == pytest.approx(best)
 
 
-def test_what_is_maximised_is_its_opposite_minimised():
+def test_what_is_maximized_is_its_opposite_minimized():
     bound = false_positive_rate() <= 0.1
     up = ConstrainedRampClassifier(recall(), bound).fit(X, Y)
     down = ConstrainedRampClassifier(false_negative_rate(), bound).fit(X, Y)

@@ -86,7 +86,7 @@ def brute_force(scores, positive, objective, constraints, weight=None):
 
 DECLARED = {
     "nothing": (error_rate(), []),
-    "maximise": (recall(), [false_positive_rate() <= 0.1]),
+    "maximize": (recall(), [false_positive_rate() <= 0.1]),
     "fractional": (f1(), [positive_rate() <= 0.4]),
     "groups": (error_rate(), [ratio(positive_rate, by="sex") >= 0.9]),
     "query": (error_rate(), [recall("sex == 'F'") >= 0.9, accuracy("egregious") >= 0.5]),
@@ -161,8 +161,8 @@ def test_extra_rows_are_answered_by_the_final_estimator():
     assert list(report["on"]) == ["extra", "extra", "train"] and report["satisfied"].all()
     new = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)
     assert new["value"][0] == report["value"][0]
-    unlabelled = fit(constraints[:1], metadata=EXTRA | {"y_extra": None})
-    assert unlabelled.feasible_
+    unlabeled = fit(constraints[:1], metadata=EXTRA | {"y_extra": None})
+    assert unlabeled.feasible_
 
 
 def test_rows_of_weight_0_move_nothing():

@@ -84,19 +84,19 @@ def test_rows_of_extra_count_only_where_they_are_asked_for():
 
 
 @pytest.mark.parametrize("marker", [np.nan, None, pd.NA], ids=repr)
-def test_partly_labelled_extra_is_its_labelled_part(marker):
-    labelled = np.arange(80) % 3 > 0
+def test_partly_labeled_extra_is_its_labeled_part(marker):
+    labeled = np.arange(80) % 3 > 0
     partly = [
-        int(label) if known else marker for label, known in zip(Y_EXTRA, labelled, strict=True)
+        int(label) if known else marker for label, known in zip(Y_EXTRA, labeled, strict=True)
     ]
     goals = [error_rate(on="extra") <= 0.3, recall() >= 0.8]
     one = fit(goals, X_extra=X_EXTRA, y_extra=partly)
-    other = fit(goals, X_extra=X_EXTRA[labelled], y_extra=Y_EXTRA[labelled])
+    other = fit(goals, X_extra=X_EXTRA[labeled], y_extra=Y_EXTRA[labeled])
     assert_same(one, other)
-    assert one.constraint_report_["n_rows"].tolist() == [labelled.sum(), Y.sum()]
+    assert one.constraint_report_["n_rows"].tolist() == [labeled.sum(), Y.sum()]
 
 
-def test_unlabelled_extra():
+def test_unlabeled_extra():
     goals = [churn("deployed", on="extra") <= 0.3, positive_rate(on="extra") <= 0.6]
     clf = fit(goals, X_extra=X_EXTRA, attributes_extra=ATTRIBUTES_EXTRA)
     there = clf.predict(X_EXTRA)

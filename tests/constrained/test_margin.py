@@ -282,7 +282,7 @@ def test_too_few_rows_for_the_bound(estimator, level):
 
 @IGNORED
 @pytest.mark.parametrize("level", [None, 0.9])
-def test_what_is_memorised_does_not_count(level):
+def test_what_is_memorized_does_not_count(level):
     """Labels without any relation to 200 features: 60 rows are told apart, new ones not."""
     rng = np.random.default_rng(0)
     noise, labels = rng.normal(size=(60, 200)), np.arange(60) % 2

@@ -12,7 +12,7 @@ from skbandit.constrained.thresholds._multiple_choice import (
     ROUNDING,
     MultipleChoice,
     Options,
-    minimise,
+    minimize,
 )
 from tests.tiers import first
 
@@ -49,7 +49,7 @@ def test_equals_enumeration(quotient, seeds):
     for seed in seeds:
         problem = drawn(seed, quotient)
         best, least = enumerated(problem)
-        found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
         assert found.value == problem.value(found.options)
         assert found.excess == problem.excess(found.options)
         if math.isinf(best):
@@ -72,7 +72,7 @@ def test_the_bound_of_a_search_cut_short_is_valid(quotient, monkeypatch):
     for seed in range(60):
         problem = drawn(seed, quotient)
         best, _ = enumerated(problem)
-        found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
         if found.excess > ROUNDING:
             continue  # none was found in time
         assert found.lowest <= best + 1e-9 <= found.value + 2e-9
@@ -85,7 +85,7 @@ def test_without_splitting_by_enumeration_the_optimum_is_the_same(seed, monkeypa
     monkeypatch.setattr(_multiple_choice, "ENUMERATED", 0)
     problem = drawn(seed, False)
     best, _ = enumerated(problem)
-    found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
+    found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
     assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)
 
 
@@ -93,7 +93,7 @@ def test_no_bounds_take_the_best_of_each_set():
     rng = np.random.default_rng(0)
     none = np.zeros(0, dtype=int)
     sets = tuple(Options(rng.random(9), np.zeros(9), none, np.zeros((0, 9))) for _ in range(30))
-    found = minimise(MultipleChoice(sets, 0.0, 1.0, np.zeros(0)), np.zeros(30, dtype=int))
+    found = minimize(MultipleChoice(sets, 0.0, 1.0, np.zeros(0)), np.zeros(30, dtype=int))
     assert found.options.tolist() == [int(np.argmin(one.numerator)) for one in sets]
 
 
@@ -102,5 +102,5 @@ def test_a_solver_that_fails_leaves_the_optimum_to_branching(monkeypatch):
     for seed in range(10):
         problem = drawn(seed, False)
         best, _ = enumerated(problem)
-        found = minimise(problem, np.zeros(len(problem.sets), dtype=int))
+        found = minimize(problem, np.zeros(len(problem.sets), dtype=int))
         assert math.isinf(best) or found.value == pytest.approx(best, abs=1e-8)

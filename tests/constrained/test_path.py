@@ -96,7 +96,7 @@ def test_one_row_and_one_model_a_bound_in_the_order_given(recalls):
     assert repr(recalls.objective) == "error_rate()"
 
 
-def test_expected_objective_is_that_of_the_randomised_rule(recalls):
+def test_expected_objective_is_that_of_the_randomized_rule(recalls):
     draws = [
         np.mean([model.sample_predict(X, random_state=k) != Y for k in range(200)])
         for model in recalls.estimators

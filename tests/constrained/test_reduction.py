@@ -124,7 +124,7 @@ def test_a_mean_of_two_fits_lies_between_rules_that_change_abruptly():
     assert report["value"].max() < 0.1 + 0.06
 
 
-def test_goals_hold_on_new_rows_for_learners_that_memorise():
+def test_goals_hold_on_new_rows_for_learners_that_memorize():
     rows, y, people = unfair(1500, 3)
     new, answers, others = unfair(20_000, 4)
     trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
@@ -233,17 +233,17 @@ class Counting(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
-def test_extra_rows_that_cost_anything_are_fitted_labelled_or_not():
+def test_extra_rows_that_cost_anything_are_fitted_labeled_or_not():
     goal = churn("deployed", on="extra") <= 0.12
-    unlabelled = EXTRA | {"y_extra": None}
-    clf = fit(goal, Counting(), metadata=unlabelled, cv=3, confidence_level=0.5)
+    unlabeled = EXTRA | {"y_extra": None}
+    clf = fit(goal, Counting(), metadata=unlabeled, cv=3, confidence_level=0.5)
     report = clf.constraint_report_
     assert report["n_rows"].tolist() == [len(X_EXTRA)] and report["satisfied"].all()
     assert max(clf.best_rounds_) > 0
     assert clf.estimators_[0].n_fitted_ == len(X) + len(X_EXTRA)
     without = ConstrainedThreshold(Counting(), constraints=churn("deployed", on="extra") <= 0.9)
-    assert without.fit(X, Y, attributes=ATTRIBUTES, **unlabelled).estimator_.n_fitted_ == len(X)
-    again = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **unlabelled)
+    assert without.fit(X, Y, attributes=ATTRIBUTES, **unlabeled).estimator_.n_fitted_ == len(X)
+    again = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **unlabeled)
     assert again["value"].tolist() == pytest.approx(report["value"].tolist())
 
 
@@ -253,7 +253,7 @@ def test_extra_rows_are_judged_by_models_that_have_not_seen_them():
     clf = fit(everywhere, forest, metadata=EXTRA, cv=3)
     report = clf.constraint_report_
     assert report["n_rows"].tolist() == [(Y == 1).sum() + (Y_EXTRA == 1).sum(), len(X_EXTRA)]
-    assert report["cross_fitted"][1] > 0.05  # memorised rows would be all right
+    assert report["cross_fitted"][1] > 0.05  # memorized rows would be all right
     assert report["satisfied"].all()
 
 

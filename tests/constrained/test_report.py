@@ -264,7 +264,7 @@ def test_missing_groups_and_unknown_ones():
     np.testing.assert_array_equal(report["multiplier"], clf.multipliers_)
 
 
-def test_unlabelled_rows_are_left_out_of_what_needs_labels():
+def test_unlabeled_rows_are_left_out_of_what_needs_labels():
     goals = [recall() >= 0.5, positive_rate() <= 0.9]
     clf = ConstrainedRampClassifier(constraints=goals).fit(X, Y)
     y = np.where(np.arange(120) < 50, ALL_Y[NEW], np.nan)

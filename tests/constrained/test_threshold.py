@@ -234,12 +234,12 @@ def test_tightening_never_makes_the_threshold_worse(binary, seeds):
             assert after.objective <= before.objective
         elif not after.feasible:
             assert after.slack >= before.slack
-            # the promise of the warning: the randomised rule holds where no threshold does
+            # the promise of the warning: the randomized rule holds where no threshold does
             violation = problem.evaluate(trained.point).violations.max()
             assert violation <= FEASIBLE or not trained.mm.feasible
 
 
-def test_a_randomised_rule_that_holds_is_not_given_up_for_a_threshold_that_does_not():
+def test_a_randomized_rule_that_holds_is_not_given_up_for_a_threshold_that_does_not():
     """Here a tightened refit misses less as a threshold, and breaks the ramp rates."""
     problem = compiled(*grouped(15, binary=True), error_rate(), SEVERAL, alpha=0.01)
     trained = fit(problem)

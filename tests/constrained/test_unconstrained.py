@@ -84,7 +84,7 @@ def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(fo
     clf.fit(form(rows), y)
     fold = np.zeros(len(y), dtype=int)
     fold[:] = stratified_folds((y == pos_label).astype(np.int8), 5)
-    scaled = rows / column_scales(rows, np.ones(len(y)), centred=True)
+    scaled = rows / column_scales(rows, np.ones(len(y)), centered=True)
     scores, everywhere = np.zeros(len(y)), []
     for k in range(5):
         model = LogisticRegression(tol=1e-10, max_iter=10_000).fit(scaled[fold != k], y[fold != k])

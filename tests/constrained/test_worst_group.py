@@ -82,7 +82,7 @@ def test_a_group_that_some_fold_lacks_is_no_obstacle():
     assert np.isfinite(model.coef_).all()
 
 
-def test_a_group_without_positives_has_no_recall_to_optimise():
+def test_a_group_without_positives_has_no_recall_to_optimize():
     y = np.where(REGION["region"] == "east", 0, Y)
     model = ConstrainedThreshold(
         LogisticRegression(), worst(recall, by="region"), positive_rate() <= 0.3

@@ -162,14 +162,14 @@ def test_differences_and_ratios_by_pair():
 
 
 WORSE = 5 * false_negative_rate() + false_positive_rate()
-CATALOGUE = [
+CATALOG = [
     *(getattr(rates, name) for name in rates.__all__ if name in KINDS and name != "churn"),
     churn("deployed"),
     recall(weight="amount"),
     0.5 * recall() + 0.5 * true_negative_rate(),
     WORSE,
 ]
-FORMS = [form(rate, by="g") for form in (each, difference, ratio) for rate in CATALOGUE]
+FORMS = [form(rate, by="g") for form in (each, difference, ratio) for rate in CATALOG]
 FORMS.append(difference(recall() - false_positive_rate(), by="g"))
 
 

@@ -473,7 +473,7 @@ def noisy(n=600):
 
 
 @pytest.mark.parametrize("cv", [3, "prefit"])
-def test_tuned_thresholds_maximise_the_score(cv):
+def test_tuned_thresholds_maximize_the_score(cv):
     X, y, _ = noisy()
     model = LogisticRegression().fit(X, y)
     scorer = RateScorer(false_positive_rate(), recall() >= 0.9)

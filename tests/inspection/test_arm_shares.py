@@ -10,7 +10,7 @@ from skbandit import GLMUCBPolicy
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from skbandit.inspection import ArmSharesDisplay
-from skbandit.inspection._style import GREY, PALETTE
+from skbandit.inspection._style import GRAY, PALETTE
 from tests.policies import Always
 
 LOG = make_bandit_log(4000, n_arms=12, n_features=2, n_available=6, base_rate=0.2, random_state=0)
@@ -79,18 +79,18 @@ def test_areas_are_stacked_shares():
     np.testing.assert_allclose(below, 1)
 
 
-def test_the_most_common_arms_have_colours_the_others_are_grey():
+def test_the_most_common_arms_have_colors_the_others_are_gray():
     display = ArmSharesDisplay.from_log(LOG.y)
     common = LOG.y["action"].value_counts().index[:7].tolist()
     assert sorted(display.areas_) == sorted(common)
     assert [to_hex(area.get_facecolor()[0]).upper() for area in display.areas_.values()] == [
         *PALETTE
     ]
-    assert to_hex(display.others_.get_facecolor()[0]).upper() == GREY
+    assert to_hex(display.others_.get_facecolor()[0]).upper() == GRAY
     assert legend_of(display)[0] == "5 others"
 
 
-def test_named_arms_have_the_same_colours_in_every_display(result):
+def test_named_arms_have_the_same_colors_in_every_display(result):
     arms = [3, 0, 11]
     played = ArmSharesDisplay.from_result(result, arms=arms)
     logged = ArmSharesDisplay.from_log(LOG.y, arms=arms)
@@ -100,7 +100,7 @@ def test_named_arms_have_the_same_colours_in_every_display(result):
         np.testing.assert_array_equal(one, other)
 
 
-def test_more_arms_than_colours_are_told_apart_by_patterns():
+def test_more_arms_than_colors_are_told_apart_by_patterns():
     assert legend_of(ArmSharesDisplay.from_log(LOG.y, arms=[])) == ["12 others"]
     display = ArmSharesDisplay.from_log(LOG.y, arms=range(12))
     assert display.others_ is None

@@ -253,7 +253,7 @@ def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():
 
 
 @pytest.mark.parametrize("draw", [ConstraintReportDisplay.from_report, draw_rates])
-def test_nothing_is_drawn_over_a_neighbour(draw, report):
+def test_nothing_is_drawn_over_a_neighbor(draw, report):
     figure, pair = plt.subplots(1, 2, figsize=(14, 4), layout="constrained")
     for ax in pair:
         draw(report, ax=ax)

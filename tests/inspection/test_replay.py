@@ -82,7 +82,7 @@ def test_the_deployment_bucket_follows_its_own_rewards(deployed):
     assert list(alone.lines_) == [("policy", "deployment")]
 
 
-def test_several_by_name_have_colours_and_markers_of_their_own(result, deployed):
+def test_several_by_name_have_colors_and_markers_of_their_own(result, deployed):
     display = ReplayDisplay.from_result({"first": result, "second": deployed})
     lines = display.lines_
     assert lines["first", "learning"].get_color() == PALETTE[0]
@@ -94,7 +94,7 @@ def test_several_by_name_have_colours_and_markers_of_their_own(result, deployed)
     assert legend_of(display)[-1] == "the log itself"
 
 
-def test_more_policies_than_colours_are_drawn(result):
+def test_more_policies_than_colors_are_drawn(result):
     display = ReplayDisplay.from_result({str(k): result for k in range(9)})
     assert len(display.lines_) == 9
     assert len({line.get_color() for line in display.lines_.values()}) == 6
@@ -111,7 +111,7 @@ def test_one_call_from_the_policy(result):
     assert drawn.curves["horizon"].max() == 100
 
 
-def test_a_second_policy_on_the_same_axes_has_another_colour(result):
+def test_a_second_policy_on_the_same_axes_has_another_color(result):
     first = ReplayDisplay.from_result({"first": result})
     second = ReplayDisplay.from_result({"second": result}, ax=first.ax_)
     assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 1
@@ -186,8 +186,8 @@ def test_curves_that_are_none_are_refused_before_anything_is_drawn(result, chang
         ReplayDisplay(curves.drop(columns="high")).plot()
     with pytest.raises(TypeError, match="curves must be a DataFrame, got ndarray"):
         ReplayDisplay(curves.to_numpy()).plot()
-    with pytest.raises(ValueError, match=r"line_kw=\{'colour': 'red'\} is not valid for Axes.plot"):
-        ReplayDisplay(curves).plot(line_kw={"colour": "red"})
+    with pytest.raises(ValueError, match=r"line_kw=\{'color': 'red'\} is not valid for Axes.plot"):
+        ReplayDisplay(curves).plot(line_kw={"color": "red"})
     with pytest.raises(ValueError, match="confidence_level='95 %' must lie between 0 and 1"):
         ReplayDisplay.from_result(result, confidence_level="95 %")
     assert not plt.get_fignums()

@@ -173,8 +173,8 @@ def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
     ("line_kw", "error", "message"),
     [
         ("red", TypeError, "line_kw must be a dict of options of Axes.plot, got 'red'"),
-        ({"colour": "red"}, ValueError, r"line_kw=\{'colour': 'red'\} is not valid for Axes.plot"),
-        ({"color": "no colour"}, ValueError, "is not valid for Axes.plot: 'no colour' is not"),
+        ({"color": "red"}, ValueError, r"line_kw=\{'color': 'red'\} is not valid for Axes.plot"),
+        ({"color": "no color"}, ValueError, "is not valid for Axes.plot: 'no color' is not"),
     ],
 )
 def test_lines_that_cannot_be_drawn(path, line_kw, error, message):

@@ -23,10 +23,10 @@ def events(n=60, n_arms=3, d=2, seed=0):
 
 def ridge(X, y, x, alpha=1.0):
     """Ridge regression with a free intercept, by its normal equations."""
-    centre = X.mean(axis=0)
-    Z = X - centre
+    center = X.mean(axis=0)
+    Z = X - center
     w = np.linalg.solve(Z.T @ Z + alpha * np.eye(X.shape[1]), Z.T @ (y - y.mean()))
-    return y.mean() + (x - centre) @ w
+    return y.mean() + (x - center) @ w
 
 
 def test_every_prediction_is_that_of_a_ridge_fitted_without_the_row():
@@ -92,10 +92,10 @@ def test_contexts_of_any_kind(kind):
 
 def test_strings_through_a_pipeline():
     _, action, reward = events()
-    X = pd.DataFrame({"colour": np.where(np.arange(60) % 3 == 0, "red", "blue")})
+    X = pd.DataFrame({"color": np.where(np.arange(60) % 3 == 0, "red", "blue")})
     model = make_pipeline(OneHotEncoder(), LinearRegression())
     predicted = cross_fitted_rewards(model, X, action, reward, 3, cv=LeaveOneOut())
-    mates = (X["colour"] == "blue") & (action == 2) & (np.arange(60) != 1)
+    mates = (X["color"] == "blue") & (action == 2) & (np.arange(60) != 1)
     assert predicted[1, 2] == pytest.approx(reward[mates].mean())
 
 

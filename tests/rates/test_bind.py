@@ -85,7 +85,7 @@ def by_hand(kind, selects, on, weight, table):
 
 @st.composite
 def one_rate(draw, kinds):
-    """A rate of the catalogue, and the function from a table to its value."""
+    """A rate of the catalog, and the function from a table to its value."""
     kind = draw(st.sampled_from(kinds))
     where, selects = draw(st.sampled_from(WHERES))
     on = draw(st.sampled_from(["train", "extra", "all"]))

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.rates import error_rate, g_mean_at_least, recall, true_negative_rate
-from skbandit.rates._catalogue import tangents
+from skbandit.rates._catalog import tangents
 
 RATES = np.linspace(0, 1, 401)
 

@@ -1,4 +1,4 @@
-"""Tables of kinds of rates: those of the catalogue are sound, others are refused by name."""
+"""Tables of kinds of rates: those of the catalog are sound, others are refused by name."""
 
 import numpy as np
 import pytest

@@ -31,7 +31,7 @@ def test_metrics_warn(passed):
         positive_rate().value(Y, predicted, **passed)
     assert len(caught) == 1
     position = {0: 2, 1: 0}  # of rows 0 and 1 of the shuffled objects
-    assert f"row 0 is labelled {position[0]} and 0" in str(caught[0].message)
+    assert f"row 0 is labeled {position[0]} and 0" in str(caught[0].message)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_y_true_may_be_missing():
             getattr(rates, rate)().value([None] * 4, predicted)
 
 
-def test_unlabelled_rows_are_left_out_where_labels_count():
+def test_unlabeled_rows_are_left_out_where_labels_count():
     y, predicted = [1, None, 0, 1], [1, 1, 1, 0]
     assert recall().value(y, predicted) == 0.5
     assert precision().value(y, predicted) == 0.5

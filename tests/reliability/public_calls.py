@@ -185,15 +185,15 @@ def _selector():
 
 
 _DESCRIBED = {"X": X, "y": COSTS, "ad_features": AD_FEATURES}
-_LABELLED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+_LABELED = {"X": X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
 _COSTED = {"X": X, "y": COSTS, "available": AVAILABLE, "sample_weight": WEIGHT}
 _LOGGED = {"X": X, "y": LOG}
 
 CALLS = [
-    PublicCall("ramp", ramp, _LABELLED),
+    PublicCall("ramp", ramp, _LABELED),
     PublicCall("ramp_predicts", ramp_predicts, {"X": X}),
-    PublicCall("threshold", threshold, _LABELLED),
-    PublicCall("rate_scorer", rate_scorer, _LABELLED),
+    PublicCall("threshold", threshold, _LABELED),
+    PublicCall("rate_scorer", rate_scorer, _LABELED),
     PublicCall(
         "rate",
         rate,

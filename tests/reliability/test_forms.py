@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CALLS = {call.name: call for call in public_calls.CALLS + wider_calls.CALLS}
 OF_X = [name for name, call in CALLS.items() if "X" in call.inputs]
 OF_WEIGHTS = [name for name, call in CALLS.items() if "sample_weight" in call.inputs]
-LABELLED = ["ramp", "threshold", "rate_scorer", "path", "path_measured", "report_of_classifier"]
+LABELED = ["ramp", "threshold", "rate_scorer", "path", "path_measured", "report_of_classifier"]
 # Not path: its figures count rows, of which some lie on the threshold, to rounding.
 TAKES_SPARSE = [
     "ramp",
@@ -86,7 +86,7 @@ def test_sparse_tables(name, seed, form):
     assert_same(CALLS[name](X=SPARSE[form](X)), CALLS[name](X=X), form, exact)
 
 
-@pytest.mark.parametrize("name", first(1, quick_first(LABELLED)))
+@pytest.mark.parametrize("name", first(1, quick_first(LABELED)))
 @examples(10)
 @given(seed=random_seeds, form=st.sampled_from(list(COLUMNS)))
 def test_labels_of_any_form(name, seed, form):

@@ -207,7 +207,7 @@ def test_signals_of_the_operating_system(work, n):
     """At a random moment of a call, compiled code included, Ctrl-C is KeyboardInterrupt at once.
 
     A search turns other exceptions into a score of nan. Python and compiled code of others may
-    swallow an interrupt, as in a finaliser: so some few are allowed to have no effect.
+    swallow an interrupt, as in a finalizer: so some few are allowed to have no effect.
     """
     rng = np.random.default_rng(0)
     policy = GLMUCBPolicy(covariance="full", random_state=0).fit(BIG_X[:200], BIG_Y[:200])

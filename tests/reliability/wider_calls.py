@@ -192,7 +192,7 @@ def tradeoff_plotted(train, test, label, sense, objective_label):
 
 
 _LOGGED = {"X": OWN_X, "y": LOG}
-_LABELLED = {"X": OWN_X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
+_LABELED = {"X": OWN_X, "y": LABEL, "attributes": GROUP, "sample_weight": WEIGHT}
 
 CALLS = [
     PublicCall(
@@ -222,8 +222,8 @@ CALLS = [
         {"source": ..., "features": ["a"], "names": None, "block_size": 25},
         "pyarrow",
     ),
-    PublicCall("path", path, {**_LABELLED, "bounds": [0.5, 0.6], "constraint": 0}),
-    PublicCall("path_measured", path_measured, {**_LABELLED, "confidence_level": 0.9}),
+    PublicCall("path", path, {**_LABELED, "bounds": [0.5, 0.6], "constraint": 0}),
+    PublicCall("path_measured", path_measured, {**_LABELED, "confidence_level": 0.9}),
     *(
         PublicCall(call.__name__, call, inputs, "matplotlib")
         for call, inputs in [
@@ -234,7 +234,7 @@ CALLS = [
             (curves_of_replay, {**_LOGGED, "confidence_level": 0.9, "name": "own"}),
             (curves_of_result, {"result": ..., "confidence_level": 0.9}),
             (curves_plotted, {"curves": CURVES, "line_kw": {"color": "red"}}),
-            (report_of_classifier, {**_LABELLED, "confidence_level": 0.9}),
+            (report_of_classifier, {**_LABELED, "confidence_level": 0.9}),
             (report_plotted, {"report": REPORT}),
             (tradeoff_of_path, {"path": ..., "test": MEASURED, "x": "value", "line_kw": None}),
             (

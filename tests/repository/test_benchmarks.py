@@ -83,8 +83,8 @@ def test_published_experiments_have_a_row_per_rule_and_demand():
     churning = pd.DataFrame(_published_goals.churning(2, quick=True))
     targets = _published_goals.TARGETS
     assert len(churning) == 2 * (2 * len(targets) + 1)
-    randomised = churning[churning["rule"] == "randomised"]
-    drawn = randomised.groupby("asked")["churn train"].mean()
+    randomized = churning[churning["rule"] == "randomized"]
+    drawn = randomized.groupby("asked")["churn train"].mean()
     np.testing.assert_allclose(drawn, targets, atol=3e-4)
     drawn_and_closed("fairness", fairness)
     drawn_and_closed("churning", churning)
@@ -370,7 +370,7 @@ def test_fairlearns_bounds_allow_two_groups_as_much(share):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_made_problems_can_be_learnt_and_are_unfair(name):
+def test_made_problems_can_be_learned_and_are_unfair(name):
     split = made(SHAPES[name], 1)
     shape, train, new = SHAPES[name], split.train, split.new
     assert train.X.shape == (shape.n, shape.d)

@@ -81,9 +81,9 @@ def sources():
 
 
 def test_the_wheel_is_the_library(wheel):
-    licences = {f"licenses/{name}" for name in PROJECT["license-files"]}  # of the code, of the data
-    assert len(licences) == 2
-    about = {f"{NAME}.dist-info/{n}" for n in {"METADATA", "WHEEL", "RECORD"} | licences}
+    licenses = {f"licenses/{name}" for name in PROJECT["license-files"]}  # of the code, of the data
+    assert len(licenses) == 2
+    about = {f"{NAME}.dist-info/{n}" for n in {"METADATA", "WHEEL", "RECORD"} | licenses}
     assert set(wheel.namelist()) == sources() | about
     assert "skbandit/py.typed" in wheel.namelist()
     code = {name for name in sources() if not name.startswith("skbandit/datasets/data/")}

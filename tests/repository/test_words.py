@@ -120,7 +120,7 @@ NOT_YET_REWRITTEN = (
     "skbandit/inspection/_arm_shares_display.py",
     "skbandit/inspection/_replay_display.py",
     "skbandit/rates/_bind.py",
-    "skbandit/rates/_catalogue.py",
+    "skbandit/rates/_catalog.py",
     "skbandit/rates/_expression.py",
     "skbandit/selection/_ad_features.py",
     "skbandit/selection/_costs.py",
@@ -249,7 +249,7 @@ def test_code_is_not_prose():
 def test_texts_use_the_words_of_the_field():
     pytest.importorskip("codespell_lib")
     spellings = british()
-    assert spellings["labelled"] == "labeled"
+    assert spellings["labeled"] == "labeled"
     found = {name: house_words(prose, spellings) for name, prose in read_texts()}
     assert len(found) > 150 and "README.md" in found
     wrong = [

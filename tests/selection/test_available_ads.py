@@ -1,4 +1,4 @@
-"""Availability of selectors: labels as for policies; catalogues that change."""
+"""Availability of selectors: labels as for policies; catalogs that change."""
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,7 @@ def test_what_one_selector_chose_is_available_to_another():
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
-def test_a_catalogue_that_changed(selector):
+def test_a_catalog_that_changed(selector):
     selector.fit(X, Y)
     today = [("hat", "scarf")] * N  # scarf is new; shoe, coat and sock were retired
     with pytest.raises(ValueError, match=r"unknown ads: 'scarf'.*unknown_ads=\"ignore\""):

@@ -17,13 +17,13 @@ ALPHA = 0.7
 
 def written_out(X, y, Z, ad_effect, weight):
     """A function of rows and ads: one Ridge on the products of [x, 1] and [1, z, the ad's own]."""
-    centre, middle = Z.mean(axis=0), np.average(X, axis=0, weights=weight)
+    center, middle = Z.mean(axis=0), np.average(X, axis=0, weights=weight)
     rows, ads = np.nonzero(~np.isnan(y))
     mean = np.average(y[rows, ads], weights=weight[rows])
 
     def products(X, Z, own):
         x = np.column_stack([X - middle, np.ones(len(X))])
-        z = np.column_stack([np.ones(len(Z)), Z - centre, np.sqrt(ad_effect) * own])
+        z = np.column_stack([np.ones(len(Z)), Z - center, np.sqrt(ad_effect) * own])
         return (x[:, :, None] * z[:, None, :]).reshape(len(x), -1)
 
     ridge = Ridge(ALPHA, fit_intercept=False)
@@ -75,7 +75,7 @@ def test_sparse_rows():
         .costs(X)
         for rows in (X, sp.csr_array(X))
     )
-    # sparse rows are not centred, which matters for the penalised constant only
+    # sparse rows are not centered, which matters for the penalized constant only
     np.testing.assert_allclose(sparse, dense, atol=1e-4)
 
 

@@ -298,10 +298,10 @@ PAIRS = ExtraTreesRegressor(20, min_samples_leaf=5, random_state=0)
 @pytest.mark.parametrize("estimator", [None, Ridge(5.0), PAIRS], ids=["none", "ridge", "pairs"])
 def test_new_ads_are_ranked_by_their_features(estimator):
     """Ads 5, 6 and 7 were never seen. Of ten random sets, none is expected to do as well."""
-    catalogue = Z.rename(index=dict(enumerate(NAMES)))
-    selector = RegressionSetSelector(estimator, 2).fit(X, NAMED[NAMES[:5]], ad_features=catalogue)
+    catalog = Z.rename(index=dict(enumerate(NAMES)))
+    selector = RegressionSetSelector(estimator, 2).fit(X, NAMED[NAMES[:5]], ad_features=catalog)
     assert selector.ads_.tolist() == NAMES[:5]
-    new = catalogue.iloc[5:]
+    new = catalog.iloc[5:]
     found = selector.predict(X, ad_features=new, n_select=1)[:, 0]
     assert set(found) <= set(NAMES[5:])
     value = EXPECTED[np.arange(len(X)), [NAMES.index(ad) for ad in found]].mean()
@@ -309,17 +309,17 @@ def test_new_ads_are_ranked_by_their_features(estimator):
     guesses = [EXPECTED[np.arange(len(X)), rng.integers(5, 8, len(X))].mean() for _ in range(10)]
     assert value < min(guesses)
 
-    costs = selector.predict_costs(X, ad_features=catalogue)
+    costs = selector.predict_costs(X, ad_features=catalog)
     np.testing.assert_allclose(costs[NAMES[:5]], selector.predict_costs(X), atol=1e-10)
-    np.testing.assert_array_equal(-costs, selector.decision_function(X, ad_features=catalogue))
+    np.testing.assert_array_equal(-costs, selector.decision_function(X, ad_features=catalog))
     assert selector.predict_indicator(X, ad_features=new).shape == (300, 3)
     shuffled = selector.predict_costs(X, ad_features=new.iloc[::-1])
     np.testing.assert_allclose(shuffled[NAMES[5:]], costs[NAMES[5:]], atol=1e-12)
     available = pd.DataFrame(AVAILABLE, columns=NAMES)
-    chosen = selector.predict(X, ad_features=catalogue, available=available)
+    chosen = selector.predict(X, ad_features=catalog, available=available)
     expected = brute_force(costs.to_numpy(), 2, AVAILABLE)
     np.testing.assert_array_equal(chosen, np.array(NAMES)[expected])
-    score = selector.score(X, NAMED, ad_features=catalogue, available=available)
+    score = selector.score(X, NAMED, ad_features=catalog, available=available)
     assert score == pytest.approx(-np.take_along_axis(Y, expected, axis=1).sum(axis=1).mean())
     assert selector.ads_.tolist() == NAMES[:5]  # as before
 

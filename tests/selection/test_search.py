@@ -20,7 +20,7 @@ PAID = COSTS[np.arange(400), SHOWN]
 KINDS = {
     "complete": COSTS,
     "observed in part": HOLES,
-    "labelled": pd.DataFrame(HOLES, columns=list("abcdef")),
+    "labeled": pd.DataFrame(HOLES, columns=list("abcdef")),
     "logged": logged_costs(SHOWN, PAID, np.full(400, 1 / 6), ads=range(6)),
     "one a row": np.where(np.arange(6) == SHOWN[:, None], PAID[:, None], np.nan),
 }

@@ -101,7 +101,7 @@ def test_search_with_frames(routing):
 
 def test_ad_features_pass_through_cross_validation(routing):
     """Also where there are as many ads as rows, in a tuple."""
-    catalogue = pd.DataFrame(np.tile(Z, (40, 1)), columns=Z.columns)  # 240 rows, as X has
+    catalog = pd.DataFrame(np.tile(Z, (40, 1)), columns=Z.columns)  # 240 rows, as X has
     selector = RegressionSetSelector(n_select=2)
     expected = by_hand(selector, ad_features=Z)
     found = cross_validate(selector, X, Y, params={"ad_features": Z}, cv=FOLDS, error_score="raise")
@@ -116,14 +116,14 @@ def test_ad_features_pass_through_cross_validation(routing):
         Fitted(n_select=2),
         X,
         Y,
-        params={"ad_features": (catalogue,)},
+        params={"ad_features": (catalog,)},
         cv=FOLDS,
         error_score="raise",
     )
     np.testing.assert_allclose(found["test_score"], expected)
     with pytest.raises(ValueError, match=r"no row for ad .*pass \(ad_features,\), a tuple"):
         cross_validate(
-            selector, X, Y, params={"ad_features": catalogue}, cv=FOLDS, error_score="raise"
+            selector, X, Y, params={"ad_features": catalog}, cv=FOLDS, error_score="raise"
         )
 
 

@@ -124,7 +124,7 @@ def test_never_a_duplicate_never_an_unavailable_ad_alike_for_a_seed(problem, ran
 
 
 @pytest.mark.thorough
-def test_the_filter_tree_does_not_favour_columns():
+def test_the_filter_tree_does_not_favor_columns():
     """Over seeds, equal ads in other columns are chosen as often: a chi-square test of level 1e-4.
 
     The costs are noise, so that the place in the tournament decides.

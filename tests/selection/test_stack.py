@@ -147,7 +147,7 @@ def test_a_weight_of_two_is_the_row_twice_for_joint_members():
     weighted = fit_members(X, F, s, None, ("pls",))[0].predict(X)
     repeated = fit_members(X[twice], F[twice], np.ones(90), None, ("pls",))[0].predict(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
-    # a neighbourhood of all rows
+    # a neighborhood of all rows
     weighted = fit_members(X, F, s, None, ("neighbors",))[0].predict(X)[-1]
     np.testing.assert_allclose(weighted, np.zeros_like(F), atol=1e-10)
 
@@ -210,9 +210,9 @@ def made(kind, rng, n=500, n_ads=12):
     if kind == "steps":
         side = (X[:, :3, None] > rng.normal(0, 0.5, size=(3, n_ads))).astype(float)
         return X, (side * rng.normal(size=(3, n_ads))).sum(axis=1)
-    centres, costs = rng.normal(size=(12, 8)) * 3, rng.normal(size=(12, n_ads))
+    centers, costs = rng.normal(size=(12, 8)) * 3, rng.normal(size=(12, n_ads))
     group = rng.integers(12, size=n)
-    return centres[group] + 0.7 * X, costs[group]
+    return centers[group] + 0.7 * X, costs[group]
 
 
 @pytest.mark.thorough

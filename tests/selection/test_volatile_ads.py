@@ -50,7 +50,7 @@ def test_snips_divides_by_the_rows_where_an_ad_was_available():
     found = logged_costs(
         action, np.where(shows_b, -0.5, -1.0), p, method="snips", available=available
     )
-    # without noise in the costs, the self-normalised mean is exact
+    # without noise in the costs, the self-normalized mean is exact
     assert found.mean().tolist() == pytest.approx([-1.0, -0.5])
     # over all rows, the weights of b have the mean .2, and its costs came out five times too low
     with pytest.warns(UserWarning, match=r"ad 'b' have the mean 0\.2.* \(pass available=\)"):

@@ -10,7 +10,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from skbandit.constrained._tolerances import FEASIBLE, SCALES
 from skbandit.constrained.solvers import CvxpySolver, SolverError
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import KINK, Point
 from skbandit.constrained.training._starts import best_intercept
 from skbandit.constrained.training._train import TrainingOptions, train
@@ -56,7 +56,7 @@ def feasible_start(problem):
     """A feasible point by elastic steps from zero, None if they find none."""
     inside = problem.tightened(np.full(len(problem.rhs), 0.01))
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
-    point = majorise_minimise(inside, zero, SOLVER, max_iter=15, tol=1e-3).point
+    point = majorize_minimize(inside, zero, SOLVER, max_iter=15, tol=1e-3).point
     return point if problem.evaluate(point).violations.max() <= 0 else None
 
 
@@ -76,7 +76,7 @@ def test_bare_steps_descend_and_stay_feasible(name, kind):
             continue
         current = problem.evaluate(point)
         for _ in range(6):
-            convex = problem.majorise_at(point)
+            convex = problem.majorize_at(point)
             solution = SOLVER.solve(convex, np.inf, 1e-10)
             moved = Point(solution.coef, solution.intercept)
             new = problem.evaluate(moved)
@@ -100,7 +100,7 @@ def test_runs_descend_and_stay_feasible(name, kind):
         if start is None:
             continue
         seen = []
-        found = majorise_minimise(problem, start, SOLVER, max_iter=8, tol=1e-6, report=seen.append)
+        found = majorize_minimize(problem, start, SOLVER, max_iter=8, tol=1e-6, report=seen.append)
         assert (np.diff([problem.evaluate(start).objective, *found.path]) <= 0).all()
         assert all(step.violation <= FEASIBLE for step in seen)
         assert all(abs(step.gap) <= 1e-9 for step in seen)
@@ -116,9 +116,9 @@ def test_infeasible_hinges_do_not_stop_training():
         problem = compiled(X, y, group, error_rate(), TIGHT_ONES)
         zero = Point(np.zeros(4), 0.0)
         with pytest.raises(SolverError, match="infeasible"):
-            SOLVER.solve(problem.majorise_at(zero), np.inf, 1e-10)
+            SOLVER.solve(problem.majorize_at(zero), np.inf, 1e-10)
         seen = []
-        found = majorise_minimise(problem, zero, SOLVER, max_iter=15, tol=1e-5, report=seen.append)
+        found = majorize_minimize(problem, zero, SOLVER, max_iter=15, tol=1e-5, report=seen.append)
         inside = [step.violation <= FEASIBLE for step in seen]
         entered += found.feasible
         if found.feasible:
@@ -209,7 +209,7 @@ def test_a_constraint_slack_in_every_convex_problem_changes_nothing(objective, s
 
 
 def outliers(seed):
-    """Labels flipped, far rows mislabelled, or classes of unequal size and spread."""
+    """Labels flipped, far rows mislabeled, or classes of unequal size and spread."""
     X, y, group = sample(seed, noise=0.3)
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
@@ -225,7 +225,7 @@ def outliers(seed):
 def test_no_worse_than_a_linear_svm_at_any_scale(seed):
     """Both by the ramp objective. f = half the decision function: margins of 1/2, not 1.
 
-    LinearSVC minimises |u|^2/2 + C sum hinge(1 - y(xu + c)); with u = 2w, c = 2b and
+    LinearSVC minimizes |u|^2/2 + C sum hinge(1 - y(xu + c)); with u = 2w, c = 2b and
     C = 2/(alpha n) that is 4/alpha times alpha/2 |w|^2 + mean max(0, 1/2 - y(xw + b)).
     """
     X, y, group = outliers(seed)
@@ -237,7 +237,7 @@ def test_no_worse_than_a_linear_svm_at_any_scale(seed):
     w, b = svm.coef_[0] / 2, svm.intercept_[0] / 2
     trained = fit(problem, max_iter=15)
     ours = problem.evaluate(trained.mm.point).objective
-    assert ours <= problem.evaluate(Point(w, b)).objective + 1e-4  # the penalised intercept's error
+    assert ours <= problem.evaluate(Point(w, b)).objective + 1e-4  # the penalized intercept's error
     scaled = [problem.evaluate(best_intercept(problem, s * w)).objective for s in SCALES]
     assert ours <= min(scaled) + 1e-4
     anyscale = [
@@ -248,10 +248,10 @@ def test_no_worse_than_a_linear_svm_at_any_scale(seed):
 
 
 def test_our_first_direction_is_the_svm():
-    """The units above, checked on LIBSVM, whose intercept is not penalised either."""
+    """The units above, checked on LIBSVM, whose intercept is not penalized either."""
     X, y, group = outliers(1)
     problem = compiled(X, y, group, error_rate(), alpha=0.02)
-    found = SOLVER.solve(problem.majorise_at(Point(np.zeros(4), 0.0)), np.inf, 1e-10)
+    found = SOLVER.solve(problem.majorize_at(Point(np.zeros(4), 0.0)), np.inf, 1e-10)
     svm = SVC(C=1.0, kernel="linear", tol=1e-8).fit(X, y)
     np.testing.assert_allclose(svm.coef_[0] / 2, found.coef, atol=1e-6)
     assert svm.intercept_[0] / 2 == pytest.approx(found.intercept, abs=1e-6)

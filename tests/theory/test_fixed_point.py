@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, recall
 from tests import problems
@@ -25,11 +25,11 @@ GOALS = {
 
 def gap(problem, point):
     """How far a point is from the optimum of Problem 3, built at that point."""
-    convex = problem.majorise_at(point)
+    convex = problem.majorize_at(point)
     solution = SOLVER.solve(convex, np.inf, 1e-10)
 
     def value(at):
-        return convex.rows(problem.scores(at))[0] + problem.regulariser(at)
+        return convex.rows(problem.scores(at))[0] + problem.regularizer(at)
 
     return value(point) - value(Point(solution.coef, solution.intercept))
 
@@ -39,7 +39,7 @@ def gap(problem, point):
 def test_the_last_point_solves_its_own_convex_problem(name, seed):
     problem = problems.compiled(*problems.sample(seed, 60, 3), *GOALS[name])
     start = Point(np.zeros(3), 0.0)
-    found = majorise_minimise(problem, start, SOLVER, max_iter=60, tol=1e-9)
+    found = majorize_minimize(problem, start, SOLVER, max_iter=60, tol=1e-9)
     assert found.converged
     assert abs(gap(problem, found.point)) <= 1e-7
     assert gap(problem, start) > 1e-3  # which a point that is none does not

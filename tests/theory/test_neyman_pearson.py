@@ -1,7 +1,7 @@
 """Neyman-Pearson classification is the problem of Gasso et al. (2011), as Goh et al. (2016) say.
 
 Theirs, "Batch and online learning algorithms for nonconvex Neyman-Pearson classification", is to
-minimise the mean bounded loss over the positives, with a bound on that over the negatives. With the
+minimize the mean bounded loss over the positives, with a bound on that over the negatives. With the
 ramp for the bounded loss, our Problem 2 has the same objective and the same constraint everywhere.
 """
 

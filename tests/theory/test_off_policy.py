@@ -119,7 +119,7 @@ def estimates_by_all(link, n_logs):
 def test_bias_and_intervals(link, n_logs):
     everywhere = population(link)
     for name, (mean, error, truth) in estimates_by_all(link, n_logs).items():
-        assert unbiased(mean - truth), name  # that of the self-normalised is some 1/n
+        assert unbiased(mean - truth), name  # that of the self-normalized is some 1/n
         for level in (0.8, 0.95):
             half = norm.ppf((1 + level) / 2) * error
             assert covers(abs(mean - everywhere) < half, level), (name, level)

@@ -24,7 +24,7 @@ SPLIT_NOISE = 0.008
 
 @pytest.fixture(scope="module")
 def figure_2():
-    """Test error and ratio: ours by 1/kappa (deterministic, randomised), covariance by c."""
+    """Test error and ratio: ours by 1/kappa (deterministic, randomized), covariance by c."""
     train, test = split(everybody(), run=0)
     asked = (1.0, 1.25, 2.0, 3.0, 6.0)
     scores = [test.X @ fair(train, one).coef_[0] for one in asked]
@@ -132,7 +132,7 @@ def churning(request, a9a):
 
 
 def test_churn_stays_below_its_target(churning):
-    """The randomised rule's is just the target where hard rates do not move its bounds.
+    """The randomized rule's is just the target where hard rates do not move its bounds.
 
     That, with the published settings, is tested with the benchmark that has them.
     """

@@ -1,6 +1,6 @@
 """Regret of policies grows as sqrt(T) at most where they explore by what they do not know.
 
-Li et al. (2012) leave bounds for generalised linear policies to future work. No theorem is checked
+Li et al. (2012) leave bounds for generalized linear policies to future work. No theorem is checked
 here, but the growth itself, over eight made worlds with fixed arms: regret at 16 T over that at T
 is 4 for sqrt(T), 16 for linear regret. Seeds are fixed.
 """

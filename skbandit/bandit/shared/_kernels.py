@@ -30,7 +30,7 @@ from skbandit.utils._compiled import called_exactly
 @called_exactly
 def look(X: np.ndarray, row: int, beliefs: SharedBeliefs, work: Workspace) -> None:
     """Prepare for the moments of arms in the context of a row."""
-    show(work.x, X, row, beliefs.units.centre, beliefs.units.rate)
+    show(work.x, X, row, beliefs.units.center, beliefs.units.rate)
     for e in range(len(beliefs.share)):
         if beliefs.share[e] > 0.0:
             _contract(e, beliefs, work)

@@ -28,7 +28,7 @@ class Units(NamedTuple):
     They are renewed when the number of rows has doubled, and updated in place.
     """
 
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     rate: np.ndarray  # (d,), 0 for features that do not count
     mean: np.ndarray  # (d,)
     squares: np.ndarray  # (d,), sums of squared deviations
@@ -49,12 +49,12 @@ def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
 @called_exactly
 def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
     """Renew units that are due, and write the change: x = factor x' + shift for the new x'."""
-    centre, rate, mean, squares, seen = units
+    center, rate, mean, squares, seen = units
     if seen[0] < seen[1]:
         return False
     seen[1] = 2.0 * seen[0]
     norm = math.sqrt(len(rate))
-    renew(centre, rate, mean, squares, seen[0], norm, factor, shift)
+    renew(center, rate, mean, squares, seen[0], norm, factor, shift)
     return True
 
 
@@ -300,7 +300,7 @@ def merged(
 
 def standardized(values: np.ndarray, units: Units) -> np.ndarray:
     """Features in these units, followed by the constant."""
-    return np.column_stack([(values - units.centre) * units.rate, np.ones(len(values))])
+    return np.column_stack([(values - units.center) * units.rate, np.ones(len(values))])
 
 
 def as_given(units: Units) -> np.ndarray:
@@ -308,7 +308,7 @@ def as_given(units: Units) -> np.ndarray:
     d = len(units.rate)
     T = np.zeros((d + 1, d + 1))
     T[np.arange(d), np.arange(d)] = units.rate
-    T[:d, d] = -units.rate * units.centre
+    T[:d, d] = -units.rate * units.center
     T[d, d] = 1.0
     return T
 

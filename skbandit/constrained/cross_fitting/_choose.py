@@ -226,7 +226,7 @@ def nearest_to_default(
     limits: ScoreLimits,
     usual: float,
 ) -> Choice:
-    """Move a chosen threshold towards the usual one as far as noise explains its advantage.
+    """Move a chosen threshold toward the usual one as far as noise explains its advantage.
 
     Parameters
     ----------
@@ -250,9 +250,7 @@ def nearest_to_default(
     if not np.isfinite(choice.threshold.objective):  # 0/0: there is no noise to compare with
         return choice
     search = ThresholdSearch.of(scores, goals, limits)
-    thresholds = np.append(
-        search.thresholds, usual
-    )  # the usual one itself, not only its neighbours
+    thresholds = np.append(search.thresholds, usual)  # the usual one itself, not only its neighbors
     search = ThresholdSearch.of(scores, goals, limits, thresholds)
     error = _standard_errors(search, choice)
     near = search.objective <= choice.threshold.objective + NOISE * error + RATE_TOL

@@ -24,7 +24,7 @@ from skbandit.constrained.cross_fitting._choose import (
     choose,
     max_objective_loss,
 )
-from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardise
+from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardize
 from skbandit.constrained.cross_fitting._folds import (
     PLAIN,
     RAMP,
@@ -68,7 +68,7 @@ class CrossFitted:
     alpha : float
         The ramp's alpha.
     point : Point
-        w, and the b of the randomised rule.
+        w, and the b of the randomized rule.
     threshold : float
         Threshold on <w, x>.
     choice : Choice
@@ -80,7 +80,7 @@ class CrossFitted:
     plain : Point
         Its rule for new rows.
     path : tuple of float
-        The regularised ramp objective after each MM step at alpha, mean over the folds.
+        The regularized ramp objective after each MM step at alpha, mean over the folds.
     multipliers : ndarray of shape (m,)
         Of the measured constraints, out of fold: see `shadow_prices`.
     limits : ScoreLimits
@@ -190,7 +190,7 @@ class Candidates:
     searches : dict of str to ThresholdSearch
         Thresholds on the out-of-fold scores of these rows.
     final : dict of str to tuple
-        Mean direction of the folds, its mean score, and its standardised scores of all rows.
+        Mean direction of the folds, its mean score, and its standardized scores of all rows.
     """
 
     trained: TrainedFolds
@@ -216,13 +216,13 @@ class Candidates:
             names = _preselected(mixtures, directions, bound, settings)
             mixtures = {name: mixtures[name] for name in names}
         limits = _limits(goals, options)
-        design, centred = trained.columns.design, options.fit_intercept
+        design, centered = trained.columns.design, options.fit_intercept
         searches, final = {}, {}
         for name, one in mixtures.items():
             scores = directions.out_of_fold(one, measured.rows)
             searches[name] = ThresholdSearch.of(scores, measured, limits, settings["thresholds"])
             mean = directions.mean_direction(one)
-            final[name] = standardise(design, trained.weight, mean, centred=centred)
+            final[name] = standardize(design, trained.weight, mean, centered=centered)
         return cls(trained, mixtures, measured.rows, limits, searches, final)
 
 
@@ -240,11 +240,11 @@ def _choose(
     chosen = candidates.mixtures[choice.name]
     alpha, ramps = alpha_of(measured, options), trained.ramps
     folds = ramps.get(chosen.other, ramps[RAMP])
-    coef, mean, standardised = candidates.final[choice.name]
+    coef, mean, standardized = candidates.final[choice.name]
     scales = trained.columns.scales
     worst = replace(measured, objective=measured.objective.worst_at(choice.positive))
     size, b = _ramp_scale(
-        standardised[rows], worst, alpha * float(coef @ (scales**2 * coef)), options
+        standardized[rows], worst, alpha * float(coef @ (scales**2 * coef)), options
     )
     weights, larger = trained.place.weights(coef)
     mean, threshold = mean + larger, choice.threshold.value

@@ -1,6 +1,6 @@
 """Directions trained without each fold in turn, and their out-of-fold scores.
 
-Each direction is standardised: its scores have mean 0 and deviation 1 over all rows, which takes
+Each direction is standardized: its scores have mean 0 and deviation 1 over all rows, which takes
 no labels. So the scores of different folds' models are on one scale, and one threshold suits all.
 """
 
@@ -38,38 +38,38 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Directions:
-    """J standardised directions for each of K folds.
+    """J standardized directions for each of K folds.
 
     Parameters
     ----------
     names : tuple of J str
     coef : ndarray of shape (K, d, J)
         Trained without each fold.
-    centre : ndarray of shape (K, J)
+    center : ndarray of shape (K, J)
         Their mean scores over all rows; 0 without an intercept.
     correlation : ndarray of shape (K, J, J)
         Of their scores over all rows.
     scores : ndarray of shape (n, J)
-        Standardised scores of each row by the directions trained without its fold.
+        Standardized scores of each row by the directions trained without its fold.
     fold : ndarray of int, shape (n,)
     """
 
     names: tuple[str, ...]
     coef: np.ndarray
-    centre: np.ndarray
+    center: np.ndarray
     correlation: np.ndarray
     scores: np.ndarray
     fold: np.ndarray
 
     @classmethod
-    def standardised(
+    def standardized(
         cls,
         X: Any,
         weight: np.ndarray,
         fold: np.ndarray,
         found: list[Mapping[str, np.ndarray]],
         *,
-        centred: bool,
+        centered: bool,
     ) -> Directions:
         """Standardize the directions of each fold.
 
@@ -84,30 +84,30 @@ class Directions:
         found : list of mappings of str to ndarray of shape (d,)
             Directions by name, without each fold. The first stands in for those that are
             missing or tell no rows apart.
-        centred : bool
+        centered : bool
             Whether scores have mean 0.
         """
         names = tuple(dict.fromkeys(name for one in found for name in one))
         share = weight / weight.sum()
-        coefs, centres, correlations = [], [], []
+        coefs, centers, correlations = [], [], []
         scores = np.empty((len(fold), len(names)))
         for k, one in enumerate(found):
             plain = next(iter(one.values()))
             coef = np.column_stack([one.get(name, plain) for name in names])
             raw = np.asarray(X @ coef)
-            mean, deviation = _moments(raw, share, centred)
+            mean, deviation = _moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             coef[:, flat], raw[:, flat] = coef[:, [0]], raw[:, [0]]
-            mean, deviation = _moments(raw, share, centred)
+            mean, deviation = _moments(raw, share, centered)
             flat = deviation <= SMALLEST_DEVIATION * np.abs(raw).max(axis=0)
             deviation[flat] = 1.0
             raw = (raw - mean) / deviation
             raw[:, flat] = 0.0  # else rounding would tell rows apart
             scores[fold == k] = raw[fold == k]
             coefs.append(coef / deviation)
-            centres.append(mean / deviation)
+            centers.append(mean / deviation)
             correlations.append(raw.T @ (raw * share[:, None]))
-        return cls(names, np.stack(coefs), np.stack(centres), np.stack(correlations), scores, fold)
+        return cls(names, np.stack(coefs), np.stack(centers), np.stack(correlations), scores, fold)
 
     def _parts(self, mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of the directions, (J,), and the deviation of their sum by fold, (K,)."""
@@ -119,7 +119,7 @@ class Directions:
         return part, deviation
 
     def out_of_fold(self, mixture: Mixture, rows: np.ndarray | None = None) -> np.ndarray:
-        """Standardised scores of a mixture, each by the directions without the row's fold.
+        """Standardized scores of a mixture, each by the directions without the row's fold.
 
         Of all rows or of some.
         """
@@ -130,29 +130,31 @@ class Directions:
         return (scores @ part) / deviation[fold]
 
     def mean_direction(self, mixture: Mixture) -> np.ndarray:
-        """Mean over folds of a mixture's standardised directions, shape (d,)."""
+        """Mean over folds of a mixture's standardized directions, shape (d,)."""
         part, deviation = self._parts(mixture)
         return np.mean((self.coef @ part) / deviation[:, None], axis=0)
 
 
-def _moments(scores: np.ndarray, share: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    mean = share @ scores if centred else np.zeros(scores.shape[1])
+def _moments(
+    scores: np.ndarray, share: np.ndarray, centered: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    mean = share @ scores if centered else np.zeros(scores.shape[1])
     return mean, np.sqrt(share @ (scores - mean) ** 2)
 
 
-def standardise(
-    X: Any, weight: np.ndarray, coef: np.ndarray, *, centred: bool
+def standardize(
+    X: Any, weight: np.ndarray, coef: np.ndarray, *, centered: bool
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Scale one direction; return it, its mean score and its standardised scores."""
+    """Scale one direction; return it, its mean score and its standardized scores."""
     scores = np.asarray(X @ coef).ravel()
-    mean, deviation = _moments(scores[:, None], weight / weight.sum(), centred)
+    mean, deviation = _moments(scores[:, None], weight / weight.sum(), centered)
     size = float(deviation[0])
     if size <= SMALLEST_DEVIATION * np.abs(scores).max(initial=0.0):
         size = 1.0
     return coef / size, float(mean[0]) / size, (scores - mean[0]) / size
 
 
-def column_scales(X: Any, weight: np.ndarray, *, centred: bool) -> np.ndarray:
+def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
     """Unit of each column: its deviation per nonzero entry, so that units do not matter.
 
     That is sqrt(variance / share of nonzero entries): the deviation itself of a column without
@@ -164,7 +166,7 @@ def column_scales(X: Any, weight: np.ndarray, *, centred: bool) -> np.ndarray:
         square = np.asarray(share @ X.multiply(X)).ravel()
     else:
         square = np.einsum("i,ij,ij->j", share, X, X)
-    mean = np.asarray(share @ X).ravel() if centred else np.zeros(X.shape[1])
+    mean = np.asarray(share @ X).ravel() if centered else np.zeros(X.shape[1])
     nonzero = np.asarray(share @ (X != 0)).ravel()
     variance = np.maximum(square - mean * mean, 0.0)
     varied = variance > SMALLEST_DEVIATION * square
@@ -194,7 +196,7 @@ HALVINGS = 20
 """Times that a Newton step is halved until it lowers the objective."""
 
 JITTER = 1e-10
-"""Share of the Hessian's trace added to the unpenalised intercept, whose curvature may vanish."""
+"""Share of the Hessian's trace added to the unpenalized intercept, whose curvature may vanish."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def fit_logistic(
     fit_intercept: bool = True,
     start: LinearFit | None = None,
 ) -> LinearFit:
-    """Minimise sum_j weight_j log(1 + exp(-s_j f_j)) + |w|^2 / 2, with s = 1 or -1.
+    """Minimize sum_j weight_j log(1 + exp(-s_j f_j)) + |w|^2 / 2, with s = 1 or -1.
 
     Own code, as a cross-fitted classifier takes dozens of such fits: with scikit-learn's L-BFGS, as
     exact, one on the sparse indicators of Adult takes six times as long.
@@ -227,7 +229,7 @@ def fit_logistic(
     weight : ndarray of shape (n,)
         Nonnegative row weights.
     fit_intercept : bool
-        Whether there is an intercept, which is not penalised.
+        Whether there is an intercept, which is not penalized.
     start : LinearFit or None
         Where to begin.
 

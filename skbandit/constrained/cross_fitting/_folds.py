@@ -23,7 +23,7 @@ from skbandit.constrained.cross_fitting._directions import (
 from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
 from skbandit.constrained.thresholds._multipliers import Multipliers
-from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorise_minimise
+from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorize_minimize
 from skbandit.constrained.training._problem import (
     MAX_ROWS,
     Point,
@@ -47,7 +47,7 @@ ALPHA = 0.1
 """The ramp's alpha if it is "auto", in units of the sum of the objective's absolute costs."""
 
 MM_STEPS, MM_TOL = 15, 3e-4
-"""Majorisation-minimisation steps per ramp at most, and the decrease that ends them."""
+"""Majorization-minimization steps per ramp at most, and the decrease that ends them."""
 
 TIGHTER_LEVEL = 0.8
 """Level of the limits by whose margins the bounds of the tightened ramp are tighter."""
@@ -182,7 +182,7 @@ class TrainedFolds:
     runs : tuple of lists of OneFold
         All folds, under the constraints of each run of training.
     directions : Directions
-        Of all runs, standardised.
+        Of all runs, standardized.
     """
 
     columns: _Columns
@@ -212,8 +212,8 @@ class TrainedFolds:
         for one in self.runs[0]:
             coef = one.plain.coef / self.columns.scales
             weights, larger = self.place.weights(coef)
-            if self.columns.centre is not None:
-                larger += float(self.columns.centre @ coef)
+            if self.columns.center is not None:
+                larger += float(self.columns.center @ coef)
             coefs.append(weights)
             intercepts.append(one.plain.intercept - larger)
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
@@ -280,37 +280,37 @@ def train_folds(
         }
         for of_fold in zip(*runs, strict=True)
     ]
-    directions = Directions.standardised(
-        columns.design, used.astype(float), fold, found, centred=intercept
+    directions = Directions.standardized(
+        columns.design, used.astype(float), fold, found, centered=intercept
     )
     return TrainedFolds(columns, place, used, fold, runs, directions)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """From directions of `_Columns` to those of the design: the span of its rows, units, centre."""
+    """From directions of `_Columns` to those of the design: the span of its rows, units, center."""
 
     span: RowSpan | None
     scales: np.ndarray
-    centre: np.ndarray | None
+    center: np.ndarray | None
 
     def weights(self, coef: np.ndarray) -> tuple[np.ndarray, float]:
         """Weights of the design's columns, and what their scores are larger by."""
         if self.span is None:
             return coef, 0.0
         weights = self.span.weights(coef) / self.scales
-        return weights, 0.0 if self.centre is None else float(weights @ self.centre)
+        return weights, 0.0 if self.center is None else float(weights @ self.center)
 
 
-def _read_columns(design: Any, weight: np.ndarray, centred: bool) -> tuple[_Columns, _Place]:
+def _read_columns(design: Any, weight: np.ndarray, centered: bool) -> tuple[_Columns, _Place]:
     """Columns in their units; of more columns than rows, the span of the rows instead."""
-    scales = column_scales(design, weight, centred=centred)
-    centre = (weight / weight.sum()) @ design if centred and not issparse(design) else None
-    columns = _Columns(design, centre, scales)
+    scales = column_scales(design, weight, centered=centered)
+    center = (weight / weight.sum()) @ design if centered and not issparse(design) else None
+    columns = _Columns(design, center, scales)
     if not is_wide(design):
-        return columns, _Place(None, scales, centre)
+        return columns, _Place(None, scales, center)
     span = row_span(columns.rows(np.arange(len(weight))))
-    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _Place(span, scales, centre)
+    return _Columns(span.rows, None, np.ones(span.rows.shape[1])), _Place(span, scales, center)
 
 
 def is_wide(design: Any) -> bool:
@@ -391,15 +391,15 @@ class _Columns:
     """Rows in units of their columns, computed on demand."""
 
     design: Any
-    centre: np.ndarray | None
+    center: np.ndarray | None
     scales: np.ndarray
 
     def rows(self, which: np.ndarray) -> Any:
-        """Some rows: divided by the units, and centred if dense."""
+        """Some rows: divided by the units, and centered if dense."""
         part = self.design[which]
         if issparse(part):
             return part.multiply(1.0 / self.scales[None, :]).tocsr()
-        return (part if self.centre is None else part - self.centre) / self.scales
+        return (part if self.center is None else part - self.center) / self.scales
 
 
 def alpha_of(goals: MeasuredGoals, options: CrossFitOptions) -> float:
@@ -463,7 +463,7 @@ def _train_ramps(
     if len(problem.rhs):
         limits = score_limits(part.constraints, part.data).columns(measured.rows)
         positive = (problem.scores(Point(plain.coef, plain.intercept)) > 0).astype(float)
-        ramps[TIGHTENED] = majorise_minimise(
+        ramps[TIGHTENED] = majorize_minimize(
             problem.with_margins(_tightening(measured.constraints, limits, positive)),
             trained.point,
             settings.solver,

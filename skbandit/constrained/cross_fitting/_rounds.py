@@ -69,7 +69,7 @@ class Costs:
         n, train, extra = len(data), data.train, data.extra
         factors = np.ones(len(train)) if factors is None else factors
         whole = declared.bind_part(replace(goals, data=data), np.ones(n), factors)
-        objective = whole.objective.negated() if whole.maximise else whole.objective
+        objective = whole.objective.negated() if whole.maximize else whole.objective
         problem = LinearProblem.of(objective, whole.constraints.subset(goals.is_measured))
         row_weight, positive = np.zeros(n), np.zeros(n, dtype=bool)
         row_weight[: len(train)], positive[: len(train)] = train.weight, train.label == 1

@@ -56,7 +56,7 @@ def prox(
     place: np.ndarray,
     rows: np.ndarray,
 ) -> float:
-    """Minimise the cost at f plus sigma/2 (y - f)^2, for each row of the data.
+    """Minimize the cost at f plus sigma/2 (y - f)^2, for each row of the data.
 
     Here y = z + theta/sigma. Fills `f`, `place` and the costs `rows` of rows 0..m of the problem
     at f; returns |y - f|^2.
@@ -147,15 +147,15 @@ class LagrangianPoint:
     z : ndarray of shape (n,)
         Scores X w + b.
     v : ndarray of shape (m,)
-        The maximising multipliers.
+        The maximizing multipliers.
     f, place : ndarray of shape (n,)
-        The minimising scores, and their places on the hinges.
+        The minimizing scores, and their places on the hinges.
     costs : ndarray of shape (1 + m,)
         Rows of the problem at f, without gamma.
     theta : ndarray of shape (n,)
         sigma (y - f): both the next multipliers and the gradient in z.
     value : float
-        The augmented Lagrangian, to be minimised over (w, b).
+        The augmented Lagrangian, to be minimized over (w, b).
     """
 
     w: np.ndarray
@@ -179,7 +179,7 @@ class NewtonDirection(NamedTuple):
 
 @dataclass(frozen=True)
 class AugmentedLagrangian:
-    """The augmented Lagrangian, minimised over (w, b) in each multiplier update.
+    """The augmented Lagrangian, minimized over (w, b) in each multiplier update.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ class AugmentedLagrangian:
         Bounds of the problem, or slightly tighter ones.
     theta : ndarray of shape (n,)
         Multipliers of f = X w + b.
-    centre : ndarray of shape (m,)
-        Centre of the proximal term |v - centre|^2 / 2 tau.
+    center : ndarray of shape (m,)
+        Center of the proximal term |v - center|^2 / 2 tau.
     sigma, tau : float
         Weights of the two quadratic terms.
     upper : float
@@ -202,16 +202,16 @@ class AugmentedLagrangian:
     problem: ConvexProblem
     gamma: np.ndarray
     theta: np.ndarray
-    centre: np.ndarray
+    center: np.ndarray
     sigma: float
     tau: float
     upper: float
     tol: float
 
     def at(self, w: np.ndarray, b: float, z: np.ndarray, v: np.ndarray) -> LagrangianPoint:
-        """Evaluate at (w, b) with scores z, maximising over the multipliers from v.
+        """Evaluate at (w, b) with scores z, maximizing over the multipliers from v.
 
-        Newton steps: to the maximiser of the quadratic model over the box, halved until the
+        Newton steps: to the maximizer of the quadratic model over the box, halved until the
         value rises.
         """
         best = self._at_multipliers(w, b, z, v)
@@ -242,7 +242,7 @@ class AugmentedLagrangian:
         weights, costs = np.append(1.0, v), np.empty(1 + len(v))
         entries = by_row.indptr, by_row.indices, by_row.data
         squares = prox(z, self.theta, self.sigma, weights, *entries, f, place, costs)
-        away = v - self.centre
+        away = v - self.center
         value = (
             weights @ (costs - self.gamma)
             + 0.5 * self.sigma * squares
@@ -254,7 +254,7 @@ class AugmentedLagrangian:
 
     def _slope(self, here: LagrangianPoint) -> np.ndarray:
         """The derivative in v."""
-        return (here.costs - self.gamma)[1:] - (here.v - self.centre) / self.tau
+        return (here.costs - self.gamma)[1:] - (here.v - self.center) / self.tau
 
     def curvature(self, here: LagrangianPoint, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivative in some of v, and the slope in f of each entry."""
@@ -334,14 +334,14 @@ def column_squares(X: Any) -> np.ndarray:
 
 # The augmented Lagrangian by semismooth Newton-CG steps, for many sparse features.
 #
-# With v = (1, v_1, ..., v_m), p = v P and q = v Q, Problem 3 is to minimise
+# With v = (1, v_1, ..., v_m), p = v P and q = v Q, Problem 3 is to minimize
 # alpha/2 |w|^2 + Phi(f) subject to f = X w + b, where
 #
 #     Phi(f) = max over 0 <= v_k <= upper of  sum_j p_j max(0, 1/2 + f_j) + q_j max(0, 1/2 - f_j)
 #                                             - v gamma.
 #
 # The multipliers theta of f = X w + b lie in [-q, p]: they are the duals of the hinges, up - down.
-# For given theta the augmented Lagrangian, minimised over f and (with a proximal term) maximised
+# For given theta the augmented Lagrangian, minimized over f and (with a proximal term) maximized
 # over v, is a convex function of (w, b) with a piecewise linear gradient. Its Newton systems
 # involve only the few rows of X whose f is on a kink. After Li, Sun and Toh (2018), "A highly
 # efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM Journal
@@ -367,7 +367,7 @@ FIRST_DAMPING, LAST_DAMPING = 1e-5, 1e3
 """Smallest and largest damping after short steps.
 
 In units of the Hessian's diagonal if all rows were on kinks. Beyond the largest, the
-minimisation stops: only rounding is left to gain.
+minimization stops: only rounding is left to gain.
 """
 
 MAX_SCORE_CHANGE = 5.0
@@ -454,7 +454,7 @@ class AugmentedLagrangianSolver(ParametersMixin):
             gamma = problem.gamma - np.append(0.0, tightening)
             tau = TAU_RATIO * len(theta) * sigma
             lagrangian = AugmentedLagrangian(problem, gamma, theta, v, sigma, tau, upper, slope_tol)
-            here, n_steps = _minimise(lagrangian, lagrangian.at(w, b, z, v), penalty, tol)
+            here, n_steps = _minimize(lagrangian, lagrangian.at(w, b, z, v), penalty, tol)
             w, b, z, v, theta = here.w, here.b, here.z, here.v, here.theta
 
             found = certify(problem, w, b, v, penalty, _hinge_duals(problem, v, theta), z)
@@ -549,7 +549,7 @@ class Optimality:
         return bool(minimal and self.imbalance <= 0.02 * max(self.gap, tol))
 
 
-def _minimise(
+def _minimize(
     lagrangian: AugmentedLagrangian, here: LagrangianPoint, penalty: float, tol: float
 ) -> tuple[LagrangianPoint, int]:
     """Take Newton steps until the gap is due to theta rather than to (w, b); count them."""
@@ -610,7 +610,7 @@ def _line_search(
 def _hinge_duals(problem: ConvexProblem, v: np.ndarray, theta: np.ndarray) -> HingeDuals:
     """The best duals of the hinges with up - down = theta, balanced where that costs nothing.
 
-    On a kink a dual may change at no cost to first order: there the duals are moved towards an
+    On a kink a dual may change at no cost to first order: there the duals are moved toward an
     end of their intervals until the sum of theta is 0, if that suffices.
     """
     p, q = problem.dual_upper_bounds(v)

@@ -42,11 +42,11 @@ def ascend(
     rows: np.ndarray,
     n_sweeps: int,
 ) -> None:
-    """Maximise the dual in theta_j for each j of `rows` in turn, in the order given.
+    """Maximize the dual in theta_j for each j of `rows` in turn, in the order given.
 
     Updates `theta` and w = X' theta / alpha in place; b moves by `pace` per unit of theta.
     As a function of theta_j the dual is min(q_j - theta_j/2, p_j + theta_j/2) minus a parabola;
-    its maximiser is a median.
+    its maximizer is a median.
     """
     for _ in range(n_sweeps):
         for j in rows:
@@ -130,7 +130,7 @@ class WeightedSVM:
     alpha : float
         The paper's lambda.
     fit_intercept : bool
-        Whether b, which is never penalised, is free or 0.
+        Whether b, which is never penalized, is free or 0.
     """
 
     design: Design
@@ -321,7 +321,7 @@ constraints up to the tolerance of the linear program, 1e-10. Beyond it the valu
 """
 
 MAX_DECREMENT, MAX_STEPS = 0.1, 200
-"""Newton decrement below which a point counts as the analytic centre; maximum Newton steps."""
+"""Newton decrement below which a point counts as the analytic center; maximum Newton steps."""
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,7 @@ class Cut:
     coef, intercept : ndarray of shape (d,), float
         w and b.
     offset : float
-        Value at v = 0: the regularised objective at (w, b).
+        Value at v = 0: the regularized objective at (w, b).
     g : ndarray of shape (m,)
         Gradient: the violation of each constraint by (w, b).
     """
@@ -358,7 +358,7 @@ class Cut:
         return float(np.maximum(self.g, 0.0).sum())
 
     def value(self, penalty: float) -> float:
-        """The largest value over 0 <= v <= penalty: the objective and penalised violations."""
+        """The largest value over 0 <= v <= penalty: the objective and penalized violations."""
         if np.isinf(penalty):
             return np.inf if self.g.max(initial=0.0) > CUT_MAX_EXCESS else self.offset
         return self.offset + penalty * self.excess
@@ -398,7 +398,7 @@ class Maximum:
     value : float
         U_t.
     v : ndarray of shape (m,)
-        The maximiser.
+        The maximizer.
     mixture : ndarray of shape (t,)
         Convex combination of the cuts that is at most U_t on all of V: the dual solution.
     """
@@ -408,8 +408,8 @@ class Maximum:
     mixture: np.ndarray
 
 
-def maximise(h: Model, upper: float) -> Maximum:
-    """Maximise h_t over the box, through its dual: the mixture of cuts with the lowest maximum.
+def maximize(h: Model, upper: float) -> Maximum:
+    """Maximize h_t over the box, through its dual: the mixture of cuts with the lowest maximum.
 
     min over mu, xi >= 0 with sum mu = 1 of <mu, offsets> + upper sum xi, where xi >= mu' slopes.
     """
@@ -437,12 +437,12 @@ def mean(problem: ConvexProblem, cuts: Sequence[Cut], mixture: np.ndarray) -> Cu
     return Cut.at(problem, np.asarray(coef), b, problem.X @ coef + b)
 
 
-def centre(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
-    """Choose the next v: a centre of the part of V that the cuts have left (CutChooser)."""
+def center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+    """Choose the next v: a center of the part of V that the cuts have left (CutChooser)."""
     m = len(top.v)
     if m == 0 or upper == 0:
         return top.v  # nothing to choose
-    return bisection(h, lower, upper) if m == 1 else analytic_centre(h, lower, upper, top)
+    return bisection(h, lower, upper) if m == 1 else analytic_center(h, lower, upper, top)
 
 
 def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
@@ -459,11 +459,11 @@ def bisection(h: Model, lower: float, upper: float) -> np.ndarray:
     return np.clip([(left + right) / 2], 0.0, upper)
 
 
-def analytic_centre(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
-    """The v of the analytic centre of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
+def analytic_center(h: Model, lower: float, upper: float, top: Maximum) -> np.ndarray:
+    """The v of the analytic center of {(v, z): L_t <= z <= h_t(v), v in [0, upper]^m}.
 
-    It maximises sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
-    where the floor z >= L_t counts once per cut (Goffin, Haurie & Vial 1992). The centre is
+    It maximizes sum_s log(h_s(v) - z) + t log(z - L_t) + sum_k log v_k + log(upper - v_k),
+    where the floor z >= L_t counts once per cut (Goffin, Haurie & Vial 1992). The center is
     far from all cuts, so the next one removes a large part whichever way it points. Found by
     Newton's method, whose steps of length 1 / (1 + decrement) never leave the set.
     """
@@ -507,7 +507,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class SVMOptimizer:
-    """Minimises Psi(w, b, v) over (w, b) for given multipliers v.
+    """Minimizes Psi(w, b, v) over (w, b) for given multipliers v.
 
     Parameters
     ----------
@@ -642,7 +642,7 @@ class CuttingPlaneSolver(ParametersMixin):
             if bound > L:
                 L, best = bound, (v, svm)
             h = Model.of(cuts)  # 3
-            U = maximise(h, upper)  # 4
+            U = maximize(h, upper)  # 4
             point = mean(problem, cuts, U.mixture)
             gap = point.value(upper) - L
             if point.value(penalty) - L <= aim or budget <= 0:  # 5 to 7
@@ -652,10 +652,10 @@ class CuttingPlaneSolver(ParametersMixin):
             if gap < 0.5 * upper * point.excess or gap <= aim:
                 if upper < limit:
                     upper = min(limit, RAISE_UPPER * upper)
-                    U = maximise(h, upper)
+                    U = maximize(h, upper)
                 elif np.isinf(penalty):
                     raise _infeasible(point, upper)
-            v, epsilon = centre(h, L, upper, U), self.share * (U.value - L)  # 8
+            v, epsilon = center(h, L, upper, U), self.share * (U.value - L)  # 8
         return _certified(problem, point, *best, penalty, tol)
 
     def _aim(self, problem: ConvexProblem, tol: float) -> float:

@@ -257,13 +257,13 @@ def canonical(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class ConvexProblem:
-    """Problem 3: minimise a convex upper bound on Problem 2, tight where it was made.
+    """Problem 3: minimize a convex upper bound on Problem 2, tight where it was made.
 
     Row 0 is the objective, rows 1..m the constraints; with f = X w + b, row k is
 
         sum_j P[k, j] max(0, 1/2 + f_j) + Q[k, j] max(0, 1/2 - f_j) - gamma[k]
 
-    and the problem is: minimise row 0 + alpha/2 |w|^2 subject to rows 1..m <= 0. Rows of X on
+    and the problem is: minimize row 0 + alpha/2 |w|^2 subject to rows 1..m <= 0. Rows of X on
     a flat bound have zero weight here; their cost is in gamma.
 
     Parameters
@@ -277,7 +277,7 @@ class ConvexProblem:
     alpha : float
         The paper's lambda.
     fit_intercept : bool
-        Whether b, which is never penalised, is free or 0.
+        Whether b, which is never penalized, is free or 0.
 
     Examples
     --------
@@ -301,7 +301,7 @@ class ConvexProblem:
     fit_intercept: bool = True
 
     def rows(self, f: np.ndarray) -> np.ndarray:
-        """Values of rows 0..m at the scores f, without the regulariser.
+        """Values of rows 0..m at the scores f, without the regularizer.
 
         Parameters
         ----------

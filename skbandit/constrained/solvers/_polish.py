@@ -102,7 +102,7 @@ def _dense(matrix: Any) -> np.ndarray:
 
 
 def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float, start: np.ndarray) -> np.ndarray:
-    """Minimise v'Sv/2 - r'v over 0 <= v <= upper.
+    """Minimize v'Sv/2 - r'v over 0 <= v <= upper.
 
     Primal active set method: solve on the free variables, stop at the first bound in the way,
     and free the variable that the gradient pulls off its bound most. Finite, as the value
@@ -149,7 +149,7 @@ def box_quadratic(S: np.ndarray, r: np.ndarray, upper: float, start: np.ndarray)
 
 
 def clamped_newton(S: np.ndarray, r: np.ndarray, upper: float) -> np.ndarray:
-    """Approximately minimise v'Sv/2 - r'v over 0 <= v <= upper: a start for `box_quadratic`.
+    """Approximately minimize v'Sv/2 - r'v over 0 <= v <= upper: a start for `box_quadratic`.
 
     Every coordinate that leaves the box is clamped for good to the bound it crossed, all of
     them at once. So it takes few systems where the exact method, which frees and blocks one
@@ -178,7 +178,7 @@ def root_share(low_slope: float, high_slope: float) -> float:
 
     The regula falsi step that both line searches of this package share. They differ around
     it: `line_search` below serves a merit function with kinks, where values must confirm the
-    slopes; the augmented Lagrangian is smooth, and each of its trials costs a maximisation
+    slopes; the augmented Lagrangian is smooth, and each of its trials costs a maximization
     over the multipliers, so it starts with a safe step, doubles it, and tries less often.
     """
     return -low_slope / (high_slope - low_slope)

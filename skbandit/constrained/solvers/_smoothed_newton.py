@@ -36,9 +36,9 @@ __all__ = ["SmoothedNewtonSolver"]
 #
 #     h(u; a) = max over 0 <= s <= 1 of s u - eps (s - a)^2,
 #
-# whose maximiser s = clip(a + u / 2 eps, 0, 1) is its derivative and, at the optimum, the dual
+# whose maximizer s = clip(a + u / 2 eps, 0, 1) is its derivative and, at the optimum, the dual
 # variable of the hinge as a share of its upper bound. It is at most eps max(a, 1 - a)^2 below the
-# hinge, and equal to it where s = a: the proximal point method on the dual moves the centres a to
+# hinge, and equal to it where s = a: the proximal point method on the dual moves the centers a to
 # s.
 #
 # All loops run over ``ConvexProblem.by_row``: row j of the data has the entries (k, cost), where
@@ -54,7 +54,7 @@ class CostEntries(NamedTuple):
     cost: np.ndarray
 
 
-class Centres(NamedTuple):
+class Centers(NamedTuple):
     """Slopes in [0, 1] at which the smoothing of each row's two hinges is exact."""
 
     up: np.ndarray
@@ -71,7 +71,7 @@ def _smoothed_hinge(u: float, a: float, eps: float) -> tuple[float, float]:
 @compiled
 def rows_along(
     costs: CostEntries,
-    centres: Centres,
+    centers: Centers,
     z: np.ndarray,
     dz: np.ndarray,
     t: float,
@@ -91,8 +91,8 @@ def rows_along(
         if first == last:
             continue
         f = z[j] + t * dz[j]
-        h_up, s_up = _smoothed_hinge(0.5 + f, centres.up[j], eps)
-        h_down, s_down = _smoothed_hinge(0.5 - f, centres.down[j], eps)
+        h_up, s_up = _smoothed_hinge(0.5 + f, centers.up[j], eps)
+        h_down, s_down = _smoothed_hinge(0.5 - f, centers.down[j], eps)
         for e in range(first, last):
             cost, k = costs.cost[e], costs.k[e]
             p, q = max(cost, 0.0), max(-cost, 0.0)  # no branches: labels are unpredictable
@@ -103,7 +103,7 @@ def rows_along(
 @compiled
 def differentiate(
     costs: CostEntries,
-    centres: Centres,
+    centers: Centers,
     z: np.ndarray,
     eps: float,
     v: np.ndarray,
@@ -121,8 +121,8 @@ def differentiate(
         curvature[j] = 0.0
         if first == last:
             continue
-        up = centres.up[j] + (0.5 + z[j]) / (2 * eps)
-        down = centres.down[j] + (0.5 - z[j]) / (2 * eps)
+        up = centers.up[j] + (0.5 + z[j]) / (2 * eps)
+        down = centers.down[j] + (0.5 - z[j]) / (2 * eps)
         up_curved = -widen < up < 1 + widen
         down_curved = -widen < down < 1 + widen
         up, down = min(max(up, 0.0), 1.0), min(max(down, 0.0), 1.0)
@@ -142,12 +142,12 @@ def differentiate(
 
 @compiled
 def hinge_shares(
-    centres: Centres, z: np.ndarray, eps: float, up: np.ndarray, down: np.ndarray
+    centers: Centers, z: np.ndarray, eps: float, up: np.ndarray, down: np.ndarray
 ) -> None:
-    """Fill the maximisers s of both hinges of each row."""
+    """Fill the maximizers s of both hinges of each row."""
     for j in range(len(z)):
-        up[j] = min(max(centres.up[j] + (0.5 + z[j]) / (2 * eps), 0.0), 1.0)
-        down[j] = min(max(centres.down[j] + (0.5 - z[j]) / (2 * eps), 0.0), 1.0)
+        up[j] = min(max(centers.up[j] + (0.5 + z[j]) / (2 * eps), 0.0), 1.0)
+        down[j] = min(max(centers.down[j] + (0.5 - z[j]) / (2 * eps), 0.0), 1.0)
 
 
 @compiled
@@ -215,14 +215,14 @@ class Smoothing:
     ----------
     eps : float
         Width of the smoothing.
-    centres : Centres
+    centers : Centers
         Slopes at which it is exact.
     lift : float
-        Added to every smoothed hinge: with eps/4 and centres 1/2 it majorises the true hinge.
+        Added to every smoothed hinge: with eps/4 and centers 1/2 it majorizes the true hinge.
     """
 
     eps: float
-    centres: Centres
+    centers: Centers
     lift: float
 
 
@@ -246,7 +246,7 @@ class SmoothedProblem:
 
     @cached_property
     def ridge(self) -> np.ndarray:
-        """Diagonal of the regulariser's Hessian, shape (d + 1,)."""
+        """Diagonal of the regularizer's Hessian, shape (d + 1,)."""
         return np.append(np.full(self.problem.X.shape[1], self.problem.alpha), 0.0)
 
     @cached_property
@@ -265,14 +265,14 @@ class SmoothedProblem:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Smoothed rows at the scores z + t dz, and their slopes in t."""
         values, slopes = np.empty((2, len(self.problem.gamma)))
-        eps, centres, lift = smoothing.eps, smoothing.centres, smoothing.lift
-        rows_along(self.costs, centres, z, dz, t, eps, lift, values, slopes)
+        eps, centers, lift = smoothing.eps, smoothing.centers, smoothing.lift
+        rows_along(self.costs, centers, z, dz, t, eps, lift, values, slopes)
         return values - self.problem.gamma, slopes
 
-    def shares(self, z: np.ndarray, smoothing: Smoothing) -> Centres:
+    def shares(self, z: np.ndarray, smoothing: Smoothing) -> Centers:
         """Slopes of the smoothed hinges at scores z, in [0, 1]."""
-        found = Centres(np.empty_like(z), np.empty_like(z))
-        hinge_shares(smoothing.centres, z, smoothing.eps, found.up, found.down)
+        found = Centers(np.empty_like(z), np.empty_like(z))
+        hinge_shares(smoothing.centers, z, smoothing.eps, found.up, found.down)
         return found
 
     def hinge_duals(self, z: np.ndarray, v: np.ndarray, smoothing: Smoothing) -> HingeDuals:
@@ -286,7 +286,7 @@ class Derivatives:
     """Gradients J of the rows and Hessian H of the Lagrangian, in buffers that steps reuse.
 
     J has shape (d + 1, 1 + m), with row 0 of the problem first; H has shape (d + 1, d + 1),
-    lower half, without the regulariser. For a sparse X, J is updated by the rows of X whose
+    lower half, without the regularizer. For a sparse X, J is updated by the rows of X whose
     slopes changed since the last call, which late steps have few of.
     """
 
@@ -307,7 +307,7 @@ class Derivatives:
         X, J, H = problem.X, self.J, self.H
         slopes, curvature = self._slopes, self._curvature
         weights, eps = np.append(1.0, v), smoothing.eps
-        differentiate(costs, smoothing.centres, z, eps, weights, widen, slopes, curvature)
+        differentiate(costs, smoothing.centers, z, eps, weights, widen, slopes, curvature)
         H[:] = 0.0
         if issparse(X):
             entries = X.indptr, X.indices, X.data
@@ -338,7 +338,7 @@ A warm start begins with FINE, or with PROXIMAL if an accurate solution is requi
 #
 # Three stages, by eps. Coarse: one good step per eps suffices. Fine: steps are taken until they
 # settle, and the point is certified once eps is small enough for the gap to be. Proximal: the
-# centres of the smoothing move to the hinges' slopes, where it is exact, and the gap goes to 0.
+# centers of the smoothing move to the hinges' slopes, where it is exact, and the gap goes to 0.
 
 
 WARM_GAP = 0.1
@@ -347,8 +347,8 @@ WARM_GAP = 0.1
 MODERATE_TOL, ROUGH_TOL = 1e-4, 5e-6
 """Tolerances, as shares of the objective's scale, above which less work will do.
 
-Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centres do not move, as
-uncentred hinges majorise the true ones: a point feasible for them is feasible.
+Above MODERATE_TOL a warm start begins with FINE; above ROUGH_TOL centers do not move, as
+uncentered hinges majorize the true ones: a point feasible for them is feasible.
 """
 
 GAP_PER_SQUARE = 0.01
@@ -371,7 +371,7 @@ class SmoothingSchedule:
     eps : float
         Width of the smoothing.
     lifted : bool
-        Whether the hinges are uncentred, and lifted by eps/4 to majorise the true ones.
+        Whether the hinges are uncentered, and lifted by eps/4 to majorize the true ones.
     settle_tol : float
         Newton decrement, in units of eps, below which steps have settled.
     """
@@ -407,8 +407,8 @@ class SmoothingSchedule:
         return not self.is_coarse and not (self.eps > SHARPEST and hopeless)
 
     @property
-    def moves_centres(self) -> bool:
-        """Whether the centres move when the stage ends."""
+    def moves_centers(self) -> bool:
+        """Whether the centers move when the stage ends."""
         is_rough = self.tol > ROUGH_TOL * self.objective_scale
         spared = is_rough and self.lifted and self.eps > SHARPEST
         return self.eps <= PROXIMAL and not spared
@@ -429,10 +429,10 @@ class SmoothingSchedule:
         return replace(self, settle_tol=max(0.3 * self.settle_tol, LAST_SETTLE_TOL))
 
     def sharper(self) -> SmoothingSchedule:
-        """The next stage; it is for the caller to move the centres if `moves_centres`."""
+        """The next stage; it is for the caller to move the centers if `moves_centers`."""
         if self.is_coarse:
             return replace(self, eps=self.eps / 4)
-        if self.moves_centres:
+        if self.moves_centers:
             return replace(self, eps=max(self.eps / 2, SHARPEST), lifted=False)
         return replace(self, eps=max(min(self.eps / 2, PROXIMAL), SHARPEST))
 
@@ -526,28 +526,28 @@ class CholeskyFactor:
 
 @dataclass(frozen=True)
 class Merit:
-    """Exact penalty function along a direction: the objective plus penalised violations.
+    """Exact penalty function along a direction: the objective plus penalized violations.
 
     Parameters
     ----------
     penalties : ndarray of shape (m,)
         Penalty per unit of violation of each constraint.
-    regulariser : ndarray of shape (3,)
+    regularizer : ndarray of shape (3,)
         Coefficients of alpha/2 |w + t dw|^2 as a polynomial in t.
     """
 
     penalties: np.ndarray
-    regulariser: np.ndarray
+    regularizer: np.ndarray
 
     def value(self, rows: np.ndarray, t: float) -> float:
         """Value at t, where the problem's rows are `rows`."""
         violations = np.maximum(rows[1:], 0.0)
-        return rows[0] + self.regulariser @ [1, t, t * t] + self.penalties @ violations
+        return rows[0] + self.regularizer @ [1, t, t * t] + self.penalties @ violations
 
     def slope(self, rows: np.ndarray, slopes: np.ndarray, t: float) -> float:
         """Derivative in t, given that of the rows."""
         violated = np.where(rows[1:] > 0, slopes[1:], 0.0)
-        return slopes[0] + self.regulariser @ [0, 1, 2 * t] + self.penalties @ violated
+        return slopes[0] + self.regularizer @ [0, 1, 2 * t] + self.penalties @ violated
 
 
 def newton_step(
@@ -559,7 +559,7 @@ def newton_step(
 ) -> tuple[Iterate, Progress]:
     """Take one Newton step with a line search.
 
-    The direction minimises the quadratic model of the Lagrangian under the linearised
+    The direction minimizes the quadratic model of the Lagrangian under the linearized
     constraints, whose multipliers lie in [0, penalty]: the bound is the elastic mode.
     """
     u, ridge = here.u, smoothed.ridge
@@ -570,7 +570,7 @@ def newton_step(
     factor = CholeskyFactor.of(derivatives.H, damped)
     gradient = J[:, 0] + ridge * u
     Y = factor.forward(np.column_stack([gradient, J[:, 1:]]))
-    v = linearised_multipliers(Y, rows[1:], penalty, here.v)
+    v = linearized_multipliers(Y, rows[1:], penalty, here.v)
     half_solved = Y[:, 0] + Y[:, 1:] @ v
     du = -factor.backward(half_solved)
     if not smoothed.problem.fit_intercept:
@@ -578,8 +578,8 @@ def newton_step(
     dz = smoothed.scores(du)
 
     penalties = np.minimum(penalty, 1.5 * np.maximum(v, here.v) + 0.02)
-    regulariser = np.array([0.5 * u @ (ridge * u), u @ (ridge * du), 0.5 * du @ (ridge * du)])
-    merit, rows_at = Merit(penalties, regulariser), {0.0: rows}
+    regularizer = np.array([0.5 * u @ (ridge * u), u @ (ridge * du), 0.5 * du @ (ridge * du)])
+    merit, rows_at = Merit(penalties, regularizer), {0.0: rows}
 
     def value_and_slope(t: float) -> tuple[float, float]:
         rows_at[t], slopes = smoothed.rows_along(here.z, dz, t, smoothing)
@@ -604,10 +604,10 @@ def newton_step(
     return there, Progress(float(half_solved @ half_solved), t, value - lower, excess)
 
 
-def linearised_multipliers(
+def linearized_multipliers(
     Y: np.ndarray, c: np.ndarray, penalty: float, last: np.ndarray
 ) -> np.ndarray:
-    """Multipliers of the linearised constraints, in [0, penalty].
+    """Multipliers of the linearized constraints, in [0, penalty].
 
     Y holds L^-1 times the gradients of the problem's rows, c the values of the constraints.
     """
@@ -632,10 +632,10 @@ POLISH_GAP, POLISH_UNKNOWNS = 1e-5, 200
 # Smoothed Newton in SQP form: a convex problem at the cost of a few linear systems.
 #
 # The hinges are smoothed (see `_kernels`), more and more sharply (`_schedule`). Each step
-# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearised constraints:
+# (`_newton_step`) solves the quadratic model of the Lagrangian under the linearized constraints:
 # its Hessian is the Gram matrix of the few rows on the curved part of a hinge, and its dual is a
 # small quadratic program over 0 <= v <= penalty, whose upper bound *is* the elastic mode. Once the
-# hinges are sharp, the centres of the smoothing move instead (proximal point method), and the gap
+# hinges are sharp, the centers of the smoothing move instead (proximal point method), and the gap
 # goes to 0.
 
 
@@ -729,8 +729,8 @@ class SmoothedNewtonSolver(ParametersMixin):
         derivatives, here = Derivatives(smoothed), _start(smoothed, step_penalty, warm)
         warm_gap = None if warm is None else warm.gap
         schedule = SmoothingSchedule.start(tol, problem.objective_scale, warm_gap)
-        uncentred = Centres(np.full(len(here.z), 0.5), np.full(len(here.z), 0.5))
-        smoothing = Smoothing(schedule.eps, uncentred, schedule.lift)
+        uncentered = Centers(np.full(len(here.z), 0.5), np.full(len(here.z), 0.5))
+        smoothing = Smoothing(schedule.eps, uncentered, schedule.lift)
 
         best, least_error, n_stalled, polish_below = None, math.inf, 0, POLISH_GAP
         for _ in range(self.max_iter):
@@ -755,11 +755,11 @@ class SmoothedNewtonSolver(ParametersMixin):
                 if hard and not schedule.lifted and _is_too_low(step_penalty, here.v):
                     step_penalty *= 10
                 schedule = schedule.stricter()
-            centres = smoothing.centres
-            if schedule.moves_centres:
-                centres = smoothed.shares(here.z, smoothing)
+            centers = smoothing.centers
+            if schedule.moves_centers:
+                centers = smoothed.shares(here.z, smoothing)
             schedule = schedule.sharper()
-            smoothing = Smoothing(schedule.eps, centres, schedule.lift)
+            smoothing = Smoothing(schedule.eps, centers, schedule.lift)
         return best
 
 

@@ -28,7 +28,7 @@ class Threshold:
     Parameters
     ----------
     value : float
-        Midway between neighbouring scores, 1/2 beyond the outermost.
+        Midway between neighboring scores, 1/2 beyond the outermost.
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float

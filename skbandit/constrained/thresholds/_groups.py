@@ -22,7 +22,7 @@ from skbandit.constrained.thresholds._multiple_choice import (
     Choice,
     MultipleChoice,
     Options,
-    minimise,
+    minimize,
 )
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms, weight_rows
 
@@ -47,7 +47,7 @@ class GroupThresholds:
     Attributes
     ----------
     thresholds : ndarray of shape (G,)
-        Midway between neighbouring scores of the group, 1/2 beyond the outermost.
+        Midway between neighboring scores of the group, 1/2 beyond the outermost.
     objective : float
         The hard objective there, lower is better; inf if undefined.
     slack : float
@@ -111,7 +111,7 @@ def best_group_thresholds(
     curves = _Curves.read(scores, group, objective, goals)
     problem = curves.problem(goals.bound)
     single = best_threshold(scores, objective, goals, preferred)
-    found = minimise(problem, curves.at_threshold(single.value))
+    found = minimize(problem, curves.at_threshold(single.value))
     if limits is None or found.excess > ROUNDING:
         options = _nearest(curves, problem, found.options, preferred)
         return curves.result(options, goals, found.lowest)
@@ -211,7 +211,7 @@ class _Curves:
 def _nearest(
     curves: _Curves, problem: MultipleChoice, options: np.ndarray, preferred: float
 ) -> np.ndarray:
-    """Among choices as good, move one threshold after the other towards `preferred`."""
+    """Among choices as good, move one threshold after the other toward `preferred`."""
     options = options.copy()
     worst = max(problem.excess(options), 0.0) + ROUNDING
     best = problem.value(options) + RATE_TOL
@@ -241,7 +241,7 @@ def _within_limits(
         margin = limits.margins(curves.positive(options), factor)
         margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
         tight = curves.problem(goals.bound - goals.sign * margin)
-        options = minimise(tight, options, TIGHT_BOXES).options
+        options = minimize(tight, options, TIGHT_BOXES).options
         found.append(options)
         if curves.result(options, goals, best.lowest, limits).feasible:
             break

@@ -1,6 +1,6 @@
 """One option from each of G sets: the smallest ratio of sums under K bounds on sums.
 
-Minimise N(c)/D(c) over choices c = (c_1, ..., c_G), one option of each set, subject to
+Minimize N(c)/D(c) over choices c = (c_1, ..., c_G), one option of each set, subject to
 A_k(c) <= b_k for k = 1, ..., K, where N, D and the A_k are constants plus sums over the sets of
 what the chosen options contribute. With D = 1 this is the multiple-choice knapsack problem with
 several constraints (Kellerer, Pferschy and Pisinger 2004, chapter 11).
@@ -137,7 +137,7 @@ CLOSE = 1e-3
 """Gap, in units of the objective, with which the search ends after BOXES boxes."""
 
 
-def minimise(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None) -> Choice:
+def minimize(problem: MultipleChoice, start: np.ndarray, most_boxes: int | None = None) -> Choice:
     """Find the best feasible choice, or, if there is none, one with the smallest excess.
 
     Parameters
@@ -184,7 +184,7 @@ class _Box:
 
 @dataclass
 class _Search:
-    """Branch and bound; `elastic` minimises the excess and stops at the first feasible choice."""
+    """Branch and bound; `elastic` minimizes the excess and stops at the first feasible choice."""
 
     problem: MultipleChoice
     best: np.ndarray
@@ -258,7 +258,7 @@ class _Search:
         return self.problem.numerator - v * self.problem.denominator
 
     def _price(self, box: _Box, mu: np.ndarray) -> tuple[float, np.ndarray, list[np.ndarray]]:
-        """L(mu) on a box, its minimiser, and what each option costs above its set's minimum."""
+        """L(mu) on a box, its minimizer, and what each option costs above its set's minimum."""
         total, choice, above = self._constant - float(mu @ self.problem.bound), [], []
         for options, cost, low, high in zip(
             self.problem.sets, self.costs, box.low, box.high, strict=True

@@ -1,10 +1,10 @@
 """Multipliers of constraints: the dual of choosing among rules, one problem after the other.
 
-To minimise N0/D0 under S pi <= rhs over all the rules pi that a learner can find, and all
+To minimize N0/D0 under S pi <= rhs over all the rules pi that a learner can find, and all
 mixtures of them, is a linear program with a column per rule (Agarwal et al. 2018 state it as a
 game, Charnes and Cooper 1962 give the form for ratios): with weights y >= 0,
 
-    minimise sum_j y_j N0_j   subject to   sum_j y_j D0_j = 1,   sum_j y_j (S pi_j - rhs) <= 0.
+    minimize sum_j y_j N0_j   subject to   sum_j y_j D0_j = 1,   sum_j y_j (S pi_j - rhs) <= 0.
 
 Its dual has a multiplier t for the first constraint, which is the value of the best mixture, and a
 multiplier lambda_k >= 0 for each of the others. Few rules are known at first. A rule is worth
@@ -295,7 +295,7 @@ def rules_of_sums(
 def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     """Dual multipliers of the best mixture of rules.
 
-    maximise t  subject to  mu @ N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
+    maximize t  subject to  mu @ N0_j - t D0_j + lambda @ missed_j >= 0 for every rule,
     0 <= lambda <= most, mu >= 0 of sum 1.
 
     A mixture may miss a constraint at the multiplier `most`, so that multipliers exist in any case.
@@ -338,7 +338,7 @@ def next_multipliers(
     """Multipliers between the best of those tried and those of the best mixture.
 
     The latter alone are wild at first (a mixture of few rules is dear, so its multipliers are too
-    high) and later jump from side to side. A shorter step towards them, from the tried multipliers
+    high) and later jump from side to side. A shorter step toward them, from the tried multipliers
     with the highest Lagrangian, is a known remedy (Wentges, ITOR 1997); full steps are taken while
     they raise the Lagrangian.
 

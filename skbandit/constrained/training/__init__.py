@@ -1,3 +1,3 @@
-"""Training: majorisation-minimisation on the ramp loss, from starting point to threshold."""
+"""Training: majorization-minimization on the ramp loss, from starting point to threshold."""
 
 __all__: list[str] = []

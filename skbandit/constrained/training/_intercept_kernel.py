@@ -1,4 +1,4 @@
-"""Compiled search along b over all points where the penalised ramp objective can be lowest."""
+"""Compiled search along b over all points where the penalized ramp objective can be lowest."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RowForms(NamedTuple):
 
 
 @compiled
-def penalised(values: np.ndarray, penalty: float) -> float:
-    """`Iterate.penalised` of form values: the ratio plus penalised violations.
+def penalized(values: np.ndarray, penalty: float) -> float:
+    """`Iterate.penalized` of form values: the ratio plus penalized violations.
 
     Infinite where the denominator is empty.
     """
@@ -36,10 +36,10 @@ def penalised(values: np.ndarray, penalty: float) -> float:
 
 
 @compiled
-def minimise_along_b(
+def minimize_along_b(
     forms: RowForms, z: np.ndarray, scale: float, penalty: float, enough: float
 ) -> tuple[float, float]:
-    """Return the lowest penalised objective along b and its b.
+    """Return the lowest penalized objective along b and its b.
 
     Stops at the first b whose value is `enough` or lower. Rows come in descending order of z,
     so that memory is read from front to back. All forms are linear in b between the kinks at
@@ -51,7 +51,7 @@ def minimise_along_b(
     slopes = np.zeros_like(values)
     rising, falling = 0, 0
     b = -0.5 - scale * z[0]
-    lowest, best_b = penalised(values, penalty), b
+    lowest, best_b = penalized(values, penalty), b
     while falling < n and lowest > enough:
         stop = 0.5 - scale * z[falling]
         rises = rising < n and -0.5 - scale * z[rising] <= stop
@@ -64,13 +64,13 @@ def minimise_along_b(
                 part = step * values[k] / (values[k] - ahead)
                 for i in range(len(values)):
                     at_kink[i] = values[i] + part * slopes[i]
-                value = penalised(at_kink, penalty)
+                value = penalized(at_kink, penalty)
                 if value < lowest:
                     lowest, best_b = value, b + part
         for k in range(len(values)):
             values[k] += step * slopes[k]
         b = nearest
-        value = penalised(values, penalty)
+        value = penalized(values, penalty)
         if value < lowest:
             lowest, best_b = value, b
         sign = 1.0 if rises else -1.0

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Goh et al. (2016): majorisation-minimisation on the ramp loss."""
+"""Algorithm 1 of Goh et al. (2016): majorization-minimization on the ramp loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Step:
     """Figures of one MM step, for progress reports.
 
     The duality gap is that of the convex problem, per unit of its penalty if that is above 1: in
-    the penalised objective itself, violations count thousandfold, and so do gaps.
+    the penalized objective itself, violations count thousandfold, and so do gaps.
     """
 
     number: int
@@ -55,11 +55,11 @@ class MMResult:
     point : Point
         The classifier, with MM's own b.
     multipliers : ndarray of shape (m,)
-        Of the last convex problem, for its normalised rows.
+        Of the last convex problem, for its normalized rows.
     path : tuple of float
         Ramp objective after each step.
     violation : float
-        The largest normalised violation of a ramp constraint (-inf without constraints).
+        The largest normalized violation of a ramp constraint (-inf without constraints).
     converged : bool
         Whether it stopped because a step gained less than `tol`.
     gap : float
@@ -90,7 +90,7 @@ class ElasticPenalty:
     Parameters
     ----------
     value : float, default=FIRST_PENALTY
-        Objective per unit of normalised violation.
+        Objective per unit of normalized violation.
     hard : bool, default=True
         Whether constraints are hard from a feasible iterate; else steps from there may leave the
         constraints again, at the same cost.
@@ -173,7 +173,7 @@ class AccuracySchedule:
         return replace(self, gap=self.exact)
 
     def gap_under(self, penalty: float) -> float:
-        """The gap in units of the penalised objective, whose costs grow with the penalty."""
+        """The gap in units of the penalized objective, whose costs grow with the penalty."""
         return self.gap if self.is_exact or math.isinf(penalty) else self.gap * penalty
 
     def after(self, decrease: float, stalled: bool) -> AccuracySchedule:
@@ -184,7 +184,7 @@ class AccuracySchedule:
         return replace(self, gap=gap)
 
 
-def majorise_minimise(
+def majorize_minimize(
     problem: RampProblem,
     start: Point,
     solver: Solver,
@@ -195,7 +195,7 @@ def majorise_minimise(
     penalty: ElasticPenalty = ELASTIC,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
-    """Minimise tight convex upper bounds in turn (Algorithm 1).
+    """Minimize tight convex upper bounds in turn (Algorithm 1).
 
     From a feasible point every step stays feasible and never raises the objective. From an
     infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
@@ -213,9 +213,9 @@ def majorise_minimise(
         began = time.perf_counter()
         accuracy = accuracy.at_last() if number == max_iter or accuracy.is_exact else accuracy
         rho = penalty.at(current)
-        solution = _minimise_bound(problem, current.point, solver, rho, accuracy, solution)
+        solution = _minimize_bound(problem, current.point, solver, rho, accuracy, solution)
         proposed = problem.evaluate(Point(solution.coef, solution.intercept))
-        decrease = current.penalised(rho) - proposed.penalised(rho)
+        decrease = current.penalized(rho) - proposed.penalized(rho)
         left, current = current, _better(current, proposed, rho)
         path.append(current.objective)
         seconds = time.perf_counter() - began
@@ -233,7 +233,7 @@ def majorise_minimise(
     )
 
 
-def _minimise_bound(
+def _minimize_bound(
     problem: RampProblem,
     point: Point,
     solver: Solver,
@@ -242,7 +242,7 @@ def _minimise_bound(
     warm: Solution,
 ) -> Solution:
     """Solve Problem 3 at a point."""
-    convex, gap = problem.majorise_at(point), accuracy.gap_under(penalty)
+    convex, gap = problem.majorize_at(point), accuracy.gap_under(penalty)
     try:
         return solver.solve(convex, penalty, gap, warm)
     except SolverError:
@@ -256,7 +256,7 @@ def _better(current: Iterate, proposed: Iterate, penalty: float) -> Iterate:
     """The proposed iterate unless it is worse, or leaves the hard constraints, by rounding."""
     if math.isinf(penalty) and not proposed.feasible:
         return current
-    return proposed if proposed.penalised(penalty) <= current.penalised(penalty) else current
+    return proposed if proposed.penalized(penalty) <= current.penalized(penalty) else current
 
 
 def initial_solution(point: Point, multipliers: np.ndarray, gap: float) -> Solution:

@@ -34,7 +34,7 @@ def ramp(z: np.ndarray) -> np.ndarray:
     return np.clip(0.5 + z, 0.0, 1.0)
 
 
-def majorise(
+def majorize(
     X: Any,
     P: csr_array,
     Q: csr_array,
@@ -175,9 +175,9 @@ class Iterate:
     point : Point
         The classifier.
     objective : float
-        The regularised ramp objective; inf where a ratio is undefined.
+        The regularized ramp objective; inf where a ratio is undefined.
     violations : ndarray of shape (m,)
-        Normalised violations of the ramp constraints; negative inside.
+        Normalized violations of the ramp constraints; negative inside.
     """
 
     point: Point
@@ -194,7 +194,7 @@ class Iterate:
         """Whether every ramp constraint holds."""
         return self.worst <= FEASIBLE
 
-    def penalised(self, penalty: float) -> float:
+    def penalized(self, penalty: float) -> float:
         """The objective plus `penalty` per unit of violation; the objective if it is infinite."""
         weight = penalty if math.isfinite(penalty) else 0.0
         return self.objective + weight * float(np.maximum(self.violations, 0.0).sum())
@@ -202,10 +202,10 @@ class Iterate:
 
 @dataclass(frozen=True)
 class RampProblem:
-    """Problem 2: minimise a rate expression of the ramp under bounds on others.
+    """Problem 2: minimize a rate expression of the ramp under bounds on others.
 
     Only rows that count in some expression are kept; a row of weight 0 is dropped.
-    Constraint rows are normalised to coefficients that sum to 1 in absolute value.
+    Constraint rows are normalized to coefficients that sum to 1 in absolute value.
 
     Parameters
     ----------
@@ -216,9 +216,9 @@ class RampProblem:
     goals : BoundConstraints
         The measured constraints, as declared.
     rows : csr_array of shape (m, n)
-        Their normalised signed rows S: S pi <= rhs.
+        Their normalized signed rows S: S pi <= rhs.
     rhs : ndarray of shape (m,)
-        Their normalised right-hand sides.
+        Their normalized right-hand sides.
     scale : ndarray of shape (m,)
         Divisors of the rows.
     alpha : float
@@ -243,7 +243,7 @@ class RampProblem:
 
     @property
     def fractional(self) -> bool:
-        """Whether the objective is a ratio, linearised anew in every step."""
+        """Whether the objective is a ratio, linearized anew in every step."""
         return self.objective.denominator.nnz > 0
 
     def scores(self, point: Point) -> np.ndarray:
@@ -263,39 +263,39 @@ class RampProblem:
             return point
         return Point(np.zeros_like(point.coef), point.intercept + float(z.mean()))
 
-    def regulariser(self, point: Point) -> float:
+    def regularizer(self, point: Point) -> float:
         """The value of alpha/2 |w|^2."""
         return float(0.5 * self.alpha * point.coef @ point.coef)
 
-    def objective_value(self, positive: np.ndarray, regulariser: float = 0.0) -> float:
-        """The objective at predictions pi; a ratio N/D is regularised as (N + alpha/2 |w|^2)/D.
+    def objective_value(self, positive: np.ndarray, regularizer: float = 0.0) -> float:
+        """The objective at predictions pi; a ratio N/D is regularized as (N + alpha/2 |w|^2)/D.
 
         Infinite where the ratio is undefined.
         """
         above, below = self.objective.fractions(positive)
-        value = self.objective.quotients(above[:, None] + regulariser, below[:, None])[0, 0]
+        value = self.objective.quotients(above[:, None] + regularizer, below[:, None])[0, 0]
         return np.inf if np.isnan(value) else float(value)
 
     def violation(self, positive: np.ndarray) -> np.ndarray:
-        """Normalised violations of the constraints at predictions pi; negative inside."""
+        """Normalized violations of the constraints at predictions pi; negative inside."""
         return self.rows @ positive - self.rhs
 
     def evaluate(self, point: Point) -> Iterate:
-        """Evaluate the regularised ramp objective and the normalised violations at a point."""
+        """Evaluate the regularized ramp objective and the normalized violations at a point."""
         positive = ramp(self.scores(point))
-        value = self.objective_value(positive, self.regulariser(point))
+        value = self.objective_value(positive, self.regularizer(point))
         return Iterate(point, value, self.violation(positive))
 
-    def majorise_at(self, point: Point, *, constrained: bool = True) -> ConvexProblem:
+    def majorize_at(self, point: Point, *, constrained: bool = True) -> ConvexProblem:
         """Build Problem 3, tight at a point.
 
-        A ratio as objective is first linearised at its present value rho, N - rho D: whatever
+        A ratio as objective is first linearized at its present value rho, N - rho D: whatever
         lowers that below 0 lowers the ratio (Dinkelbach 1967). Where it is 0/0, rho is the ratio
         of a fair coin, which is defined.
         """
         f = self.scores(point)
         if self.fractional:
-            rho = self.objective_value(ramp(f), self.regulariser(point))
+            rho = self.objective_value(ramp(f), self.regularizer(point))
             if np.isinf(rho):
                 rho = self.objective_value(np.full(len(f), 0.5))
             P, Q, gamma = self._costs(rho)
@@ -303,7 +303,7 @@ class RampProblem:
             P, Q, gamma = self._linear_costs
         if not constrained:
             P, Q, gamma = P[[0]], Q[[0]], gamma[:1]
-        return majorise(self.X, P, Q, gamma, self.alpha, f, self.fit_intercept)
+        return majorize(self.X, P, Q, gamma, self.alpha, f, self.fit_intercept)
 
     @cached_property
     def _linear_costs(self) -> tuple[csr_array, csr_array, np.ndarray]:
@@ -331,7 +331,7 @@ class RampProblem:
         return multipliers / self.scale * below_bounds / (below[0] or np.nan)
 
     def tightened(self, by: np.ndarray) -> RampProblem:
-        """Return the problem with every normalised bound moved inwards by `by`."""
+        """Return the problem with every normalized bound moved inwards by `by`."""
         return replace(self, rhs=self.rhs - by)
 
     def with_margins(self, margins: np.ndarray) -> RampProblem:

@@ -23,7 +23,7 @@ from skbandit.constrained._tolerances import (
 )
 from skbandit.constrained.solvers import Solution, Solver, SolverError
 from skbandit.constrained.thresholds._candidates import slacks_by_threshold
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point, RampProblem
 
 
@@ -34,10 +34,10 @@ def starts(
 ) -> Iterator[Point]:
     """Yield starting points of MM on demand, the most promising first.
 
-    The lowest penalised ramp objective wins among constant predictions and the solution of the
+    The lowest penalized ramp objective wins among constant predictions and the solution of the
     all-hinge problem without constraints, at several scales, each at its exactly best b.
     Last comes the solution of the all-hinge problem with elastic constraints. It hugs the
-    constraints, and MM rarely escapes, e.g., the neighbourhood of the deployed model under a
+    constraints, and MM rarely escapes, e.g., the neighborhood of the deployed model under a
     churn bound; but it is needed where the objective points away from everything feasible.
     `unconstrained` solves the problem without constraints.
     """
@@ -48,7 +48,7 @@ def starts(
     # some objectives, such as recall, are best alone if all predictions are the same
     if np.ptp(problem.X @ free.coef) > FLAT:
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
-    elastic = solver.solve(problem.majorise_at(zero), FIRST_PENALTY, gap)
+    elastic = solver.solve(problem.majorize_at(zero), FIRST_PENALTY, gap)
     yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
 
 
@@ -56,7 +56,7 @@ def unconstrained_solution(problem: RampProblem, solver: Solver) -> Solution:
     """Solve the all-hinge problem without constraints."""
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
     gap = problem.objective_scale * solver.rough
-    return solver.solve(problem.majorise_at(zero, constrained=False), np.inf, gap)
+    return solver.solve(problem.majorize_at(zero, constrained=False), np.inf, gap)
 
 
 def unconstrained_direction(
@@ -90,10 +90,10 @@ def directions(problem: RampProblem, multipliers: np.ndarray) -> Iterator[Point]
     forms += [problem.rows[[k]] for k in leading]
     for form in forms:
         costs = form.toarray().ravel()
-        centred = costs - costs.mean()
+        centered = costs - costs.mean()
         if np.ptp(costs) <= 1e-12 * np.abs(costs).max(initial=0.0):
             continue
-        coef = -np.asarray(problem.X.T @ centred).ravel()
+        coef = -np.asarray(problem.X.T @ centered).ravel()
         spread = float(np.ptp(problem.X @ coef))
         if spread > 0:
             yield best_intercept(problem, coef / spread, SCALES)
@@ -106,27 +106,27 @@ def scaled_and_shifted(problem: RampProblem, solution: Solution) -> list[Point]:
 
 
 def lowest(problem: RampProblem, candidates: list[Point]) -> Point:
-    """Return the candidate with the lowest penalised objective."""
-    values = np.array([problem.evaluate(one).penalised(START_PENALTY) for one in candidates])
+    """Return the candidate with the lowest penalized objective."""
+    values = np.array([problem.evaluate(one).penalized(START_PENALTY) for one in candidates])
     return candidates[int(np.flatnonzero(values <= values.min() + TIE)[0])]
 
 
 def best_intercept(
     problem: RampProblem, coef: np.ndarray, scales: tuple[float, ...] = (1.0,)
 ) -> Point:
-    """Find the best b for the best of some scales of w, by the penalised objective.
+    """Find the best b for the best of some scales of w, by the penalized objective.
 
     Along b every ramp rate is piecewise linear with kinks at -+1/2 - <w, x_j>, and a penalty
     adds kinks where a constraint becomes tight: the optimum is at one of these. (Only nearly
     so for a ratio as objective while a bound is missed: ratio plus penalty is curved between
     kinks.) The search is compiled, over running sums of the forms, so it restates
-    `Iterate.penalised` on these.
+    `Iterate.penalized` on these.
     """
     if not problem.fit_intercept:
         return lowest(problem, [Point(scale * coef, 0.0) for scale in scales])
     from skbandit.constrained.training._intercept_kernel import (  # numba: loaded on first use
         RowForms,
-        minimise_along_b,
+        minimize_along_b,
     )
 
     objective, z = problem.objective, problem.scores(Point(coef, 0.0))
@@ -138,9 +138,9 @@ def best_intercept(
 
     def along_b(scale: float, enough: float = -np.inf) -> tuple[float, float]:
         at_zero = np.concatenate(constant)
-        at_zero[0] += problem.regulariser(Point(scale * coef, 0.0))
+        at_zero[0] += problem.regularizer(Point(scale * coef, 0.0))
         forms = RowForms(by_row.indptr, by_row.indices, by_row.data, at_zero)
-        return minimise_along_b(forms, z, scale, START_PENALTY, enough)
+        return minimize_along_b(forms, z, scale, START_PENALTY, enough)
 
     values = np.array([along_b(scale)[0] for scale in scales])
     best = int(np.flatnonzero(values <= values.min() + TIE)[0])
@@ -176,7 +176,7 @@ def relaxations(
 ) -> Relaxations:
     """Search for relaxations under which some linear rule meets all bounds on its hard rates.
 
-    For each declared bound alone, MM minimises violations of which this bound's count for little;
+    For each declared bound alone, MM minimizes violations of which this bound's count for little;
     the exact best threshold of every direction found on the way then tells what is missing.
     Together it is the least sum over all thresholds and directions (the elastic solution). All
     amounts are sufficient; smaller ones may be.
@@ -205,7 +205,7 @@ def relaxations(
             rhs=problem.rhs * weight,
         )
         try:
-            ended = majorise_minimise(
+            ended = majorize_minimize(
                 lenient, closest, solver, max_iter=RELAXED_STEPS, tol=ROUNDING_TOL
             )
         except SolverError:  # a solver that gives up adds no direction

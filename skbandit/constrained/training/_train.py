@@ -25,7 +25,7 @@ from skbandit.constrained.training._mm import (
     ElasticPenalty,
     MMResult,
     Step,
-    majorise_minimise,
+    majorize_minimize,
 )
 from skbandit.constrained.training._problem import Point, RampProblem, ramp
 from skbandit.constrained.training._starts import (
@@ -78,9 +78,9 @@ class Trained:
     mm : MMResult
         Of the first run: its path and whether it converged.
     point : Point
-        w, and the b of the randomised rule.
+        w, and the b of the randomized rule.
     multipliers : ndarray of shape (m,)
-        For the normalised rows.
+        For the normalized rows.
     threshold : Threshold or None
         For w alone (threshold on <w, x>); None if b was kept.
     """
@@ -112,7 +112,7 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
         if serves and not (relaxes and _unused(problem, current, multipliers) > WORTHWHILE):
             break
         missed = np.maximum(problem.violation(_hard(problem, current)), 0.0)
-        mm = majorise_minimise(
+        mm = majorize_minimize(
             moved_bounds(problem, current, margin),
             current,
             options.solver,
@@ -124,7 +124,7 @@ def with_threshold(problem: RampProblem, trained: Trained, options: TrainingOpti
         margin = margin + missed if mm.feasible else 0.5 * margin
         current, multipliers = problem.without_noise(mm.point), mm.multipliers
         improved = False
-        for point in (current, randomised(problem, current.coef)):
+        for point in (current, randomized(problem, current.coef)):
             found = Trained(trained.mm, point, multipliers, _search(problem, point))
             if _better(problem, found, best):
                 best, improved = found, True
@@ -162,18 +162,18 @@ def _unused(problem: RampProblem, point: Point, multipliers: np.ndarray) -> floa
 def with_free_direction(problem: RampProblem, trained: Trained, free: np.ndarray) -> Trained:
     """Try the unconstrained direction at its best threshold; keep the better of the two.
 
-    The randomised rule follows to the new direction, at another scale and b.
+    The randomized rule follows to the new direction, at another scale and b.
     """
-    point = randomised(problem, free)
+    point = randomized(problem, free)
     other = replace(trained, point=point, threshold=_search(problem, point))
     return other if _better(problem, other, trained) else trained
 
 
-def randomised(problem: RampProblem, coef: np.ndarray) -> Point:
-    """The randomised rule in a direction: at the smallest scale at which ramp rates are feasible.
+def randomized(problem: RampProblem, coef: np.ndarray) -> Point:
+    """The randomized rule in a direction: at the smallest scale at which ramp rates are feasible.
 
     The wider the range of scores, the nearer are the ramp's rates to hard ones. If none is
-    feasible, that at the scale and b with the lowest penalised objective.
+    feasible, that at the scale and b with the lowest penalized objective.
     """
     spread = float(np.ptp(problem.X @ coef))
     if not spread > 0:
@@ -218,8 +218,8 @@ def _better(problem: RampProblem, one: Trained, other: Trained) -> bool:
 def _rank(problem: RampProblem, trained: Trained) -> tuple[int, float]:
     """Rank feasible thresholds first, by objective; then the others by their miss.
 
-    A feasible threshold whose randomised rule is no longer feasible must be better by
-    USELESS; among infeasible thresholds, a feasible randomised rule comes first.
+    A feasible threshold whose randomized rule is no longer feasible must be better by
+    USELESS; among infeasible thresholds, a feasible randomized rule comes first.
     """
     found = trained.threshold
     assert found is not None
@@ -241,7 +241,7 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
     searched = starts(problem, options.solver, unconstrained)
     for start in [zero] if options.from_zero else searched:
         before = problem.evaluate(start)
-        mm = majorise_minimise(
+        mm = majorize_minimize(
             problem,
             start,
             options.solver,

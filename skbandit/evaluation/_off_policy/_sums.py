@@ -40,7 +40,7 @@ overflow."""
 class EventSums:
     """Sufficient statistics of a set of events; those of disjoint sets add up.
 
-    Second moments are centred, so that a mean much larger than the spread of the rewards costs no
+    Second moments are centered, so that a mean much larger than the spread of the rewards costs no
     precision (as in Chan, Golub and LeVeque 1983 for a variance).
     """
 

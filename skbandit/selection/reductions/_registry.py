@@ -27,10 +27,10 @@ from skbandit.selection.reductions._rule import (
 FEW_ADS = 20
 """Number of ads up to which "auto" compares all pairs by a classifier of the user's: 190 fits.
 
-All pairs need only know who is better, one versus rest needs probabilities. On synthetic problems of 3,
-5, 8 and 12 ads (48 of them, 400 rows), all pairs of decision trees earned far more than trees one
-versus rest; of naive Bayes, as much. Logistic regressions with the default penalty earned .25, .52,
-.44 and .71 of what could be gained over popularity by all pairs, and .32, .56, .55 and .72 one
+All pairs need only know who is better, one versus rest needs probabilities. On synthetic problems
+of 3, 5, 8 and 12 ads (48 of them, 400 rows), all pairs of decision trees earned far more than trees
+one versus rest; of naive Bayes, as much. Logistic regressions with the default penalty earned .25,
+.52, .44 and .71 of what could be gained over popularity by all pairs, and .32, .56, .55 and .72 one
 versus rest, in a fifth of the time: so without a classifier, "auto" is one versus rest."""
 
 default_classifier: Callable[[], Any] = partial(LogisticRegression, max_iter=1000)

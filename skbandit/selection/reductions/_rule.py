@@ -139,7 +139,7 @@ def learn_preference(learner: Any, X: Any, gain: np.ndarray, weight: np.ndarray)
     `gain` (n,) is the saving from choosing the first ad: the second's cost minus the first's. Rows
     are weighted by the stake |gain|; rows without a stake, or with an unknown one (nan), are left
     out. Stakes are divided by their mean, so that the learner's hyperparameters (such as its
-    regularisation) do not depend on the unit of costs.
+    regularization) do not depend on the unit of costs.
     """
     stake = np.abs(np.nan_to_num(gain))
     rows = np.flatnonzero(stake)

@@ -154,19 +154,19 @@ def test_running_moments_are_those_of_the_rows(location):
     factor, shift = np.empty(3), np.empty(3)
     renewed = []
     for n, row in enumerate(X, start=1):
-        old = units.centre.copy(), units.rate.copy()
+        old = units.center.copy(), units.rate.copy()
         count(X, n - 1, 1.0, units.mean, units.squares, units.seen)
         if renew_if_due(units, factor, shift):
             renewed.append(n)
             known = old[1] > 0
             np.testing.assert_allclose(
                 ((row - old[0]) * old[1])[known],
-                (factor * ((row - units.centre) * units.rate) + shift)[known],
+                (factor * ((row - units.center) * units.rate) + shift)[known],
                 rtol=1e-7, atol=1e-9,
             )  # fmt: skip
     assert renewed == [8, 16, 32]
     first = X[:32]
-    np.testing.assert_allclose(units.centre[1:], first.mean(0)[1:], rtol=1e-9)
+    np.testing.assert_allclose(units.center[1:], first.mean(0)[1:], rtol=1e-9)
     np.testing.assert_allclose(1 / units.rate[1:], first.std(0)[1:] * np.sqrt(3), rtol=1e-6)
     assert units.rate[0] == 0.0
 

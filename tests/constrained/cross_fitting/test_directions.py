@@ -1,4 +1,4 @@
-"""Standardised directions of folds: scales, pooling, mixtures, units of columns."""
+"""Standardized directions of folds: scales, pooling, mixtures, units of columns."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from skbandit.constrained.cross_fitting._directions import (
     Directions,
     Mixture,
     column_scales,
-    standardise,
+    standardize,
 )
 
 RNG = np.random.default_rng(6)
@@ -19,8 +19,8 @@ USED = np.ones(N)
 FOUND = [{"plain": RNG.normal(size=3), "other": RNG.normal(size=3)} for _ in range(3)]
 
 
-def made(found=FOUND, centred=True):
-    return Directions.standardised(X, USED, FOLD, found, centred=centred)
+def made(found=FOUND, centered=True):
+    return Directions.standardized(X, USED, FOLD, found, centered=centered)
 
 
 MIXTURES = [Mixture("plain", "plain"), Mixture("plain", "other"), Mixture("plain", "other", 0.25)]
@@ -42,13 +42,13 @@ def test_every_score_is_by_the_model_of_its_fold(mixture):
 @pytest.mark.parametrize("mixture", MIXTURES, ids=str)
 def test_the_mean_direction_scores_the_mean_of_the_folds_scores(mixture):
     directions = made()
-    coef, mean, scores = standardise(X, USED, directions.mean_direction(mixture), centred=True)
+    coef, mean, scores = standardize(X, USED, directions.mean_direction(mixture), centered=True)
     np.testing.assert_allclose(scores, X @ coef - mean)
     assert scores.mean() == pytest.approx(0.0, abs=1e-9)
     assert scores.std() == pytest.approx(1.0)
     of_folds = []
     for found in FOUND:
-        alone = Directions.standardised(X, USED, np.zeros(N, int), [found], centred=True)
+        alone = Directions.standardized(X, USED, np.zeros(N, int), [found], centered=True)
         of_folds.append(alone.out_of_fold(mixture))
     mean_score = np.mean(of_folds, axis=0)
     np.testing.assert_allclose(scores, mean_score / mean_score.std(), atol=1e-9)
@@ -73,7 +73,7 @@ def test_a_missing_or_empty_direction_is_the_plain_one():
 
 
 def test_without_an_intercept_scores_keep_their_zero():
-    directions = made(centred=False)
+    directions = made(centered=False)
     scores = directions.out_of_fold(MIXTURES[0])
     for k in range(3):
         raw = X @ FOUND[k]["plain"]
@@ -85,27 +85,27 @@ def test_rows_of_no_weight_do_not_scale():
     weight[:30] = 0.0
     far = X.copy()
     far[:30] *= 100.0
-    one = Directions.standardised(X, weight, FOLD, FOUND, centred=True)
-    other = Directions.standardised(far, weight, FOLD, FOUND, centred=True)
+    one = Directions.standardized(X, weight, FOLD, FOUND, centered=True)
+    other = Directions.standardized(far, weight, FOLD, FOUND, centered=True)
     np.testing.assert_allclose(one.scores[30:], other.scores[30:])
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_scales_follow_the_units_of_columns(centred):
+@pytest.mark.parametrize("centered", [True, False])
+def test_scales_follow_the_units_of_columns(centered):
     sparse = X * (RNG.random((N, 3)) < 0.4)
     units = np.array([1e-6, 1.0, 1e5])
     for data in (X, sparse):
-        scales = column_scales(data, USED, centred=centred)
+        scales = column_scales(data, USED, centered=centered)
         np.testing.assert_allclose(
-            column_scales(data * units, USED, centred=centred), scales * units
+            column_scales(data * units, USED, centered=centered), scales * units
         )
-        np.testing.assert_allclose(column_scales(csr_array(data), USED, centred=centred), scales)
+        np.testing.assert_allclose(column_scales(csr_array(data), USED, centered=centered), scales)
 
 
 def test_scales_of_numbers_indicators_and_constants():
     rare = (np.arange(N) < 3).astype(float)
     data = np.column_stack([X[:, 1], rare, np.full(N, 7.0), np.zeros(N)])
-    scales = column_scales(data, USED, centred=True)
+    scales = column_scales(data, USED, centered=True)
     assert scales[0] == pytest.approx(X[:, 1].std())
     assert scales[1] == pytest.approx(np.sqrt(1 - 3 / N))
     assert scales[2:] == pytest.approx([7.0, 1.0])

@@ -196,7 +196,7 @@ def test_frames_give_what_their_values_give():
     assert list(one.feature_names_in_) == list("uvw")
 
 
-def test_unlabelled_extra_rows_hold_a_bound():
+def test_unlabeled_extra_rows_hold_a_bound():
     rng = np.random.default_rng(5)
     extra = rng.normal((1.0, 0.0, 0.0), size=(150, 3))
     goal = positive_rate(on="extra") <= 0.4

@@ -56,7 +56,7 @@ def known_optimum(seed, n=30, d=6, violation=None):
     return ConvexProblem(X, P, Q, gamma, along), w, b, v[1:]
 
 
-def penalised(problem, w, b, penalty):
+def penalized(problem, w, b, penalty):
     rows = problem.rows(problem.X @ w + b)
     return rows[0] + problem.alpha / 2 * w @ w + penalty * np.maximum(rows[1:], 0).sum()
 

@@ -17,7 +17,7 @@ from skbandit.constrained.solvers._augmented_lagrangian import (
     column_squares,
 )
 from skbandit.constrained.solvers._interface import hinge
-from skbandit.constrained.training._problem import majorise
+from skbandit.constrained.training._problem import majorize
 from tests.constrained.solvers.convex_problems import random_problem
 from tests.tiers import first
 
@@ -54,10 +54,10 @@ def test_many_features(alpha, penalty, m):
     assert found.primal == pytest.approx(expected.primal, rel=1e-4, abs=1e-6)
 
 
-def majorised(problem, solution):
+def majorized(problem, solution):
     """The next MM step's problem, of the same costs."""
     f = problem.X @ solution.coef + solution.intercept
-    return majorise(problem.X, problem.P, problem.Q, problem.gamma, problem.alpha, f)
+    return majorize(problem.X, problem.P, problem.Q, problem.gamma, problem.alpha, f)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_warm_starts_across_mm_steps_end_where_cold_ones_do_and_sooner(seed, new
         newton_steps.clear()
         values = []
         for _ in range(4):
-            convex = majorised(problem, solution)
+            convex = majorized(problem, solution)
             solution = solve(convex, 5.0, 1e-5, carry(solution))
             values.append(solution.primal)
         steps.append(len(newton_steps))
@@ -108,9 +108,9 @@ def test_too_few_updates_raise_for_hard_constraints_only():
 def lagrangian(request):
     problem = random_problem(request.param, n=50, d=4, m=3, slack=0.0)
     rng = np.random.default_rng(request.param)
-    sigma, centre = 0.1, rng.exponential(size=3)
+    sigma, center = 0.1, rng.exponential(size=3)
     return AugmentedLagrangian(
-        problem, problem.gamma, 0.02 * rng.normal(size=50), centre, sigma, 5.0, 2.0, 1e-12
+        problem, problem.gamma, 0.02 * rng.normal(size=50), center, sigma, 5.0, 2.0, 1e-12
     )
 
 
@@ -122,7 +122,7 @@ def value_by_hand(lagrangian, z, v):
     p, q = (weights @ W.toarray() for W in (problem.P, problem.Q))
     away = z[:, None] + (lagrangian.theta / lagrangian.sigma)[:, None] - f
     costs = p[:, None] * hinge(f) + q[:, None] * hinge(-f) + lagrangian.sigma / 2 * away**2
-    proximal = np.sum((v - lagrangian.centre) ** 2) / (2 * lagrangian.tau)
+    proximal = np.sum((v - lagrangian.center) ** 2) / (2 * lagrangian.tau)
     return costs.min(axis=1).sum() - weights @ lagrangian.gamma - proximal
 
 

@@ -1,4 +1,4 @@
-"""The model of the dual function: its maximum, its centres, and the mean of its cuts."""
+"""The model of the dual function: its maximum, its centers, and the mean of its cuts."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 from skbandit.constrained.solvers._cutting_plane import (
     Cut,
     Model,
-    analytic_centre,
+    analytic_center,
     bisection,
-    maximise,
+    maximize,
     mean,
 )
 from skbandit.constrained.solvers._interface import hinge
@@ -31,7 +31,7 @@ def random_model(seed, m, t=12):
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_maximum_and_mixture_certify_each_other(seed, m):
     h, _ = random_model(seed, m)
-    top = maximise(h, 1.0)
+    top = maximize(h, 1.0)
     assert h(top.v) == pytest.approx(top.value, abs=1e-9)
     assert np.all((top.v >= 0) & (top.v <= 1))
     assert top.mixture.sum() == pytest.approx(1)
@@ -41,12 +41,12 @@ def test_maximum_and_mixture_certify_each_other(seed, m):
 
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("seed", first(1, range(4)))
-def test_the_analytic_centre_is_one(seed, m):
-    """Against a general optimiser, and inside: above the lower bound with room to spare."""
+def test_the_analytic_center_is_one(seed, m):
+    """Against a general optimizer, and inside: above the lower bound with room to spare."""
     h, best = random_model(seed, m)
     lower, cap = h(best) - 0.05, 2.0
-    top = maximise(h, cap)
-    v = analytic_centre(h, lower, cap, top)
+    top = maximize(h, cap)
+    v = analytic_center(h, lower, cap, top)
     assert h(v) > lower
     assert np.all((v > 0) & (v < cap))
 

@@ -20,12 +20,12 @@ from skbandit.constrained.solvers import (
 )
 from skbandit.constrained.solvers import _cutting_plane as module
 from skbandit.constrained.solvers._cutting_plane import (
-    analytic_centre,
+    analytic_center,
 )
 from skbandit.constrained.training._problem import Point
 from skbandit.constrained.training._train import TrainingOptions, train
 from skbandit.rates import error_rate, false_positive_rate, positive_rate, precision, recall
-from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
+from tests.constrained.solvers.convex_problems import known_optimum, penalized, random_problem
 from tests.problems import compiled, tightened
 from tests.tiers import examples, first
 
@@ -61,24 +61,24 @@ class Record:
 
     def __init__(self, monkeypatch):
         self.models, self.lower, self.upper, self.caps, self.svms = [], [], [], [], []
-        maximise, centre, solve_svm = module.maximise, module.centre, module.solve_svm
+        maximize, center, solve_svm = module.maximize, module.center, module.solve_svm
 
-        def note_maximise(h, cap):
+        def note_maximize(h, cap):
             self.models.append(h)
-            return maximise(h, cap)
+            return maximize(h, cap)
 
-        def note_centre(h, lower, cap, top):
+        def note_center(h, lower, cap, top):
             self.lower.append(lower)
             self.upper.append(top.value)
             self.caps.append(cap)
-            return centre(h, lower, cap, top)
+            return center(h, lower, cap, top)
 
         def note_svm(*args, **kwargs):
             self.svms.append(solve_svm(*args, **kwargs))
             return self.svms[-1]
 
-        monkeypatch.setattr(module, "maximise", note_maximise)
-        monkeypatch.setattr(module, "centre", note_centre)
+        monkeypatch.setattr(module, "maximize", note_maximize)
+        monkeypatch.setattr(module, "center", note_center)
         monkeypatch.setattr(module, "solve_svm", note_svm)
 
     @property
@@ -159,7 +159,7 @@ def test_what_is_returned_is_certified_and_feasible_at_any_accuracy(seed, penalt
     if np.isinf(penalty):
         assert violations(problem, found).max() <= 1e-8
     else:
-        value = penalised(problem, found.coef, found.intercept, penalty)
+        value = penalized(problem, found.coef, found.intercept, penalty)
         assert found.primal == pytest.approx(value, abs=1e-12)
         assert (found.multipliers <= penalty).all()
 
@@ -221,7 +221,7 @@ def test_early_svms_are_rough_and_late_ones_fine(record, seed):
 def test_bisection_and_the_general_method_agree(monkeypatch, seed):
     problem = random_problem(seed, n=100, m=1, slack=0.005)
     bisected = solve(problem, tol=1e-7)
-    monkeypatch.setattr(module, "centre", analytic_centre)
+    monkeypatch.setattr(module, "center", analytic_center)
     general = solve(problem, tol=1e-7)
     assert bisected.primal == pytest.approx(general.primal, abs=1e-7)
     # where the dual function is flat, a small gap says little of v
@@ -302,7 +302,7 @@ def test_the_result_is_never_worse_than_the_warm_start(seed, penalty):
     b = (1 - t) * inside.intercept + t * best.intercept
     warm = Solution(coef, b, np.zeros(2), np.inf, -np.inf)
     found = solve(problem, penalty, 10.0, warm)
-    value = penalised(problem, coef, b, 0.0 if np.isinf(penalty) else penalty)
+    value = penalized(problem, coef, b, 0.0 if np.isinf(penalty) else penalty)
     assert found.primal <= value + 1e-12
 
 
@@ -363,7 +363,7 @@ def test_parity_on_a9a_as_cvxpy(a9a):
     y = (a9a.target == np.unique(a9a.target)[1]).astype(int)
     parity = positive_rate({"g": "Male"}) <= positive_rate({"g": "Female"}) / 0.8
     problem = compiled(a9a.data, y, sex, error_rate(), [parity], alpha=1e-3)
-    convex = problem.majorise_at(Point(np.zeros(problem.X.shape[1]), 0.0))
+    convex = problem.majorize_at(Point(np.zeros(problem.X.shape[1]), 0.0))
     found, best = solve(convex), exact(convex)
     assert found.gap <= ROUGH
     assert found.primal == pytest.approx(best.primal, abs=2 * ROUGH)

@@ -19,7 +19,7 @@ from skbandit.constrained.solvers import (
     certify,
 )
 from skbandit.constrained.solvers._interface import hinge
-from tests.constrained.solvers.convex_problems import known_optimum, penalised, random_problem
+from tests.constrained.solvers.convex_problems import known_optimum, penalized, random_problem
 from tests.problems import tightened
 from tests.tiers import examples, first
 
@@ -134,16 +134,16 @@ def test_brute_force_over_line_and_intercept(seed):
     """Zooming grids over (w, b), one feature, elastic: never lower, and as low in the limit."""
     problem = random_problem(seed, n=12, d=1, m=1, slack=-0.02)
     found = solve(problem, 1.0)
-    centre, width, best = np.zeros(2), 6.0, np.inf
+    center, width, best = np.zeros(2), 6.0, np.inf
     for _ in range(14):
-        axes = [c + np.linspace(-width, width, 41) for c in centre]
+        axes = [c + np.linspace(-width, width, 41) for c in center]
         w, b = (axis.ravel() for axis in np.meshgrid(*axes))
         f = problem.X @ w[None, :] + b
         rows = problem.P @ hinge(f) + problem.Q @ hinge(-f) - problem.gamma[:, None]
         values = rows[0] + problem.alpha / 2 * w**2 + np.maximum(rows[1:], 0).sum(axis=0)
         assert values.min() >= found.primal - 1e-12
         if values.min() < best:
-            best, centre = values.min(), np.array([w[values.argmin()], b[values.argmin()]])
+            best, center = values.min(), np.array([w[values.argmin()], b[values.argmin()]])
         width /= 2.5
     assert best == pytest.approx(found.primal, abs=1e-6)
 
@@ -154,11 +154,11 @@ def test_no_move_improves(seed):
     rng = np.random.default_rng(seed)
     problem = random_problem(seed % 3, n=25)
     found = solve(problem, 0.5)
-    assert found.primal == pytest.approx(penalised(problem, found.coef, found.intercept, 0.5))
+    assert found.primal == pytest.approx(penalized(problem, found.coef, found.intercept, 0.5))
     for size in (1e-4, 1e-2, 1.0):
         w = found.coef + size * rng.normal(size=3)
         b = found.intercept + size * rng.normal()
-        assert penalised(problem, w, b, 0.5) >= found.primal - 1e-12
+        assert penalized(problem, w, b, 0.5) >= found.primal - 1e-12
 
 
 @theorem

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
 from skbandit.constrained.solvers._smoothed_newton import (
-    Centres,
+    Centers,
     CholeskyFactor,
     Derivatives,
     Iterate,
@@ -20,8 +20,8 @@ from tests.constrained.solvers.convex_problems import random_problem
 EPS = 0.3
 
 
-def smoothing(n, eps=EPS, centre=0.5, lift=0.0):
-    return Smoothing(eps, Centres(np.full(n, centre), np.full(n, centre)), lift)
+def smoothing(n, eps=EPS, center=0.5, lift=0.0):
+    return Smoothing(eps, Centers(np.full(n, center), np.full(n, center)), lift)
 
 
 @pytest.fixture(params=[False, True], ids=["dense", "sparse"])
@@ -38,7 +38,7 @@ def rows(smoothed, u, chosen):
     return smoothed.rows_along(z, np.zeros_like(z), 0.0, chosen)[0]
 
 
-def test_lifted_hinges_majorise_the_true_ones_and_unlifted_ones_do_not_exceed_them(smoothed):
+def test_lifted_hinges_majorize_the_true_ones_and_unlifted_ones_do_not_exceed_them(smoothed):
     u = np.random.default_rng(1).normal(size=5)
     true = smoothed.problem.rows(smoothed.scores(u))
     assert (rows(smoothed, u, smoothing(30, lift=EPS / 4)) >= true - 1e-12).all()
@@ -79,8 +79,8 @@ def test_a_singular_matrix_gets_jitter():
     assert np.isfinite(factor.L).all()
 
 
-def test_the_merit_is_the_objective_plus_penalised_violations():
-    merit = Merit(penalties=np.array([2.0, 3.0]), regulariser=np.array([1.0, 10.0, 100.0]))
+def test_the_merit_is_the_objective_plus_penalized_violations():
+    merit = Merit(penalties=np.array([2.0, 3.0]), regularizer=np.array([1.0, 10.0, 100.0]))
     rows, slopes = np.array([5.0, 0.5, -1.0]), np.array([7.0, 4.0, 1e6])
     assert merit.value(rows, 0.1) == pytest.approx(5 + (1 + 1 + 1) + 2 * 0.5)
     assert merit.slope(rows, slopes, 0.1) == pytest.approx(7 + (10 + 20) + 2 * 4)

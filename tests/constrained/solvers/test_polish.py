@@ -17,7 +17,7 @@ from skbandit.constrained.solvers import (
 )
 from skbandit.constrained.solvers._interface import hinge
 from skbandit.constrained.solvers._polish import polish
-from skbandit.constrained.training._problem import majorise
+from skbandit.constrained.training._problem import majorize
 
 EXACT = 1e-12
 SOLVERS = ["PIQP", "CLARABEL"]
@@ -89,7 +89,7 @@ def at_the_kinks_already():
     s = CvxpySolver().solve(p, np.inf, 1e-10)
     f = p.X @ s.coef + s.intercept
     assert (np.abs(np.abs(f) - 0.5) < 1e-9).sum() >= 3
-    return majorise(p.X, p.P, p.Q, p.gamma, p.alpha, f)
+    return majorize(p.X, p.P, p.Q, p.gamma, p.alpha, f)
 
 
 def sparse():

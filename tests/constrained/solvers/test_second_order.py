@@ -18,11 +18,11 @@ from skbandit.constrained.solvers import (
     SolverError,
 )
 from skbandit.constrained.solvers._augmented_lagrangian import DualState
-from skbandit.constrained.training._problem import majorise
+from skbandit.constrained.training._problem import majorize
 from tests.constrained.solvers.convex_problems import (
     awkward_problem,
     known_optimum,
-    penalised,
+    penalized,
     random_problem,
 )
 from tests.problems import tightened
@@ -106,11 +106,11 @@ def test_opposed_constraints_that_leave_hardly_any_room(solve, room):
 
 
 def test_one_row_at_every_kink(solve):
-    """Rows exactly at f = -+1/2 of a majoriser, where both hinges are kept."""
+    """Rows exactly at f = -+1/2 of a majorizer, where both hinges are kept."""
     X = np.array([[1.0], [-1.0], [0.5], [-0.5], [1.0]])
     signed = np.array([[-0.2, 0.2, -0.2, 0.2, 0.2], [0.5, 0, -0.5, 0, 0]])
     P, Q = csr_array(np.maximum(signed, 0)), csr_array(np.maximum(-signed, 0))
-    problem = majorise(X, P, Q, np.array([0.0, 0.7]), 0.1, X[:, 0] * 0.5)
+    problem = majorize(X, P, Q, np.array([0.0, 0.7]), 0.1, X[:, 0] * 0.5)
     found, expected = solve(problem), REFERENCE.solve(problem, np.inf, 1e-10)
     assert found.primal == pytest.approx(expected.primal, abs=1e-8)
 
@@ -131,7 +131,7 @@ def test_primal_is_what_it_says(solve, seed):
     problem = random_problem(seed)
     found = solve(problem, 0.5)
     assert found.primal == pytest.approx(
-        penalised(problem, found.coef, found.intercept, 0.5), abs=1e-12
+        penalized(problem, found.coef, found.intercept, 0.5), abs=1e-12
     )
 
 

@@ -59,18 +59,18 @@ def test_no_stage_is_skipped():
     assert PROXIMAL in widths
 
 
-def test_exact_solutions_move_the_centres_from_the_proximal_stage_on():
+def test_exact_solutions_move_the_centers_from_the_proximal_stage_on():
     for stage in stages(SmoothingSchedule.start(EXACT, 1.0, None)):
-        assert stage.moves_centres == (stage.eps <= PROXIMAL)
+        assert stage.moves_centers == (stage.eps <= PROXIMAL)
 
 
-def test_rough_solutions_keep_the_centres_until_the_hinges_are_sharp():
+def test_rough_solutions_keep_the_centers_until_the_hinges_are_sharp():
     for stage in stages(SmoothingSchedule.start(ROUGH, 1.0, None)):
-        assert stage.moves_centres == (stage.eps == SHARPEST)
+        assert stage.moves_centers == (stage.eps == SHARPEST)
         assert stage.lifted or stage.eps == SHARPEST
 
 
-def test_the_lift_vanishes_once_centres_have_moved():
+def test_the_lift_vanishes_once_centers_have_moved():
     stage = SmoothingSchedule(EXACT, 1.0, eps=PROXIMAL)
     assert stage.lift == PROXIMAL / 4
     assert stage.sharper().lift == 0.0

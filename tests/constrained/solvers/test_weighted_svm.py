@@ -113,7 +113,7 @@ def test_any_feasible_theta_is_a_lower_bound(seed):
 
 @theorem
 @given(st.integers(0, 10**6))
-def test_a_visit_maximises_the_dual_in_one_variable(seed):
+def test_a_visit_maximizes_the_dual_in_one_variable(seed):
     """Against a grid; b moves along, as if it were the weight of a feature sqrt(pace alpha)."""
     rng = np.random.default_rng(seed)
     x, (p, q), alpha, pace = rng.normal(size=3), rng.exponential(1, 2), 0.5, 0.2
@@ -168,7 +168,7 @@ def test_rows_without_costs_do_not_count(seed):
 
 @pytest.mark.parametrize("far", [1.0, 30.0])
 def test_moving_the_origin_moves_only_the_intercept(far):
-    """So b is not penalised; and a far origin is only slower."""
+    """So b is not penalized; and a far origin is only slower."""
     svm = random_svm(0)
     by = far * np.ones(4)
     moved = WeightedSVM(Design.of(svm.design.X.toarray() + by), svm.p, svm.q, svm.alpha)

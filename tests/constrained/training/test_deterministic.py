@@ -6,9 +6,9 @@ import pytest
 from skbandit.constrained import RampClassifier
 from skbandit.constrained._tolerances import FEASIBLE
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point, ramp
-from skbandit.constrained.training._train import TrainingOptions, moved_bounds, randomised, train
+from skbandit.constrained.training._train import TrainingOptions, moved_bounds, randomized, train
 from skbandit.rates import (
     churn,
     each,
@@ -47,14 +47,14 @@ def test_moved_bounds_are_missed_by_ramp_rates_as_declared_ones_are_by_hard_rate
 
 
 @pytest.mark.parametrize("seed", first(1, range(5)))
-def test_a_randomised_rule_in_any_direction_with_a_feasible_cut_is_feasible(seed):
+def test_a_randomized_rule_in_any_direction_with_a_feasible_cut_is_feasible(seed):
     X, y, group = sample(seed, n=200)
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.3])
     coef = np.array([1.0, 0.1, -0.1])
-    point = randomised(problem, coef)
+    point = randomized(problem, coef)
     assert problem.evaluate(point).worst <= FEASIBLE
     np.testing.assert_allclose(point.coef / point.coef[0], coef)
-    assert not randomised(problem, np.zeros(3)).coef.any()
+    assert not randomized(problem, np.zeros(3)).coef.any()
 
 
 def test_slack_that_hard_rates_leave_unused_is_used():
@@ -82,7 +82,7 @@ def test_training_from_zero_is_the_run_of_the_paper():
     problem = compiled(X, y, group, error_rate(), [false_positive_rate() <= 0.5])
     options = TrainingOptions(SOLVER, 50, 1e-6, choose_threshold=False, from_zero=True)
     zero = Point(np.zeros(3), 0.0)
-    expected = majorise_minimise(problem, zero, SOLVER, max_iter=50, tol=1e-6)
+    expected = majorize_minimize(problem, zero, SOLVER, max_iter=50, tol=1e-6)
     assert train(problem, options).mm.path == expected.path
     clf = RampClassifier(
         constraints=false_positive_rate() <= 0.5, alpha=0.05, threshold=False, init="zeros",

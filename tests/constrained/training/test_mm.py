@@ -23,7 +23,7 @@ from skbandit.constrained.solvers import (
 from skbandit.constrained.training._mm import (
     AccuracySchedule,
     ElasticPenalty,
-    majorise_minimise,
+    majorize_minimize,
 )
 from skbandit.constrained.training._problem import Iterate, Point, compile_problem, ramp
 from skbandit.rates import (
@@ -46,7 +46,7 @@ A, B = {"g": "a"}, {"g": "b"}
 
 def run(problem, start=ZERO, solver=SOLVER, max_iter=15, tol=1e-6):
     steps = []
-    found = majorise_minimise(
+    found = majorize_minimize(
         problem, start, solver, max_iter=max_iter, tol=tol, report=steps.append
     )
     return found, steps
@@ -104,7 +104,7 @@ def test_an_infeasible_first_bound_does_not_make_the_problem_infeasible(seed):
     X[3:6, 0], y[3:6] = X[3:6, 0] - 3, 1
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.8, false_positive_rate() <= 0.2])
     with pytest.raises(SolverError, match="infeasible"):
-        SOLVER.solve(problem.majorise_at(ZERO), np.inf, 1e-10)
+        SOLVER.solve(problem.majorize_at(ZERO), np.inf, 1e-10)
     found, steps = run(problem)
     assert steps[0].violation > FEASIBLE
     assert found.feasible
@@ -123,7 +123,7 @@ def test_impossible_constraints_are_reported_as_missed(fit_intercept):
     found, steps = run(problem)
     assert not found.feasible
     assert found.converged  # no step is of any use
-    assert found.violation >= 0.3 - 1e-6  # in normalised rows: .8 and .2 are .6 apart
+    assert found.violation >= 0.3 - 1e-6  # in normalized rows: .8 and .2 are .6 apart
     assert found.multipliers.max() <= LAST_PENALTY * 5
     assert len(steps) <= 10
 
@@ -221,7 +221,7 @@ def test_without_constraints_nothing_is_violated():
     assert (np.diff(found.path) <= 0).all() and len(steps) > 1
 
 
-def test_evaluate_is_the_regularised_ramp_rate():
+def test_evaluate_is_the_regularized_ramp_rate():
     X, y, group = sample(4, n=60)
     point = Point(np.array([0.3, -0.2, 0.1]), 0.1)
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.7])
@@ -255,9 +255,9 @@ def test_constraints_are_hard_from_feasible_points_only():
     assert ElasticPenalty().at(at(1.0)) == np.inf  # without constraints
 
 
-def test_a_penalised_objective_counts_positive_violations():
-    assert at(1.0, 0.5, -0.1, 0.25).penalised(4.0) == 4.0
-    assert at(1.0, 0.5).penalised(np.inf) == 1.0  # hard constraints are not paid for
+def test_a_penalized_objective_counts_positive_violations():
+    assert at(1.0, 0.5, -0.1, 0.25).penalized(4.0) == 4.0
+    assert at(1.0, 0.5).penalized(np.inf) == 1.0  # hard constraints are not paid for
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_gaps_follow_the_decrease_and_never_grow():
     assert schedule.after(1e-9, stalled=False).is_exact
 
 
-def test_rough_gaps_are_in_units_of_the_penalised_objective():
+def test_rough_gaps_are_in_units_of_the_penalized_objective():
     schedule = AccuracySchedule(gap=1e-3, exact=1e-6)
     assert schedule.gap_under(10.0) == 1e-2
     assert schedule.gap_under(np.inf) == 1e-3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import CvxpySolver
-from skbandit.constrained.training._mm import majorise_minimise
+from skbandit.constrained.training._mm import majorize_minimize
 from skbandit.constrained.training._problem import Point, ramp
 from skbandit.rates import (
     accuracy,
@@ -126,7 +126,7 @@ def test_overlapping_groups_are_netted_row_by_row():
     n, n_a = len(y), (group == "a").sum()
     expected = 1 / n - np.where(group == "a", 1 / n_a, 0.0)
     np.testing.assert_allclose(problem.rows.toarray()[0] * problem.scale[0], expected)
-    convex = problem.majorise_at(Point(np.zeros(3), 0.0))
+    convex = problem.majorize_at(Point(np.zeros(3), 0.0))
     assert convex.P.multiply(convex.Q).nnz == 0
 
 
@@ -145,37 +145,37 @@ def test_rows_that_count_nowhere_are_dropped():
 @pytest.mark.parametrize("objective", [error_rate(), f1(), precision()], ids=repr)
 @theorem
 @given(seed=seeds)
-def test_majorised_problem_bounds_the_ramp_problem_and_touches_it(objective, seed):
+def test_majorized_problem_bounds_the_ramp_problem_and_touches_it(objective, seed):
     """Row 0 + alpha/2 |w|^2 >= (N + alpha/2 |w|^2) - rho D for a ratio N/D of value rho."""
     rng = np.random.default_rng(seed)
     X, y, group = sample(seed % 20)
     goals = [recall() >= 0.6, precision() >= 0.5, abs(positive_rate(A) - positive_rate(B)) <= 0.1]
     problem = compiled(X, y, group, objective, goals)
     here, there = (Point(rng.normal(size=3), rng.normal() / 2) for _ in range(2))
-    convex = problem.majorise_at(here)
-    value = problem.objective_value(ramp(problem.scores(here)), problem.regulariser(here))
+    convex = problem.majorize_at(here)
+    value = problem.objective_value(ramp(problem.scores(here)), problem.regularizer(here))
     for point in (here, there):
         pi = ramp(problem.scores(point))
         above, below = problem.objective.fractions(pi)
-        exact = above[0] + problem.regulariser(point)
+        exact = above[0] + problem.regularizer(point)
         if problem.fractional:
             exact -= value * below[0]
         bound = convex.rows(problem.scores(point))
-        assert bound[0] + problem.regulariser(point) >= exact - 1e-12
+        assert bound[0] + problem.regularizer(point) >= exact - 1e-12
         assert (bound[1:] >= problem.violation(pi) - 1e-12).all()
         if point is here:
-            assert bound[0] + problem.regulariser(point) == pytest.approx(exact, abs=1e-12)
+            assert bound[0] + problem.regularizer(point) == pytest.approx(exact, abs=1e-12)
             np.testing.assert_allclose(bound[1:], problem.violation(pi), atol=1e-12)
     if problem.fractional:
-        at_here = convex.rows(problem.scores(here))[0] + problem.regulariser(here)
+        at_here = convex.rows(problem.scores(here))[0] + problem.regularizer(here)
         assert at_here == pytest.approx(0, abs=1e-12)
 
 
-def test_without_constraints_only_the_objective_is_majorised():
+def test_without_constraints_only_the_objective_is_majorized():
     X, y, group = sample(2)
     problem = compiled(X, y, group, error_rate(), [recall() >= 0.6, precision() >= 0.5])
-    assert problem.majorise_at(Point(np.zeros(3), 0.0), constrained=False).P.shape[0] == 1
-    assert problem.majorise_at(Point(np.zeros(3), 0.0)).P.shape[0] == 3
+    assert problem.majorize_at(Point(np.zeros(3), 0.0), constrained=False).P.shape[0] == 1
+    assert problem.majorize_at(Point(np.zeros(3), 0.0)).P.shape[0] == 3
 
 
 def test_tightened_moves_every_bound_inwards():
@@ -199,7 +199,7 @@ LINEAR = [
 def value(problem, point):
     """Of the convex problem at a point, in units of the objective's own value."""
     below = problem.objective.fractions(ramp(problem.scores(point)))[1][0]
-    found = SOLVER.solve(problem.majorise_at(point), np.inf, 1e-10)
+    found = SOLVER.solve(problem.majorize_at(point), np.inf, 1e-10)
     assert found.gap <= 1e-12
     return found.primal / below, found
 
@@ -209,7 +209,7 @@ def feasible_point(problem):
     tighter = problem.tightened(np.full(len(problem.rhs), 0.02))
     point = Point(np.zeros(3), 0.0)
     for _ in range(4):
-        s = SOLVER.solve(tighter.majorise_at(point), 10.0, 1e-10)
+        s = SOLVER.solve(tighter.majorize_at(point), 10.0, 1e-10)
         point = Point(s.coef, s.intercept)
     assert problem.violation(ramp(problem.scores(point))).max() < -1e-3
     return point
@@ -255,7 +255,7 @@ def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
 
     def run(t, start):
         problem = compiled(X, y, group, recall(), constraint(t))
-        found = majorise_minimise(problem, start, SOLVER, max_iter=100, tol=1e-12)
+        found = majorize_minimize(problem, start, SOLVER, max_iter=100, tol=1e-12)
         assert found.feasible
         return problem, found
 
@@ -267,14 +267,14 @@ def test_shadow_price_is_what_training_gains_per_unit_of_the_bound(name, seed):
     assert multiplier == pytest.approx((tighter - looser) / (2 * h), rel=0.02)
 
 
-def test_a_ratio_of_nothing_is_linearised_at_that_of_a_coin():
+def test_a_ratio_of_nothing_is_linearized_at_that_of_a_coin():
     """From w = 0 and no positive predictions, as from any other point, a step lowers the ratio."""
     X, y, group = sample(0)
     problem = compiled(X, y, group, precision(), positive_rate() <= 0.5)
     nothing = Point(np.zeros(X.shape[1]), -0.5)
     assert problem.evaluate(nothing).objective == np.inf
     assert np.isnan(problem.shadow_prices(np.ones(1), ramp(problem.scores(nothing)))).all()
-    found = majorise_minimise(problem, nothing, SOLVER, max_iter=20, tol=1e-6)
+    found = majorize_minimize(problem, nothing, SOLVER, max_iter=20, tol=1e-6)
     assert found.feasible and -found.path[-1] > y.mean() + 0.05
 
 

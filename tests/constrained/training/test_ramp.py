@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from skbandit.constrained.solvers import ConvexProblem
 from skbandit.constrained.solvers._interface import hinge
-from skbandit.constrained.training._problem import KINK, majorise, ramp
+from skbandit.constrained.training._problem import KINK, majorize, ramp
 from tests.tiers import examples
 
 ROUNDING = 1e-12
@@ -54,7 +54,7 @@ def test_ramp_answers_sum_to_one_and_hinge_is_above(seed):
 @given(seeds)
 def test_bound_is_above_everywhere(seed):
     rng, X, P, Q, gamma, f = random_problem(seed)
-    convex = majorise(X, P, Q, gamma, 1.0, f)
+    convex = majorize(X, P, Q, gamma, 1.0, f)
     for spread in (0.1, 1.0, 10.0):
         g = rng.normal(0, spread, len(f))
         assert (convex.rows(g) >= ramp_rows(P, Q, gamma, g) - ROUNDING).all()
@@ -64,7 +64,7 @@ def test_bound_is_above_everywhere(seed):
 @given(seeds)
 def test_bound_is_tight_where_it_was_made(seed):
     _, X, P, Q, gamma, f = random_problem(seed)
-    convex = majorise(X, P, Q, gamma, 1.0, f)
+    convex = majorize(X, P, Q, gamma, 1.0, f)
     np.testing.assert_allclose(convex.rows(f), ramp_rows(P, Q, gamma, f), atol=ROUNDING)
 
 
@@ -73,7 +73,7 @@ def test_bound_is_tight_where_it_was_made(seed):
 def test_beside_a_kink_the_bound_is_tight_to_the_width_of_the_kink(seed, off):
     _, X, P, Q, gamma, f = random_problem(seed)
     f = np.where(np.abs(f) == 0.5, f + off, f)
-    excess = majorise(X, P, Q, gamma, 1.0, f).rows(f) - ramp_rows(P, Q, gamma, f)
+    excess = majorize(X, P, Q, gamma, 1.0, f).rows(f) - ramp_rows(P, Q, gamma, f)
     mass = np.asarray((P + Q).sum(axis=1)).ravel()
     assert (excess >= -ROUNDING).all()
     assert (excess <= KINK * mass + ROUNDING).all()
@@ -82,7 +82,7 @@ def test_beside_a_kink_the_bound_is_tight_to_the_width_of_the_kink(seed, off):
 @pytest.mark.parametrize("f", [0.5, 0.5 + KINK / 2, -0.5, -0.5 - KINK / 2])
 def test_rows_on_a_kink_can_still_move(f):
     one = csr_array([[1.0]])
-    convex = majorise(np.ones((1, 1)), one, one, np.zeros(1), 1.0, np.array([f]))
+    convex = majorize(np.ones((1, 1)), one, one, np.zeros(1), 1.0, np.array([f]))
     assert convex.P.nnz == convex.Q.nnz == 1
     there, inwards = convex.rows(np.array([f])), convex.rows(np.array([0.9 * f]))
     assert there == pytest.approx(1, abs=2 * KINK)
@@ -93,7 +93,7 @@ def test_rows_on_a_kink_can_still_move(f):
 @given(seeds, st.floats(0, 1))
 def test_bound_is_convex_along_segments(seed, share):
     rng, X, P, Q, gamma, f = random_problem(seed)
-    convex = majorise(X, P, Q, gamma, 1.0, f)
+    convex = majorize(X, P, Q, gamma, 1.0, f)
     g, h = rng.normal(0, 2, (2, len(f)))
     between = convex.rows(share * g + (1 - share) * h)
     chord = share * convex.rows(g) + (1 - share) * convex.rows(h)
@@ -105,10 +105,10 @@ def test_bound_is_convex_along_segments(seed, share):
 def test_flat_rows_cost_a_constant_and_are_not_stored(seed):
     _, X, P, Q, gamma, _ = random_problem(seed)
     n = P.shape[1]
-    high = majorise(X, P, Q, gamma, 1.0, np.full(n, 2.0))
+    high = majorize(X, P, Q, gamma, 1.0, np.full(n, 2.0))
     assert high.P.nnz == 0
     np.testing.assert_allclose(high.gamma, gamma - P.sum(axis=1))
-    low = majorise(X, P, Q, gamma, 1.0, np.full(n, -2.0))
+    low = majorize(X, P, Q, gamma, 1.0, np.full(n, -2.0))
     assert low.Q.nnz == 0
     np.testing.assert_allclose(low.gamma, gamma - Q.sum(axis=1))
 

@@ -20,7 +20,7 @@ DENSE = RNG.normal(size=(12, 40))
 WIDE = {
     "dense": DENSE,
     "sparse": csr_array(random_array((12, 40), density=0.2, rng=np.random.default_rng(1))),
-    "uncentred": DENSE + 1e3,
+    "uncentered": DENSE + 1e3,
     "one column more": DENSE[:, :13],
     "repeated rows": DENSE[RNG.integers(0, 5, 12)],
     "opposite rows": np.concatenate([DENSE[:6], -DENSE[:6]]),

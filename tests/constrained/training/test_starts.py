@@ -39,9 +39,9 @@ def sample(rng, n=25, ties=False):
     return X, y, rng.uniform(0.2, 2, n)
 
 
-def penalised(problem, point):
+def penalized(problem, point):
     """The objective by which starts are compared."""
-    return problem.evaluate(point).penalised(START_PENALTY)
+    return problem.evaluate(point).penalized(START_PENALTY)
 
 
 def first_start(problem):
@@ -49,7 +49,7 @@ def first_start(problem):
 
 
 def brute_force(problem, w):
-    """The lowest penalised objective over a fine grid and all kinks."""
+    """The lowest penalized objective over a fine grid and all kinks."""
     z = problem.scores(Point(w, 0.0))
     b = np.concatenate([np.linspace(-z.max() - 0.7, -z.min() + 0.7, 1500), -0.5 - z, 0.5 - z])
     pi = np.clip(0.5 + z[:, None] + b, 0, 1)
@@ -91,7 +91,7 @@ def test_best_intercept_is_the_best(name, seed):
     w = rng.normal(0, rng.choice([0.2, 1, 10]), 3)
     found = best_intercept(problem, w)
     np.testing.assert_array_equal(found.coef, w)
-    assert penalised(problem, found) <= brute_force(problem, w) + 1e-9
+    assert penalized(problem, found) <= brute_force(problem, w) + 1e-9
 
 
 @pytest.mark.parametrize("name", BOUNDED_RATIOS)
@@ -103,7 +103,7 @@ def test_a_ratio_under_missed_bounds_is_nearly_best(name, seed):
     X, y, weight = sample(rng)
     problem = compiled(X, y, None, *BOUNDED_RATIOS[name], weight)
     w = rng.normal(0, 1, 3)
-    assert penalised(problem, best_intercept(problem, w)) <= brute_force(problem, w) + 0.02
+    assert penalized(problem, best_intercept(problem, w)) <= brute_force(problem, w) + 0.02
 
 
 def test_the_optimum_can_lie_between_kinks_where_a_bound_becomes_tight():
@@ -127,12 +127,12 @@ def test_start_is_no_worse_than_constants_and_the_svm(name, seed):
     rng = np.random.default_rng(seed)
     X, y, _ = sample(rng, n=50)
     problem = compiled(X, y, None, *ALL[name])
-    start = penalised(problem, first_start(problem))
+    start = penalized(problem, first_start(problem))
     zero = np.zeros(3)
-    free = SOLVER.solve(problem.majorise_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
-    assert start <= penalised(problem, Point(free.coef, free.intercept)) + 1e-9
+    free = SOLVER.solve(problem.majorize_at(Point(zero, 0.0), constrained=False), np.inf, 1e-10)
+    assert start <= penalized(problem, Point(free.coef, free.intercept)) + 1e-9
     for b in np.linspace(-0.5, 0.5, 101):
-        assert start <= penalised(problem, Point(zero, b)) + 1e-9
+        assert start <= penalized(problem, Point(zero, b)) + 1e-9
 
 
 def test_without_intercept_the_start_has_none():

@@ -66,7 +66,7 @@ def test_without_a_limit_both_are_doubly_robust():
         assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-14)
 
 
-def test_self_normalised_with_a_constant_prediction_is_snips():
+def test_self_normalized_with_a_constant_prediction_is_snips():
     wanted = off_policy_value(POLICY, X, Y)
     constant = DummyRegressor(strategy="constant", constant=0.7)
     found = off_policy_value(POLICY, X, Y, method="sndr", reward_model=constant)

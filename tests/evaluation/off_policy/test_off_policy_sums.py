@@ -66,7 +66,7 @@ def test_the_delta_method_agrees_with_leaving_events_out():
     assert sums.standard_error == pytest.approx(jackknife, rel=0.02)
 
 
-def test_the_delta_method_of_self_normalised_corrections_agrees_with_leaving_events_out():
+def test_the_delta_method_of_self_normalized_corrections_agrees_with_leaving_events_out():
     rng = np.random.default_rng(1)
     reward, weight, q, q_policy = rng.normal(size=(4, 500))
     weight = np.exp(weight)

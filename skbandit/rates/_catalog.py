@@ -1,4 +1,4 @@
-"""Catalogue of rates: Table 2 of Goh et al. (2016) and the usual ratios."""
+"""Catalog of rates: Table 2 of Goh et al. (2016) and the usual ratios."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def positive_rate(where: Where = None, *, on: On = "train", weight: str | None =
 
     Notes
     -----
-    Needs no labels, so it can be measured on unlabelled rows.
+    Needs no labels, so it can be measured on unlabeled rows.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def negative_rate(where: Where = None, *, on: On = "train", weight: str | None =
 
     Notes
     -----
-    Needs no labels, so it can be measured on unlabelled rows.
+    Needs no labels, so it can be measured on unlabeled rows.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def false_negative_rate(
 
 
 def error_rate(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of labelled rows predicted incorrectly.
+    """Share of labeled rows predicted incorrectly.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def error_rate(where: Where = None, *, on: On = "train", weight: str | None = No
 
 
 def accuracy(where: Where = None, *, on: On = "train", weight: str | None = None) -> Rate:
-    """Share of labelled rows predicted correctly.
+    """Share of labeled rows predicted correctly.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def churn(
 
     Notes
     -----
-    Needs no labels, so it can be measured on unlabelled rows.
+    Needs no labels, so it can be measured on unlabeled rows.
 
     Examples
     --------
@@ -559,7 +559,7 @@ def g_mean_at_least(
     Notes
     -----
     The G-mean is concave in the two rates, so that its floors are floors of its tangents. As an
-    objective it is not a rate: minimise `false_positive_rate` or `error_rate` under a floor.
+    objective it is not a rate: minimize `false_positive_rate` or `error_rate` under a floor.
 
     Examples
     --------
