@@ -42,7 +42,7 @@ policies = {
     "shared, no features": SharedGLMPolicy(random_state=0),
     "one model per article": GLMUCBPolicy(random_state=0),
 }
-luck = rng.random(N_VISITS)
+uniform = rng.random(N_VISITS)
 earned = {"best article": np.array([chance[t, live[p]].max() for t, p in enumerate(phase)])}
 for name, policy in policies.items():
     got = np.empty(N_VISITS)
@@ -50,7 +50,7 @@ for name, policy in policies.items():
         visitor = visitors[t : t + 1]
         shown = policy.select(visitor, available=articles.index[live[phase[t]]])
         got[t] = chance[t, articles.index.get_loc(shown[0])]
-        policy.partial_fit(visitor, {"action": shown, "reward": [float(luck[t] < got[t])]})
+        policy.partial_fit(visitor, {"action": shown, "reward": [float(uniform[t] < got[t])]})
     earned[name] = got
 earned["random"] = np.array([chance[t, live[p]].mean() for t, p in enumerate(phase)])
 
@@ -66,7 +66,7 @@ print(table.loc[soon].mean().round(3).to_string())
 
 # %%
 # What to see: the shared model stays close to the best article when articles change (dotted lines).
-# The models per article fall back each time.
+# The models per article fall back after most changes.
 
 fig, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
 table.rolling(300).mean().plot(ax=ax, color=["k", "#0072B2", "#009E73", "#D55E00", "0.6"])

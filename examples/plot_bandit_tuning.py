@@ -117,7 +117,7 @@ for name, policy in {
 
 policy = best.fit(log.X[yesterday], log.y[yesterday])
 visitors = range(100_000, 101_000)
-luck = np.random.default_rng(1).random(log.expected_reward.shape[0])
+uniform = np.random.default_rng(1).random(log.expected_reward.shape[0])
 column = {arm: k for k, arm in enumerate(log.arms)}
 
 
@@ -127,7 +127,7 @@ def serve(policy, visitors):
     for t in visitors:
         visitor, available = log.X.iloc[t : t + 1], log.available.iloc[t : t + 1]
         arm = policy.select(visitor, available=available)
-        clicked = luck[t] < log.expected_reward[t, column[arm[0]]]
+        clicked = uniform[t] < log.expected_reward[t, column[arm[0]]]
         policy.partial_fit(visitor, pd.DataFrame({"action": arm, "reward": [clicked]}))
         shown.append(arm[0])
         clicks += clicked

@@ -87,7 +87,7 @@ def probabilities(slate):
     return pd.DataFrame(shown / slate.shape[1], columns=ads)
 
 
-found = {}
+values = {}
 for name, slate in slates.items():
     for top in (slate[:, :1], slate):
         looked_at = probabilities(top)
@@ -98,8 +98,8 @@ for name, slate in slates.items():
         row = {one.estimator: one.mean_reward for one in estimates}
         row["se of dr"] = estimates[-1].standard_error
         row["truth"] = (looked_at.to_numpy() * truth).sum(axis=1).mean()
-        found[name, top.shape[1]] = row
-table = pd.DataFrame(found).T.rename_axis(["", "ads"])
+        values[name, top.shape[1]] = row
+table = pd.DataFrame(values).T.rename_axis(["", "ads"])
 print(f"\nClicks per ad viewed; the log itself has {y_new['reward'].mean():.4f}:\n")
 print(table.to_string(float_format="{:.4f}".format))
 

@@ -67,8 +67,8 @@ for known, new in splits.split(people):
         for name, model in classifiers(cap, X, income.iloc[known]).items():
             predicted = model.predict(X_new)
             flagged = false_positive_rate().value(income.iloc[new], predicted, pos_label=RICH)
-            found = recall().value(income.iloc[new], predicted, pos_label=RICH)
-            rows.append((cap, name, flagged, found, flagged <= cap))
+            true_positives = recall().value(income.iloc[new], predicted, pos_label=RICH)
+            rows.append((cap, name, flagged, true_positives, flagged <= cap))
 
 results = pd.DataFrame(rows, columns=["cap", "model", "false positives", "recall", "cap met"])
 table = results.replace("\n", " ", regex=True).groupby(["cap", "model"], sort=False).mean()
@@ -86,10 +86,10 @@ ax.axvspan(0, 1, color="#009E73", alpha=0.1, linewidth=0)
 ax.axvline(1, color="0.3", linestyle=":")
 names = list(results["model"].unique())
 for shift, cap, style in ((-0.12, CAPS[0], "o"), (0.12, CAPS[1], "s")):
-    found = results[results["cap"] == cap]
-    heights = [names.index(name) + shift for name in found["model"]]
+    of_cap = results[results["cap"] == cap]
+    heights = [names.index(name) + shift for name in of_cap["model"]]
     color = "#0072B2" if style == "o" else "#D55E00"
-    ratio = found["false positives"] / cap
+    ratio = of_cap["false positives"] / cap
     ax.plot(ratio, heights, style, color=color, alpha=0.7, label=f"cap {cap:.0%}")
 ax.set_yticks(range(len(names)), names)
 ax.invert_yaxis()

@@ -28,9 +28,9 @@ POLICIES = {
 def regret(log, settings):
     """Expected regret after each event that replay accepted, by the true expected rewards."""
     policy = GLMUCBPolicy(covariance="full", random_state=0, **settings)
-    kept = replay(policy, log.X, log.y, max_accepted=HORIZON, random_state=0).history
-    truth = np.asarray(log.expected_reward)[kept["event"]]
-    earned = truth[np.arange(len(kept)), kept["action"].astype(int)]
+    accepted = replay(policy, log.X, log.y, max_accepted=HORIZON, random_state=0).history
+    truth = np.asarray(log.expected_reward)[accepted["event"]]
+    earned = truth[np.arange(len(accepted)), accepted["action"].astype(int)]
     return np.cumsum(truth.max(axis=1) - earned)
 
 

@@ -49,7 +49,7 @@ seen = {
 }
 n_groups, size = 80, 25
 share, policies = {}, {}
-for name, (feedback, answer) in seen.items():
+for name, (feedback, observe) in seen.items():
     readers = np.random.default_rng(1)
     policy = SlatePolicy(n_select=M, feedback=feedback, random_state=0)
     earned = []
@@ -59,7 +59,7 @@ for name, (feedback, answer) in seen.items():
         slates = policy.select(X, available=range(N_ARTICLES))
         of_slate = np.take_along_axis(p, slates, axis=1)
         clicks = (readers.random((size, M)) < of_slate).astype(float)
-        policy.partial_fit(X, slates, answer(clicks))
+        policy.partial_fit(X, slates, observe(clicks))
         best = np.sort(p, axis=1)[:, -M:].sum(axis=1)
         even = M * p.mean(axis=1)
         earned.append((of_slate.sum(axis=1) - even).sum() / (best - even).sum())

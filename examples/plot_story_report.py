@@ -120,8 +120,8 @@ print(table.to_string(float_format="{:.3f}".format))
 # %%
 # Expected and observed rates
 # ---------------------------
-# What to see: the out-of-fold estimates and the held-out rates, with 95 % intervals, are below the
-# bounds. Those of logistic regression are above.
+# What to see: the out-of-fold estimates and the held-out rates are below the bounds, and their 95 %
+# intervals end near them. The rates of logistic regression are above the bounds.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 ax.axvline(1, color="0.3", linestyle=":")

@@ -68,7 +68,7 @@ class Worker:
             except Exception as failed:  # of the disk or the database: nothing was written
                 error = failed
             for _, done in batch:
-                if not done.canceled():
+                if not done.cancelled():
                     done.set_exception(error) if error else done.set_result(None)
 
     async def written(self, row):
@@ -100,7 +100,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.post("/choose")
 async def choose(visit: Visit):
-    """Choose an arm; the answer comes when its record is on disk."""
+    """Choose an arm; the response is sent when its record is on disk."""
     worker = app.state.worker
     record = worker.decide(visit.context, visit.available)
     await worker.written(record)
@@ -109,7 +109,7 @@ async def choose(visit: Visit):
 
 @app.post("/reward")
 async def reward(given: Reward):
-    """Keep a reward; the answer comes when it is on disk."""
+    """Keep a reward; the response is sent when it is on disk."""
     worker = app.state.worker
     if not store.is_known(worker.database, given.id):
         raise HTTPException(404, f"no choice has the id {given.id!r}")

@@ -12,7 +12,7 @@ PAUSE_SECONDS = 0.1
 
 
 def only_one():
-    """Refuse to run beside another learner; a lock ends with its process."""
+    """Refuse to run next to another learner; a lock ends with its process."""
     store.FOLDER.mkdir(parents=True, exist_ok=True)
     lock = (store.FOLDER / "learner.lock").open("w")
     try:

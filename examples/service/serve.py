@@ -17,8 +17,8 @@ def work(bound, app):
 
 
 def main(host, port, workers, app):
-    # asyncio sends answers at once (TCP_NODELAY) where the protocol is named. It is not by
-    # `uvicorn --workers`, whose answers wait for 40 ms.
+    # asyncio sends responses at once (TCP_NODELAY) where the protocol is named. It is not by
+    # `uvicorn --workers`, whose responses wait for 40 ms.
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind((host, port))

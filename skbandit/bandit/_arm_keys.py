@@ -24,7 +24,7 @@ def canonical(label: Any) -> bytes:
     """Bytes that are equal for labels that are equal in Python, and differ for others.
 
     1, 1.0, True and ``np.int64(1)`` are equal, but differ from "1". Of types unknown here, labels
-    are told apart by their repr, without addresses.
+    differ by their repr, without addresses.
     """
     if isinstance(label, np.generic):
         label = label.item()

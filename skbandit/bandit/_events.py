@@ -75,7 +75,7 @@ def windows_of(timestamp: np.ndarray | None, every: float) -> np.ndarray:
 
 
 class EncodedLog(NamedTuple):
-    """Events of a log, arms numbered as in beliefs; further rows hold delayed events."""
+    """Events of a log, arms numbered as in posterior; further rows hold delayed events."""
 
     X: Any  # (n_rows, n_features), or some of the rows
     place: np.ndarray  # (n_rows,), where X has a row; empty if it has all

@@ -2,7 +2,7 @@
 
 The functions at the top are all in which models differ: one model per arm, a model of all arms
 (`skbandit.bandit.shared`), or scores at hand. The number of axes of `mean`, a field of the
-beliefs, distinguishes them at compile time.
+posterior, distinguishes them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
 t = -1. Results and buffers are allocated by the caller (`skbandit.bandit._passes`): every
@@ -18,7 +18,7 @@ import numpy as np
 
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Beliefs, Rule
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Posterior, Rule
 from skbandit.bandit._units import show
 from skbandit.bandit.exploration import (
     accepts_proposal,
@@ -32,20 +32,20 @@ from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
-from skbandit.bandit.shared._state import SharedBeliefs, Workspace
+from skbandit.bandit.shared._state import SharedPosterior, Workspace
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
 
 class Model(NamedTuple):
-    """Beliefs, the settings of choices, and buffers."""
+    """Posterior, the settings of choices, and buffers."""
 
-    beliefs: Any
+    posterior: Any
     rule: Rule
     work: Any
 
 
 class Scores(NamedTuple):
-    """Scores of the arms of a pool in one choice, and what else it needs of beliefs."""
+    """Scores of the arms of a pool in one choice, and what else it needs of posterior."""
 
     mean: np.ndarray  # (n_arms,), the scores
     tie_order: np.ndarray
@@ -56,28 +56,28 @@ class Scores(NamedTuple):
 @inlined_exactly
 def look(X: np.ndarray, row: int, mean: np.ndarray, model: Model) -> None:
     """Prepare for the context of a row."""
-    beliefs, _, work = model
+    posterior, _, work = model
     if mean.ndim == 4:
-        shared.look(X, row, beliefs, work)
+        shared.look(X, row, posterior, work)
     else:
-        show(work.x, X, row, beliefs.center, beliefs.rate)
+        show(work.x, X, row, posterior.center, posterior.rate)
 
 
 @inlined_exactly
 def prepare(pool: np.ndarray, mean: np.ndarray, model: Model) -> None:
     """Prepare for `moments` of the arms of a pool, in the context looked at."""
     if mean.ndim == 4:
-        shared.fill_moments(pool, model.beliefs, model.work)
+        shared.fill_moments(pool, model.posterior, model.work)
 
 
 @inlined_exactly
 def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
     """Mean and variance of θ of arm k."""
-    beliefs, _, work = model
+    posterior, _, work = model
     if mean.ndim == 4:
         m, v = work.m[k], work.v[k]
     else:
-        m, v = mixed_moments(work.x, beliefs, k, work.buffer[0])
+        m, v = mixed_moments(work.x, posterior, k, work.buffer[0])
     return m, v
 
 
@@ -88,7 +88,7 @@ def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> floa
         result = mean[k]
     else:
         m, v = moments(k, mean, model)
-        result = score(m, v, alpha, t, model.beliefs.rng_key[k], model.rule)
+        result = score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
     return result
 
 
@@ -98,18 +98,18 @@ def learn(
     prior: Any, renews: bool,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context looked at; if `renews`, renew units that are due."""
-    beliefs, rule, work = model
+    posterior, rule, work = model
     if mean.ndim == 4:
-        shared.learn(X, row, k, r, weight, beliefs, prior, rule, work)
+        shared.learn(X, row, k, r, weight, posterior, prior, rule, work)
     else:
-        learn_row(X, row, k, r, weight, rule.link, beliefs, prior, work.x, work.buffer, renews)
+        learn_row(X, row, k, r, weight, rule.link, posterior, prior, work.x, work.buffer, renews)
 
 
 @inlined_exactly
 def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
     """Factor of `alpha` by which the unit of rewards does not matter."""
     if mean.ndim == 4:
-        unit = alpha_scale(noise_scale(model.beliefs.noise), model.rule)
+        unit = alpha_scale(noise_scale(model.posterior.noise), model.rule)
     else:
         unit = 1.0
     return unit
@@ -118,11 +118,11 @@ def unit_of_alpha(mean: np.ndarray, model: Model) -> float:
 @inlined_exactly
 def with_names(mean: np.ndarray, model: tuple[Any, Any, Any]) -> Model:
     """A model that came as plain tuples."""
-    beliefs, rule, work = model
+    posterior, rule, work = model
     if mean.ndim == 4:
-        named = Model(SharedBeliefs(*beliefs), Rule(*rule), Workspace(*work))
+        named = Model(SharedPosterior(*posterior), Rule(*rule), Workspace(*work))
     else:
-        named = Model(Beliefs(*beliefs), Rule(*rule), ArmWorkspace(*work))
+        named = Model(Posterior(*posterior), Rule(*rule), ArmWorkspace(*work))
     return named
 
 
@@ -153,10 +153,10 @@ def score_rows(
 ) -> None:
     """Fill in the scores of all arms in choices t, t + 1, ..., or in greedy ones."""
     for row in range(len(X)):
-        look(X, row, model.beliefs.mean, model)
-        prepare(arms, model.beliefs.mean, model)
+        look(X, row, model.posterior.mean, model)
+        prepare(arms, model.posterior.mean, model)
         for k in arms:
-            scores[row, k] = scored(k, t, alpha, model.beliefs.mean, model)
+            scores[row, k] = scored(k, t, alpha, model.posterior.mean, model)
         t += t >= 0
 
 
@@ -189,17 +189,17 @@ def probability_rows(
     If `out` has one axis, fill in the chosen arms as `choose_rows` does, and the probabilities of
     these. `buffer` is (6, n_arms).
     """
-    beliefs, rule, work = with_names(mean, model)
+    posterior, rule, work = with_names(mean, model)
     m, v, others, scores, p = buffer[0], buffer[1], buffer[2:5], buffer[2], buffer[5]
-    known = Scores(scores, beliefs.tie_order, beliefs.rng_key, beliefs.counters)
-    n_events = beliefs.counters[N_EVENTS]
+    known = Scores(scores, posterior.tie_order, posterior.rng_key, posterior.counters)
+    n_events = posterior.counters[N_EVENTS]
     of_event, start, arms = sets
     for row in range(len(X)):
-        look(X, row, mean, Model(beliefs, rule, work))
+        look(X, row, mean, Model(posterior, rule, work))
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        prepare(pool, mean, Model(beliefs, rule, work))
+        prepare(pool, mean, Model(posterior, rule, work))
         for k in pool:
-            m[k], v[k] = moments(k, mean, Model(beliefs, rule, work))
+            m[k], v[k] = moments(k, mean, Model(posterior, rule, work))
             if draws is None:  # scores do not depend on the choice
                 scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)
         if out.ndim == 2:
@@ -208,7 +208,7 @@ def probability_rows(
             probabilities(pool, m, v, alpha, n_events, rule, others, p, proposing, draws)
             if draws is not None:
                 for k in pool:
-                    scores[k] = score(m[k], v[k], alpha, t, beliefs.rng_key[k], rule)
+                    scores[k] = score(m[k], v[k], alpha, t, posterior.rng_key[k], rule)
             chosen[row] = _choice(pool, t, alpha, Model(known, rule, work), proposing)
             out[row] = p[chosen[row]]
             t += t >= 0
@@ -220,7 +220,7 @@ def learn_rows(
     prior: Any, renews: bool,
 ) -> None:  # fmt: skip
     """Learn events in order, ignoring those of weight 0; `renews` as `learn`."""
-    mean = model.beliefs.mean
+    mean = model.posterior.mean
     for row in range(len(X)):
         if weight[row] > 0.0:
             k: Any = np.int64(action[row])  # a log's numbers may have 32 bits: compiled once
@@ -244,7 +244,7 @@ def replay_rows(
     int
         `stop`, or the number of events it took to accept `max_accepted` for learning.
     """
-    mean, rule, counters = model.beliefs.mean, model.rule, model.beliefs.counters
+    mean, rule, counters = model.posterior.mean, model.rule, model.posterior.counters
     X, place, action, reward, sets, window = log
     rows, keep, greedy, deployment = schedule
     accepted, waiting, last_best, counts = course
@@ -306,7 +306,7 @@ def replay_rows(
 def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) -> bool:
     """Whether arm k, by its score or in a tie, comes before another one in choice t."""
     if its == others:
-        keys, order = model.beliefs.rng_key, model.beliefs.tie_order
+        keys, order = model.posterior.rng_key, model.posterior.tie_order
         return wins_tie(t, keys[k], keys[other], order[k], order[other], model.rule)
     return its > others
 
@@ -320,17 +320,17 @@ def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: boo
             proposed = _drawn(pool, t, model)
             if not compares_proposal(rule):
                 return proposed
-    prepare(pool, model.beliefs.mean, model)
+    prepare(pool, model.posterior.mean, model)
     best = -1
     best_score = -np.inf
     for k in pool:
-        its = scored(k, t, alpha, model.beliefs.mean, model)
+        its = scored(k, t, alpha, model.posterior.mean, model)
         if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
-            its = scored(proposed, t, alpha, model.beliefs.mean, model)
-            n_events = model.beliefs.counters[N_EVENTS]
+            its = scored(proposed, t, alpha, model.posterior.mean, model)
+            n_events = model.posterior.counters[N_EVENTS]
             if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
                 best = proposed
     return best
@@ -340,9 +340,9 @@ def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: boo
 def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
     """Arm of the pool drawn uniformly in choice t."""
     drawn = pool[0]
-    largest = uniform_score(t, model.beliefs.rng_key[drawn], model.rule)
+    largest = uniform_score(t, model.posterior.rng_key[drawn], model.rule)
     for k in pool[1:]:
-        its = uniform_score(t, model.beliefs.rng_key[k], model.rule)
+        its = uniform_score(t, model.posterior.rng_key[k], model.rule)
         if _beats(k, its, drawn, largest, t, model):
             drawn, largest = k, its
     return drawn
@@ -358,15 +358,15 @@ def _is_best(
     """
     pool = sets.of_event[row]
     first, stop = sets.start[pool], sets.start[pool + 1]
-    prepare(sets.arms[first:stop], model.beliefs.mean, model)
-    mine = scored(k, t, alpha, model.beliefs.mean, model)
+    prepare(sets.arms[first:stop], model.posterior.mean, model)
+    mine = scored(k, t, alpha, model.posterior.mean, model)
     j = own = last_best[pool]
     for _ in range(first, stop):
         other = sets.arms[j]
         if other == k:
             own = j
         else:
-            its = scored(other, t, alpha, model.beliefs.mean, model)
+            its = scored(other, t, alpha, model.posterior.mean, model)
             if _beats(other, its, k, mine, t, model):
                 last_best[pool] = j
                 return False

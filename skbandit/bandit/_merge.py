@@ -150,7 +150,7 @@ def combine(
     n : list of ndarray of shape (n_models,)
         Number of events that each worker learned since the base.
     forgetting : float
-        Factor by which each event discounts what a model was told before.
+        Factor by which each event discounts earlier evidence.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
     ArmSets,
-    Beliefs,
+    Posterior,
     Prior,
     Rule,
     workspace_for,
@@ -49,12 +49,12 @@ class Part(NamedTuple):
     weights: np.ndarray | None  # numbers of the weights that the columns belong to; None is all
 
 
-def score_rows(X: Any, t: int, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
+def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
     """Scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
-    arms = np.arange(len(beliefs.rng_key))
+    arms = np.arange(len(posterior.rng_key))
     scores = np.empty((X.shape[0], len(arms)))
-    for rows, x, weights in _parts(X, beliefs, rule):
-        own = gathered(beliefs, weights)
+    for rows, x, weights in _parts(X, posterior, rule):
+        own = gathered(posterior, weights)
         first = first_choice(t, rows)
         model = Model(own, rule, own.workspace())
         kernels.score_rows(x, arms, first, alpha, model, scores[rows])
@@ -62,53 +62,53 @@ def score_rows(X: Any, t: int, alpha: float, beliefs: Any, rule: Rule) -> np.nda
 
 
 def choose_rows(
-    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
 ) -> np.ndarray:
     """Arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(X.shape[0], dtype=np.int64)
     proposing, _ = parts_of(rule)
     if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
-        _choose(X, sets, t, alpha, beliefs, rule, proposing, chosen)
+        _choose(X, sets, t, alpha, posterior, rule, proposing, chosen)
         return chosen
-    for rows, x, weights in _parts(X, beliefs, rule):
-        own, first = gathered(beliefs, weights), first_choice(t, rows)
+    for rows, x, weights in _parts(X, posterior, rule):
+        own, first = gathered(posterior, weights), first_choice(t, rows)
         _choose(x, sets_of(sets, rows), first, alpha, own, rule, proposing, chosen[rows])
     return chosen
 
 
 def _choose(
-    X: Any, sets: Any, t: int, alpha: float, beliefs: Any, rule: Rule, proposing: Any, chosen: Any
+    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: Rule, proposing: Any, chosen: Any
 ) -> None:
     """Call the kernel with plain tuples."""
-    model = tuple(beliefs), tuple(rule), tuple(beliefs.workspace())
-    kernels.choose_rows(X, tuple(sets), t, alpha, beliefs.mean, model, proposing, chosen)
+    model = tuple(posterior), tuple(rule), tuple(posterior.workspace())
+    kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, model, proposing, chosen)
 
 
 def choose_with_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arm chosen on each row, as by `choose_rows`, and its probability."""
     chosen, out = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
-    _fill_probabilities(X, sets, t, alpha, beliefs, rule, out, chosen)
+    _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
     return chosen, out
 
 
-def probability_rows(X: Any, sets: ArmSets, alpha: float, beliefs: Any, rule: Rule) -> np.ndarray:
+def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: Rule) -> np.ndarray:
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    out = np.zeros((X.shape[0], len(beliefs.rng_key)))
+    out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
-    _fill_probabilities(X, sets, -1, alpha, beliefs, rule, out, chosen)
+    _fill_probabilities(X, sets, -1, alpha, posterior, rule, out, chosen)
     return out
 
 
 def _fill_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, beliefs: Any, rule: Rule, out: np.ndarray,
+    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule, out: np.ndarray,
     chosen: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill in probabilities of all arms, or the chosen arms and theirs."""
-    buffer = np.empty((6, len(beliefs.rng_key)))
-    for rows, x, weights in _parts(X, beliefs, rule):
-        own = gathered(beliefs, weights)
+    buffer = np.empty((6, len(posterior.rng_key)))
+    for rows, x, weights in _parts(X, posterior, rule):
+        own = gathered(posterior, weights)
         model = tuple(own), tuple(rule), tuple(own.workspace())
         kernels.probability_rows(
             x, sets_of(sets, rows), first_choice(t, rows), alpha, own.mean, model, *parts_of(rule),
@@ -121,40 +121,40 @@ def learn_rows(
     action: np.ndarray,
     reward: np.ndarray,
     weight: np.ndarray,
-    beliefs: Any,
+    posterior: Any,
     prior: Any,
     rule: Rule,
     *,
     at_once: bool = False,
 ) -> None:
     """Learn events in order, ignoring those of weight 0; `at_once` is not interrupted if dense."""
-    for rows, x, weights in _parts(X, beliefs, rule, prior, at_once):
+    for rows, x, weights in _parts(X, posterior, rule, prior, at_once):
         events = x, action[rows], reward[rows], weight[rows]
         if weights is None:
-            model = Model(beliefs, rule, beliefs.workspace())
+            model = Model(posterior, rule, posterior.workspace())
             kernels.learn_rows(*events, model, prior, True)
             continue
-        arms, features = np.unique(action[rows]), of_features(weights, beliefs)
-        at = np.ix_(arms, np.arange(len(beliefs.share)), weights)
-        own, n_before = _empty(beliefs, weights), beliefs.counters[N_EVENTS]
-        own.mean[arms], own.cov_factor[arms] = beliefs.mean[at], beliefs.cov_factor[at]
+        arms, features = np.unique(action[rows]), of_features(weights, posterior)
+        at = np.ix_(arms, np.arange(len(posterior.share)), weights)
+        own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
+        own.mean[arms], own.cov_factor[arms] = posterior.mean[at], posterior.cov_factor[at]
         kernels.learn_rows(*events, Model(own, rule, own.workspace()), prior, False)
-        beliefs.mean[at], beliefs.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
-        beliefs.seen_squares[features] = own.seen_squares
-        if beliefs.counters[N_EVENTS] > n_before and is_due(beliefs):
-            buffer = workspace_for(beliefs.mean.shape[2])
-            change_units(beliefs, prior, prior.adaptive_mean, buffer)
+        posterior.mean[at], posterior.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+        posterior.seen_squares[features] = own.seen_squares
+        if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
+            buffer = workspace_for(posterior.mean.shape[2])
+            change_units(posterior, prior, prior.adaptive_mean, buffer)
 
 
 def replay_rows(
     request: ReplayRequest,
     log: EncodedLog,
     alphas: np.ndarray,
-    beliefs: Any,
+    posterior: Any,
     prior: Any,
     rule: Rule,
 ) -> tuple[np.ndarray, int]:
-    """Replay a log, changing the beliefs in place; see `kernels.replay_rows`.
+    """Replay a log, changing the posterior in place; see `kernels.replay_rows`.
 
     Returns
     -------
@@ -168,10 +168,10 @@ def replay_rows(
     waiting = np.empty(n_delayed + (n_events if len(log.window) else 0), dtype=np.int64)
     waiting[:n_delayed] = np.arange(len(request.log), log.X.shape[0])
     counts = np.zeros(5, dtype=np.int64)
-    counts[kernels.N_BEFORE], counts[kernels.N_WAITING] = beliefs.counters[N_EVENTS], n_delayed
+    counts[kernels.N_BEFORE], counts[kernels.N_WAITING] = posterior.counters[N_EVENTS], n_delayed
     accepted = np.empty(n_events, dtype=np.int64)
     course = Course(accepted, waiting, log.sets.start[:-1].astype(np.int64), counts)
-    model = Model(beliefs, rule, beliefs.workspace())
+    model = Model(posterior, rule, posterior.workspace())
     proposing, _ = parts_of(rule)
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
@@ -206,62 +206,64 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
 
 def replay_present_features(
     request: ReplayRequest, log: EncodedLog, n_known: int, codes: Codes, alphas: np.ndarray,
-    beliefs: Beliefs, prior: Prior, rule: Rule,
-) -> tuple[np.ndarray, int, Codes, Beliefs]:  # fmt: skip
-    """Replay a log of the arms in `codes`, with `beliefs` about the first `n_known`.
+    posterior: Posterior, prior: Prior, rule: Rule,
+) -> tuple[np.ndarray, int, Codes, Posterior]:  # fmt: skip
+    """Replay a log of the arms in `codes`, with `posterior` about the first `n_known`.
 
     Returns
     -------
     tuple
         Accepted positions in the rows of the request, the number of rows consumed, and the known
-        arms and beliefs about them after the replay.
+        arms and posterior about them after the replay.
     """
-    X, weights = compact(log.X, beliefs, prior, rule)
-    known, whole_prior = beliefs, prior
+    X, weights = compact(log.X, posterior, prior, rule)
+    known, whole_prior = posterior, prior
     if weights is not None:
-        beliefs = gathered(beliefs, weights)
+        posterior = gathered(posterior, weights)
         prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[:, weights])
-    beliefs = with_arms(beliefs, list(codes)[n_known:], prior)
+    posterior = with_arms(posterior, list(codes)[n_known:], prior)
     # new arms rank last until they are learned: arms learned in the meantime precede them
-    beliefs.tie_order[n_known:] += len(codes)
-    accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, beliefs, prior, rule)
-    codes, beliefs = _in_learned_order(codes, beliefs, n_known)
+    posterior.tie_order[n_known:] += len(codes)
+    accepted, n_seen = replay_rows(request, log._replace(X=X), alphas, posterior, prior, rule)
+    codes, posterior = _in_learned_order(codes, posterior, n_known)
     if weights is not None:
         whole = with_arms(known, list(codes)[n_known:], whole_prior)
-        whole.mean[:, :, weights] = beliefs.mean
-        whole.cov_factor[:, :, weights] = beliefs.cov_factor
+        whole.mean[:, :, weights] = posterior.mean
+        whole.cov_factor[:, :, weights] = posterior.cov_factor
         features = of_features(weights, known)
-        whole.rate[features], whole.seen_squares[features] = beliefs.rate, beliefs.seen_squares
+        whole.rate[features], whole.seen_squares[features] = posterior.rate, posterior.seen_squares
         names = ("mean", "cov_factor", "rate", "seen_squares")
-        beliefs = beliefs._replace(**{name: getattr(whole, name) for name in names})
-    return accepted, n_seen, codes, beliefs
+        posterior = posterior._replace(**{name: getattr(whole, name) for name in names})
+    return accepted, n_seen, codes, posterior
 
 
-def _in_learned_order(codes: Codes, beliefs: Beliefs, n_known: int) -> tuple[Codes, Beliefs]:
+def _in_learned_order(codes: Codes, posterior: Posterior, n_known: int) -> tuple[Codes, Posterior]:
     """Drop new arms never learned, and number the others as if learned one by one."""
     labels = list(codes)
-    learned = beliefs.learned[: beliefs.counters[N_LEARNED_ARMS]]
+    learned = posterior.learned[: posterior.counters[N_LEARNED_ARMS]]
     arms = np.concatenate([np.arange(n_known), learned[learned >= n_known]])
-    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, beliefs.keep_arms(arms)
+    return {labels[arm]: k for k, arm in enumerate(arms.tolist())}, posterior.keep_arms(arms)
 
 
-def compact(X: Any, beliefs: Beliefs, prior: Prior, rule: Rule) -> tuple[Any, np.ndarray | None]:
+def compact(
+    X: Any, posterior: Posterior, prior: Prior, rule: Rule
+) -> tuple[Any, np.ndarray | None]:
     """Sparse contexts without features whose weights cannot change, and numbers of their weights.
 
     These features occur neither in the contexts nor, if units are renewed, in those learned before.
     None stands for all weights.
     """
-    if not issparse(X) or every_weight_counts(beliefs) or every_weight_changes(prior):
+    if not issparse(X) or every_weight_counts(posterior) or every_weight_changes(prior):
         return X, None
     n_features = X.shape[1]
-    features = np.union1d(X.indices, np.flatnonzero(beliefs.seen_squares))
+    features = np.union1d(X.indices, np.flatnonzero(posterior.seen_squares))
     constant = [n_features] if rule.intercept else []
     weights = np.concatenate([features, constant]).astype(np.int64)
     return X[:, features], weights
 
 
 def _parts(
-    X: Any, beliefs: Any, rule: Rule, prior: Any = None, at_once: bool = False
+    X: Any, posterior: Any, rule: Rule, prior: Any = None, at_once: bool = False
 ) -> Iterator[Part]:
     """Split rows into dense parts; with a prior, for learning."""
     n_rows, n_features = X.shape
@@ -269,7 +271,7 @@ def _parts(
         for rows in [slice(0, n_rows)] if at_once or n_rows == 1 else slices(n_rows):
             yield Part(rows, X[rows], None)
         return
-    if every_weight_counts(beliefs) or (prior is not None and every_weight_changes(prior)):
+    if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):
         for first, last in _spans(n_rows, X):
             yield Part(slice(first, last), X[first:last].toarray(), None)
         return
@@ -278,8 +280,8 @@ def _parts(
     while first < n_rows:
         full = np.searchsorted(X.indptr, X.indptr[first] + _NONZEROS, side="right") - 1
         last = min(max(int(full), first + 1), n_rows)
-        if prior is not None and len(beliefs.rate):
-            last = min(last, first + until_renewal(beliefs))
+        if prior is not None and len(posterior.rate):
+            last = min(last, first + until_renewal(posterior))
         rows = slice(first, last)
         start, stop = X.indptr[rows.start], X.indptr[rows.stop]
         features, place = np.unique(X.indices[start:stop], return_inverse=True)
@@ -290,9 +292,9 @@ def _parts(
         first = rows.stop
 
 
-def every_weight_counts(beliefs: Beliefs) -> bool:
+def every_weight_counts(posterior: Posterior) -> bool:
     """Whether features that are 0 matter: by correlations, or as 0 is not 0 in running units."""
-    return beliefs.cov_factor.ndim == 4 or len(beliefs.center) > 0
+    return posterior.cov_factor.ndim == 4 or len(posterior.center) > 0
 
 
 def every_weight_changes(prior: Prior) -> bool:
@@ -300,33 +302,33 @@ def every_weight_changes(prior: Prior) -> bool:
     return prior.forgetting is not None or bool(prior.adaptive_mean or prior.adaptive_variance)
 
 
-def gathered(beliefs: Any, weights: np.ndarray | None) -> Any:
-    """Beliefs about some of the weights, none of which are centered."""
+def gathered(posterior: Any, weights: np.ndarray | None) -> Any:
+    """Posterior about some of the weights, none of which are centered."""
     if weights is None:
-        return beliefs
-    mean, cov_factor = beliefs.mean[:, :, weights], beliefs.cov_factor[:, :, weights]
-    return _in_their_units(beliefs, weights)._replace(
+        return posterior
+    mean, cov_factor = posterior.mean[:, :, weights], posterior.cov_factor[:, :, weights]
+    return _in_their_units(posterior, weights)._replace(
         mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
     )
 
 
-def of_features(weights: np.ndarray, beliefs: Beliefs) -> np.ndarray:
+def of_features(weights: np.ndarray, posterior: Posterior) -> np.ndarray:
     """Those of ascending numbers of weights that belong to features with running units."""
-    return weights[: np.searchsorted(weights, len(beliefs.rate))]
+    return weights[: np.searchsorted(weights, len(posterior.rate))]
 
 
-def _in_their_units(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
-    """Beliefs with the units of these weights only."""
-    features = of_features(weights, beliefs)
-    return beliefs._replace(
-        rate=beliefs.rate[features], seen_squares=beliefs.seen_squares[features]
+def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
+    """Posterior with the units of these weights only."""
+    features = of_features(weights, posterior)
+    return posterior._replace(
+        rate=posterior.rate[features], seen_squares=posterior.seen_squares[features]
     )
 
 
-def _empty(beliefs: Beliefs, weights: np.ndarray) -> Beliefs:
-    """Beliefs with room for these weights of each arm, not filled in, and with their units."""
-    shape = *beliefs.mean.shape[:2], len(weights)
-    own = _in_their_units(beliefs, weights)
+def _empty(posterior: Posterior, weights: np.ndarray) -> Posterior:
+    """Posterior with room for these weights of each arm, not filled in, and with their units."""
+    shape = *posterior.mean.shape[:2], len(weights)
+    own = _in_their_units(posterior, weights)
     return own._replace(mean=np.empty(shape), cov_factor=np.empty(shape))
 
 

@@ -19,12 +19,12 @@ from skbandit.bandit._state import (
     MEANS,
     N_CHOICES,
     UCBS,
-    Beliefs,
+    Posterior,
     Prior,
     Rule,
     explorations_by,
     mean_weights,
-    no_beliefs,
+    no_posterior,
     read_prior,
     read_rule,
     weight_covariance,
@@ -165,7 +165,7 @@ class GLMUCBPolicy(PosteriorPolicy):
     array(['weather'], dtype=object)
     """
 
-    _beliefs: Beliefs
+    _posterior: Posterior
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "link": [StrOptions(set(LINKS))],
@@ -244,22 +244,22 @@ class GLMUCBPolicy(PosteriorPolicy):
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy: its arrays are its own, too."""
         state = super().__getstate__()
-        if "_beliefs" in state:
-            arrays = state["_beliefs"]
-            state["_beliefs"] = self._guard.read(arrays.copy)
+        if "_posterior" in state:
+            arrays = state["_posterior"]
+            state["_posterior"] = self._guard.read(arrays.copy)
         return state
 
     @property
     def coef_(self) -> np.ndarray:
         """Posterior means of the features' weights, of shape (n_arms, n_features)."""
         check_is_fitted(self)
-        return mean_weights(self._beliefs)[:, : self.n_features_in_]
+        return mean_weights(self._posterior)[:, : self.n_features_in_]
 
     @property
     def intercept_(self) -> np.ndarray:
         """Posterior means of the constant feature's weight, of shape (n_arms,)."""
         check_is_fitted(self)
-        weights = mean_weights(self._beliefs)
+        weights = mean_weights(self._posterior)
         if weights.shape[1] == self.n_features_in_:
             return np.zeros(len(weights))
         return weights[:, -1].copy()
@@ -268,17 +268,17 @@ class GLMUCBPolicy(PosteriorPolicy):
     def covariance_(self) -> np.ndarray:
         """Posterior covariance of each arm's weights, or its diagonal; the constant's last."""
         check_is_fitted(self)
-        return weight_covariance(self._beliefs)
+        return weight_covariance(self._posterior)
 
     @property
     def scale_weights_(self) -> np.ndarray:
         """Weight of each prior scale by its evidence, of shape (n_scales,)."""
         check_is_fitted(self)
-        return self._beliefs.share.copy()
+        return self._posterior.share.copy()
 
     def _start(self) -> None:
         prior = read_prior(self, self.n_features_in_)
-        self._beliefs = no_beliefs(
+        self._posterior = no_posterior(
             self.n_features_in_ + bool(self.fit_intercept),
             self.covariance == "full",
             len(prior.variance),
@@ -286,16 +286,16 @@ class GLMUCBPolicy(PosteriorPolicy):
             centered=bool(self.fit_intercept) and self.standardize != "scale",
         )
 
-    def _beliefs_about(self, codes: Codes) -> Beliefs:
+    def _posterior_about(self, codes: Codes) -> Posterior:
         if len(codes) == len(self._codes):
-            return self._beliefs
+            return self._posterior
         from skbandit.bandit._posterior import with_arms
 
-        return with_arms(self._beliefs, list(codes)[len(self._codes) :], self._prior())
+        return with_arms(self._posterior, list(codes)[len(self._codes) :], self._prior())
 
     def _prior(self) -> Prior:
         prior = read_prior(self, self.n_features_in_)
-        n_scales = len(self._beliefs.share)
+        n_scales = len(self._posterior.share)
         if len(prior.variance) != n_scales:
             raise ValueError(
                 f"prior_scale={self.prior_scale!r} and prior_variance={self.prior_variance!r} are "
@@ -304,7 +304,7 @@ class GLMUCBPolicy(PosteriorPolicy):
             )
         return prior
 
-    def _merged(self, base: Beliefs, workers: list[Beliefs]) -> tuple[Beliefs, np.ndarray]:
+    def _merged(self, base: Posterior, workers: list[Posterior]) -> tuple[Posterior, np.ndarray]:
         from skbandit.bandit._posterior import merged
 
         prior = self._prior()
@@ -328,10 +328,10 @@ class GLMUCBPolicy(PosteriorPolicy):
             # ones, which are learned in several calls.
             apart = bool(self._waiting) or len(events) >= len(self._codes) or issparse(events.X)
             if apart:
-                self._beliefs = self._beliefs.copy()
+                self._posterior = self._posterior.copy()
             with nullcontext() if apart else self._guard.writing():
                 learn_rows(
-                    events.X, action, events.reward, events.weight, self._beliefs, prior, rule,
+                    events.X, action, events.reward, events.weight, self._posterior, prior, rule,
                     at_once=not apart,
                 )  # fmt: skip
 
@@ -340,12 +340,12 @@ class GLMUCBPolicy(PosteriorPolicy):
     ) -> tuple[np.ndarray, int]:
         from skbandit.bandit._passes import replay_present_features
 
-        beliefs = self._beliefs._replace(counters=self._beliefs.counters.copy())
-        beliefs.counters[N_CHOICES] = n_choices
+        posterior = self._posterior._replace(counters=self._posterior.counters.copy())
+        posterior.counters[N_CHOICES] = n_choices
         alphas = self._alphas(len(request.rows))
-        accepted, n_seen, codes, beliefs = replay_present_features(
-            request, log, len(self._codes), codes, alphas, beliefs, self._prior(), rule
+        accepted, n_seen, codes, posterior = replay_present_features(
+            request, log, len(self._codes), codes, alphas, posterior, self._prior(), rule
         )
-        self._beliefs = beliefs
+        self._posterior = posterior
         self._know(codes)
         return accepted, n_seen

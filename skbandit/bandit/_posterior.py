@@ -23,7 +23,7 @@ from skbandit.bandit._state import (
     LEAST_SHARE,
     N_EVENTS,
     N_LEARNED_ARMS,
-    Beliefs,
+    Posterior,
     Prior,
     workspace_for,
 )
@@ -147,13 +147,15 @@ def _moments_of_many(
 
 
 @inlined_exactly
-def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tuple[float, float]:
+def mixed_moments(
+    x: np.ndarray, posterior: Posterior, k: int, a: np.ndarray
+) -> tuple[float, float]:
     """Mean and variance of θ for arm k under the mixture of prior scales; `a` is a buffer."""
     origin, away, square, within = 0.0, 0.0, 0.0, 0.0
-    for e in range(len(beliefs.share)):
-        w = beliefs.share[e]
+    for e in range(len(posterior.share)):
+        w = posterior.share[e]
         if w > 0.0:
-            m, v = moments(x, beliefs.mean, beliefs.cov_factor, k, e, a)
+            m, v = moments(x, posterior.mean, posterior.cov_factor, k, e, a)
             if w == 1.0:
                 return m, v
             if within == 0.0:
@@ -164,7 +166,7 @@ def mixed_moments(x: np.ndarray, beliefs: Beliefs, k: int, a: np.ndarray) -> tup
 
 @called_exactly
 def learn_row(
-    X: np.ndarray, row: int, k: int, r: float, weight: float, link: int, beliefs: Beliefs,
+    X: np.ndarray, row: int, k: int, r: float, weight: float, link: int, posterior: Posterior,
     prior: Prior, x: np.ndarray, workspace: np.ndarray, renews: bool,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row; if `renews`, renew units that are due.
@@ -172,30 +174,30 @@ def learn_row(
     The likelihood is raised to the power `weight`. `x` are the features of the row in present
     units. `workspace` comes from `workspace_for`, and is overwritten.
     """
-    learn(x, k, r, weight, link, beliefs, prior, workspace)
-    if len(beliefs.rate):
-        count(X, row, weight, beliefs.seen_mean, beliefs.seen_squares, beliefs.seen_weight)
-        if renews and is_due(beliefs):
-            change_units(beliefs, prior, prior.adaptive_mean, workspace)
+    learn(x, k, r, weight, link, posterior, prior, workspace)
+    if len(posterior.rate):
+        count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
+        if renews and is_due(posterior):
+            change_units(posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
 def learn(
-    x: np.ndarray, k: int, r: float, weight: float, link: int, beliefs: Beliefs, prior: Prior,
+    x: np.ndarray, k: int, r: float, weight: float, link: int, posterior: Posterior, prior: Prior,
     workspace: np.ndarray,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in context x, as `learn_row` does, in the present units."""
-    mean, cov_factor, evidence = beliefs.mean, beliefs.cov_factor, beliefs.evidence
-    if beliefs.n_updates[k] == 0:
-        beliefs.learned[beliefs.counters[N_LEARNED_ARMS]] = k
-        if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
+    mean, cov_factor, evidence = posterior.mean, posterior.cov_factor, posterior.evidence
+    if posterior.n_updates[k] == 0:
+        posterior.learned[posterior.counters[N_LEARNED_ARMS]] = k
+        if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
             n_known = 0
-            for order in beliefs.tie_order:
-                n_known += order < len(beliefs.tie_order)
-            beliefs.tie_order[k] = n_known
-        beliefs.counters[N_LEARNED_ARMS] += 1
-    beliefs.n_updates[k] += 1
-    beliefs.counters[N_EVENTS] += 1
+            for order in posterior.tie_order:
+                n_known += order < len(posterior.tie_order)
+            posterior.tie_order[k] = n_known
+        posterior.counters[N_LEARNED_ARMS] += 1
+    posterior.n_updates[k] += 1
+    posterior.counters[N_EVENTS] += 1
     n_scales = len(evidence)
     for e in range(n_scales):
         _forget(k, e, mean, cov_factor, prior, prior.forgetting, workspace)
@@ -206,8 +208,8 @@ def learn(
             g, h = step(m, weight * v, r, link, prior.noise_variance)
             _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)
     if n_scales > 1:
-        renew_shares(evidence, beliefs.share)
-    _adapt(cov_factor, beliefs, prior, prior.adaptive_mean, workspace)
+        renew_shares(evidence, posterior.share)
+    _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -272,33 +274,33 @@ def _forget(
 @called_exactly
 def _adapt(
     cov_factor: np.ndarray,
-    beliefs: Beliefs,
+    posterior: Posterior,
     prior: Prior,
     adaptive_mean: bool | None,
     workspace: np.ndarray,
 ) -> None:
     """Adapt arms without events to the others, if the prior is adaptive."""
     if adaptive_mean is not None:
-        n = beliefs.counters[N_LEARNED_ARMS]
+        n = posterior.counters[N_LEARNED_ARMS]
         if n < len(cov_factor):
-            learned = beliefs.learned[:n]
-            for e in range(len(beliefs.share)):
+            learned = posterior.learned[:n]
+            for e in range(len(posterior.share)):
                 renew_prior(
-                    beliefs.mean, cov_factor, e, beliefs.n_updates, learned, prior, workspace
+                    posterior.mean, cov_factor, e, posterior.n_updates, learned, prior, workspace
                 )
 
 
 @compiled_exactly
 def change_units(
-    beliefs: Beliefs, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
+    posterior: Posterior, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
-    """Renew the units of features, and express all beliefs in them."""
-    mean, cov_factor, n_updates = beliefs.mean, beliefs.cov_factor, beliefs.n_updates
-    n_features, centered = len(beliefs.rate), len(beliefs.center) > 0
+    """Renew the units of features, and express all posterior in them."""
+    mean, cov_factor, n_updates = posterior.mean, posterior.cov_factor, posterior.n_updates
+    n_features, centered = len(posterior.rate), len(posterior.center) > 0
     factor, shift = workspace[0], workspace[1]
     renew(
-        beliefs.center, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
-        beliefs.seen_weight[0], 1.0, factor, shift,
+        posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
+        posterior.seen_weight[0], 1.0, factor, shift,
     )  # fmt: skip
     for k in range(len(mean)):
         for e in range(mean.shape[1]):
@@ -306,7 +308,7 @@ def change_units(
                 carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
             elif adaptive_mean is None:
                 _start(k, e, mean, cov_factor, prior)
-    _adapt(cov_factor, beliefs, prior, adaptive_mean, workspace)
+    _adapt(cov_factor, posterior, prior, adaptive_mean, workspace)
 
 
 @called_exactly
@@ -375,20 +377,20 @@ def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
     return np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean)) if full else prior.variance
 
 
-def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
-    """Copy of beliefs with new arms at their prior; greedy choices prefer earlier arms."""
+def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
+    """Copy of posterior with new arms at their prior; greedy choices prefer earlier arms."""
     grown = {}
-    for name, array in beliefs._asdict().items():
+    for name, array in posterior._asdict().items():
         if name in BY_ARM:
             new_rows = np.zeros((len(labels), *array.shape[1:]), array.dtype)
             grown[name] = np.concatenate([array, new_rows])
         else:
             grown[name] = array.copy()
-    n_old = len(beliefs.tie_order)
+    n_old = len(posterior.tie_order)
     grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
     # keyed by label, as an arm's number depends on the order of events
-    grown["rng_key"][n_old:] = new_keys(labels, beliefs.rng_key.tolist() if labels else [])
-    larger = Beliefs(**grown)
+    grown["rng_key"][n_old:] = new_keys(labels, posterior.rng_key.tolist() if labels else [])
+    larger = Posterior(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
         mean[n_updates == 0] = prior.mean
@@ -401,15 +403,15 @@ def with_arms(beliefs: Beliefs, labels: list[Any], prior: Prior) -> Beliefs:
     return larger
 
 
-def merged(base: Beliefs, workers: list[Beliefs], prior: Prior) -> tuple[Beliefs, np.ndarray]:
-    """Beliefs by what workers have learned since a base, all of the same arms.
+def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Posterior, np.ndarray]:
+    """Posterior by what workers have learned since a base, all of the same arms.
 
     See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
 
     Returns
     -------
-    tuple of Beliefs and ndarray of shape (n_workers, n_arms)
+    tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
     states, n_events = [base, *workers], base.counters[N_EVENTS]

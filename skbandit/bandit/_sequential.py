@@ -590,13 +590,13 @@ class PosteriorPolicy(SequentialPolicy):
 
     link: str
     alpha: Any
-    _beliefs: Any
+    _posterior: Any
 
     @property
     def n_updates_(self) -> np.ndarray:
         """Number of events learned per arm, of shape (n_arms,)."""
         check_is_fitted(self)
-        return self._beliefs.n_updates.copy()
+        return self._posterior.n_updates.copy()
 
     def advance(self, timestamp: Any = None) -> Self:
         """Advance the clock: learn the events of `update_every` windows that have ended.
@@ -675,7 +675,7 @@ class PosteriorPolicy(SequentialPolicy):
         return mean_rewards(index, read_rule(self))
 
     def _n_learned(self) -> int:
-        return int(self._beliefs.counters[N_EVENTS]) if self.__sklearn_is_fitted__() else 0
+        return int(self._posterior.counters[N_EVENTS]) if self.__sklearn_is_fitted__() else 0
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
         states = []
@@ -683,8 +683,8 @@ class PosteriorPolicy(SequentialPolicy):
             new = [label for label in labels if label not in one._codes]
             codes = one._codes | {label: len(one._codes) + k for k, label in enumerate(new)}
             order = np.array([codes[label] for label in labels], dtype=np.int64)
-            states.append(one._beliefs_about(codes).keep_arms(order).copy())
-        self._beliefs, lost = self._merged(states[0], states[1:])
+            states.append(one._posterior_about(codes).keep_arms(order).copy())
+        self._posterior, lost = self._merged(states[0], states[1:])
         if lost.any():
             k, arm = np.argwhere(lost)[0]
             raise ValueError(
@@ -694,11 +694,11 @@ class PosteriorPolicy(SequentialPolicy):
         self._know({label: k for k, label in enumerate(labels)})
 
     def _merged(self, base: Any, workers: list[Any]) -> tuple[Any, np.ndarray]:
-        """Beliefs by what workers have learned, and whether one knows less of an arm than base."""
+        """The merged posterior, and whether a worker knows less of an arm than the base."""
         raise NotImplementedError
 
-    def _beliefs_about(self, codes: Codes) -> Any:
-        """Beliefs about the known arms and new ones."""
+    def _posterior_about(self, codes: Codes) -> Any:
+        """Posterior about the known arms and new ones."""
         raise NotImplementedError
 
     def _prior(self) -> Any:
@@ -706,10 +706,10 @@ class PosteriorPolicy(SequentialPolicy):
         raise NotImplementedError
 
     def _keep_arms(self, kept: np.ndarray) -> None:
-        self._beliefs = self._beliefs.keep_arms(kept)
+        self._posterior = self._posterior.keep_arms(kept)
 
     def _grow(self, codes: Codes) -> None:
-        self._beliefs = self._beliefs_about(codes)
+        self._posterior = self._posterior_about(codes)
         self._know(codes)
 
     def _check_rewards(self, reward: np.ndarray) -> None:
@@ -719,7 +719,7 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _alphas(self, n_events: int = 0) -> np.ndarray:
         """Values of `alpha` after the events learned, and after 1, 2, ..., n_events more."""
-        return read_alphas(self.alpha, int(self._beliefs.counters[N_EVENTS]), n_events)
+        return read_alphas(self.alpha, int(self._posterior.counters[N_EVENTS]), n_events)
 
     def _alpha(self) -> float:
         """Multiple of standard deviations in the next choice."""
@@ -742,7 +742,7 @@ class PosteriorPolicy(SequentialPolicy):
 
         choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
         found: Any = self._guard.read(
-            lambda: choose(X, sets, t, now._alpha(), now._beliefs_about(codes), rule)
+            lambda: choose(X, sets, t, now._alpha(), now._posterior_about(codes), rule)
         )
         return (labels[found[0]], found[1]) if return_proba else labels[found]
 
@@ -756,8 +756,8 @@ class PosteriorPolicy(SequentialPolicy):
         rule = read_rule(now)
 
         def compute() -> np.ndarray:
-            beliefs = now._beliefs_about(codes)
-            return probability_rows(X, sets, now._alpha(), beliefs, rule)
+            posterior = now._posterior_about(codes)
+            return probability_rows(X, sets, now._alpha(), posterior, rule)
 
         return self._guard.read(compute)[:, : len(now._codes)]
 
@@ -768,7 +768,7 @@ class PosteriorPolicy(SequentialPolicy):
         check_is_fitted(self)
         now = self._now()
         X, rule = now._rows(X), read_rule(now, seed)
-        return self._guard.read(lambda: score_rows(X, t, now._alpha(), now._beliefs, rule))
+        return self._guard.read(lambda: score_rows(X, t, now._alpha(), now._posterior, rule))
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.
@@ -797,7 +797,7 @@ class PosteriorPolicy(SequentialPolicy):
         seed, n_choices = self._stream.take(0, self.random_state)
         encoded, codes = encode(request, X, every=every, delayed=delayed, codes=self._codes)
         accepted, n_seen = self._replay(request, encoded, codes, read_rule(self, seed), n_choices)
-        self._stream.take(int(self._beliefs.counters[N_CHOICES]) - n_choices, self.random_state)
+        self._stream.take(int(self._posterior.counters[N_CHOICES]) - n_choices, self.random_state)
         n_delayed = 0 if delayed is None else len(delayed)
         self._waiting = still_waiting(request, encoded, list(codes), n_delayed, accepted, n_seen)
         if log.timestamp is not None and request.learn:

@@ -23,12 +23,12 @@ EXPLORATIONS = {
 UCBS = ("U0", "U1", "U2", "U3")
 MEANS = ("M0", "M1", "M2", "M3")
 
-# Positions in `Beliefs.counters`. Exploring choices are counted there within a replay; elsewhere a
-# `ChoiceStream` counts them.
+# Positions in `Posterior.counters`. Exploring choices are counted there within a replay; elsewhere
+# a `ChoiceStream` counts them.
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
 
-class Beliefs(NamedTuple):
+class Posterior(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
 
     Each arm has one posterior per prior scale, of which choices see the mixture
@@ -52,12 +52,12 @@ class Beliefs(NamedTuple):
     seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
 
-    def copy(self) -> Beliefs:
+    def copy(self) -> Posterior:
         """Copy that shares no array."""
-        return Beliefs(*(array.copy() for array in self))
+        return Posterior(*(array.copy() for array in self))
 
-    def keep_arms(self, arms: np.ndarray) -> Beliefs:
-        """Beliefs about the arms of these numbers, in this order."""
+    def keep_arms(self, arms: np.ndarray) -> Posterior:
+        """Posterior about the arms of these numbers, in this order."""
         number = np.full(len(self.mean), -1)
         number[arms] = np.arange(len(arms))
         learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
@@ -91,7 +91,7 @@ def workspace_for(n_weights: int) -> np.ndarray:
 
 
 BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
-"""Fields of `Beliefs` with one row per arm."""
+"""Fields of `Posterior` with one row per arm."""
 
 
 class Prior(NamedTuple):
@@ -146,13 +146,13 @@ LEAST_SHARE = 1e-3
 """Weight below which a scale is left out of choices; it goes on learning and may return."""
 
 
-def no_beliefs(
+def no_posterior(
     n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True
-) -> Beliefs:
-    """Beliefs of a policy without arms, `n_units` of whose features have running units."""
+) -> Posterior:
+    """Posterior of a policy without arms, `n_units` of whose features have running units."""
     shape = 0, n_scales, n_weights
     n_centers = n_units if centered else 0
-    return Beliefs(
+    return Posterior(
         mean=np.empty(shape),
         cov_factor=np.empty((*shape, n_weights) if full else shape),
         n_updates=np.empty(0, dtype=np.int64),
@@ -177,46 +177,46 @@ def no_beliefs(
 # scales are those of the mixture (`_posterior`).
 
 
-def mean_weights(beliefs: Beliefs) -> np.ndarray:
+def mean_weights(posterior: Posterior) -> np.ndarray:
     """Posterior means, (n_arms, n_weights), the constant's last."""
-    return _in_units(beliefs, np.einsum("e,kei->ki", beliefs.share, beliefs.mean))
+    return _in_units(posterior, np.einsum("e,kei->ki", posterior.share, posterior.mean))
 
 
-def weight_covariance(beliefs: Beliefs) -> np.ndarray:
+def weight_covariance(posterior: Posterior) -> np.ndarray:
     """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
-    share, factor = beliefs.share, beliefs.cov_factor
-    away = beliefs.mean - np.einsum("e,kei->ki", share, beliefs.mean)[:, None]
+    share, factor = posterior.share, posterior.cov_factor
+    away = posterior.mean - np.einsum("e,kei->ki", share, posterior.mean)[:, None]
     if factor.ndim == 3:
         of_weights = np.einsum("e,kei->ki", share, factor + away**2)
-        return _diagonal_in_units(beliefs, of_weights)
+        return _diagonal_in_units(posterior, of_weights)
     covariance = factor @ factor.transpose(0, 1, 3, 2) + away[..., None] * away[..., None, :]
     mixed = np.einsum("e,keij->kij", share, covariance)
-    once = _in_units(beliefs, mixed)
-    both = _in_units(beliefs, once.transpose(0, 2, 1))
-    return both if not len(beliefs.rate) else (both + both.transpose(0, 2, 1)) / 2
+    once = _in_units(posterior, mixed)
+    both = _in_units(posterior, once.transpose(0, 2, 1))
+    return both if not len(posterior.rate) else (both + both.transpose(0, 2, 1)) / 2
 
 
-def _in_units(beliefs: Beliefs, weights: np.ndarray) -> np.ndarray:
+def _in_units(posterior: Posterior, weights: np.ndarray) -> np.ndarray:
     """Map the last axis of weights of features in running units to those of the contexts."""
-    n_features = len(beliefs.rate)
+    n_features = len(posterior.rate)
     if not n_features:
         return weights
     mapped = weights.copy()
-    mapped[..., :n_features] *= beliefs.rate
-    if len(beliefs.center):
-        mapped[..., -1] -= mapped[..., :n_features] @ beliefs.center
+    mapped[..., :n_features] *= posterior.rate
+    if len(posterior.center):
+        mapped[..., -1] -= mapped[..., :n_features] @ posterior.center
     return mapped
 
 
-def _diagonal_in_units(beliefs: Beliefs, variance: np.ndarray) -> np.ndarray:
+def _diagonal_in_units(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
     """Map variances of uncorrelated weights likewise."""
-    n_features = len(beliefs.rate)
+    n_features = len(posterior.rate)
     if not n_features:
         return variance
     mapped = variance.copy()
-    mapped[:, :n_features] *= beliefs.rate**2
-    if len(beliefs.center):
-        mapped[:, -1] += mapped[:, :n_features] @ beliefs.center**2
+    mapped[:, :n_features] *= posterior.rate**2
+    if len(posterior.center):
+        mapped[:, -1] += mapped[:, :n_features] @ posterior.center**2
     return mapped
 
 

@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import N_EVENTS, Beliefs, Prior
+from skbandit.bandit._state import N_EVENTS, Posterior, Prior
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 FIRST_RENEWAL = 8
@@ -70,15 +70,15 @@ def count(
 
 
 @called_exactly
-def is_due(beliefs: Beliefs) -> bool:
+def is_due(posterior: Posterior) -> bool:
     """Whether the units are to be renewed after the latest learned event."""
-    n = beliefs.counters[N_EVENTS]
-    return len(beliefs.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
+    n = posterior.counters[N_EVENTS]
+    return len(posterior.rate) > 0 and n >= FIRST_RENEWAL and n & (n - 1) == 0
 
 
-def until_renewal(beliefs: Beliefs) -> int:
+def until_renewal(posterior: Posterior) -> int:
     """Number of further events after which the units are due to be renewed."""
-    n, due = int(beliefs.counters[N_EVENTS]), FIRST_RENEWAL
+    n, due = int(posterior.counters[N_EVENTS]), FIRST_RENEWAL
     while due <= n:
         due *= 2
     return due - n

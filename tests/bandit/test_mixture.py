@@ -63,9 +63,9 @@ def test_every_scale_learns_as_if_alone(link, covariance):
     mixed = GLMUCBPolicy(prior_scale=SCALES, **settings).fit(X, action, reward=reward)
     for e, scale in enumerate(SCALES):
         alone = GLMUCBPolicy(prior_scale=scale, **settings).fit(X, action, reward=reward)
-        np.testing.assert_array_equal(mixed._beliefs.mean[:, e], alone._beliefs.mean[:, 0])
+        np.testing.assert_array_equal(mixed._posterior.mean[:, e], alone._posterior.mean[:, 0])
         np.testing.assert_array_equal(
-            mixed._beliefs.cov_factor[:, e], alone._beliefs.cov_factor[:, 0]
+            mixed._posterior.cov_factor[:, e], alone._posterior.cov_factor[:, 0]
         )
 
 
@@ -106,14 +106,14 @@ def test_shares_are_a_softmax_without_the_least(evidence):
 @pytest.mark.parametrize("r", [0.0, 1.0])
 def test_predictive_likelihoods_are_integrals(m, v, r):
     """Exact, but for the logistic link's approximation of the mean reward by M1."""
-    belief = stats.norm(m, np.sqrt(v))
+    posterior = stats.norm(m, np.sqrt(v))
     for link, likelihood, error in [
         (LINEAR, lambda theta: stats.norm.pdf(r, theta, np.sqrt(0.7)), 1e-9),
         (PROBIT, lambda theta: ndtr(theta if r else -theta), 1e-9),
         (LOGISTIC, lambda theta: expit(theta if r else -theta), 0.02),
     ]:
         exact, _ = integrate.quad(
-            lambda theta, f=likelihood: f(theta) * belief.pdf(theta),
+            lambda theta, f=likelihood: f(theta) * posterior.pdf(theta),
             m - 12 * np.sqrt(v), m + 12 * np.sqrt(v), limit=200,
         )  # fmt: skip
         assert np.exp(log_predictive(m, v, r, link, 0.7)) == pytest.approx(exact, abs=error)

@@ -61,7 +61,7 @@ def test_learning_in_parts_is_learning_at_once(policy):
         parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[start:end], y[start:end])
     np.testing.assert_array_equal(whole.arms_, parts.arms_)
     np.testing.assert_array_equal(whole.n_updates_, parts.n_updates_)
-    for mine, other in zip(whole._beliefs, parts._beliefs, strict=True):
+    for mine, other in zip(whole._posterior, parts._posterior, strict=True):
         np.testing.assert_equal(mine, other)
     np.testing.assert_array_equal(whole.select(X), parts.select(X))
     # and once more, from the start

@@ -5,7 +5,7 @@ import pytest
 
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._posterior import _forget, learn, moments, with_arms
-from skbandit.bandit._state import LINKS, Prior, no_beliefs, workspace_for
+from skbandit.bandit._state import LINKS, Prior, no_posterior, workspace_for
 from skbandit.bandit.links import logistic
 from tests.tiers import first
 
@@ -19,17 +19,17 @@ def prior(forgetting=1.0, noise=0.5, mean=None, variance=None):
 
 
 def arm(full, prior):
-    return with_arms(no_beliefs(D, full), ["a"], prior)
+    return with_arms(no_posterior(D, full), ["a"], prior)
 
 
-def learn_all(X, r, link, beliefs, prior):
+def learn_all(X, r, link, posterior, prior):
     workspace = workspace_for(D)
     for x, one in zip(X, r, strict=True):
-        learn(x, 0, one, 1.0, LINKS.index(link), beliefs, prior, workspace)
+        learn(x, 0, one, 1.0, LINKS.index(link), posterior, prior, workspace)
 
 
-def covariance(beliefs):
-    factor = beliefs.cov_factor[0, 0]
+def covariance(posterior):
+    factor = posterior.cov_factor[0, 0]
     return np.diag(factor) if factor.ndim == 1 else factor @ factor.T
 
 
@@ -43,36 +43,36 @@ def events():
 def test_full_linear_is_bayesian_linear_regression(events):
     X, r = events
     given = prior(mean=np.array([0.3, -1.0, 0.0, 2.0]), variance=np.array([0.1, 1.0, 3.0, 0.5]))
-    beliefs = arm(True, given)
-    learn_all(X, r, "linear", beliefs, given)
+    posterior = arm(True, given)
+    learn_all(X, r, "linear", posterior, given)
     precision = np.diag(1 / given.variance[0]) + X.T @ X / given.noise_variance
     exact = np.linalg.solve(
         precision, given.mean / given.variance[0] + X.T @ r / given.noise_variance
     )
-    np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
-    np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-13)
+    np.testing.assert_allclose(posterior.mean[0, 0], exact, atol=1e-12)
+    np.testing.assert_allclose(covariance(posterior), np.linalg.inv(precision), atol=1e-13)
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_step_is_equations_8_and_9(full, events):
     X, r = events
     given = prior()
-    beliefs = arm(full, given)
-    learn_all(X[:20], r[:20], "logistic", beliefs, given)
-    mean, sigma = beliefs.mean[0, 0].copy(), covariance(beliefs).copy()
+    posterior = arm(full, given)
+    learn_all(X[:20], r[:20], "logistic", posterior, given)
+    mean, sigma = posterior.mean[0, 0].copy(), covariance(posterior).copy()
     x = X[20]
-    m, v = moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, np.empty(D))
+    m, v = moments(x, posterior.mean, posterior.cov_factor, 0, 0, np.empty(D))
     assert m == pytest.approx(mean @ x)
     assert v == pytest.approx(x @ sigma @ x)
     g, h = logistic.step(m, v, 1.0)
-    learn_all(X[20:21], [1.0], "logistic", beliefs, given)
-    np.testing.assert_allclose(beliefs.mean[0, 0], mean + sigma @ x * g, atol=1e-14)
+    learn_all(X[20:21], [1.0], "logistic", posterior, given)
+    np.testing.assert_allclose(posterior.mean[0, 0], mean + sigma @ x * g, atol=1e-14)
     expected = sigma - h * np.outer(sigma @ x, sigma @ x)
     if not full:
         expected = np.diag(np.diag(expected))
-    np.testing.assert_allclose(covariance(beliefs), expected, atol=1e-14)
+    np.testing.assert_allclose(covariance(posterior), expected, atol=1e-14)
     if full:  # then θ itself has the moments of the step
-        after = moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, np.empty(D))
+        after = moments(x, posterior.mean, posterior.cov_factor, 0, 0, np.empty(D))
         assert after == pytest.approx((m + v * g, v - v * v * h))
 
 
@@ -116,15 +116,15 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     X, r = events
     gamma = 0.9
     given = prior(gamma, mean=np.array([0.3, -1.0, 0.0, 2.0]))
-    beliefs = arm(full, given)
+    posterior = arm(full, given)
     if not full:  # one feature at a time: then the posterior is diagonal
         X = np.eye(D)[np.arange(len(X)) % D]
-    learn_all(X, r, "linear", beliefs, given)
+    learn_all(X, r, "linear", posterior, given)
     weight = gamma ** np.arange(len(X))[::-1] / given.noise_variance
     precision = np.eye(D) + (X * weight[:, None]).T @ X
     exact = np.linalg.solve(precision, given.mean + X.T @ (weight * r))
-    np.testing.assert_allclose(beliefs.mean[0, 0], exact, atol=1e-12)
-    np.testing.assert_allclose(covariance(beliefs), np.linalg.inv(precision), atol=1e-12)
+    np.testing.assert_allclose(posterior.mean[0, 0], exact, atol=1e-12)
+    np.testing.assert_allclose(covariance(posterior), np.linalg.inv(precision), atol=1e-12)
 
 
 def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
@@ -135,8 +135,8 @@ def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
     diagonal.mean[0, 0] = full.mean[0, 0] = rng.normal(size=D)
     diagonal.cov_factor[0, 0] = rng.uniform(0.01, 2, D)
     full.cov_factor[0, 0] = np.diag(np.sqrt(diagonal.cov_factor[0, 0]))
-    for beliefs in (diagonal, full):
-        _forget(0, 0, beliefs.mean, beliefs.cov_factor, given, 0.9, workspace_for(D))
+    for posterior in (diagonal, full):
+        _forget(0, 0, posterior.mean, posterior.cov_factor, given, 0.9, workspace_for(D))
     np.testing.assert_allclose(diagonal.mean, full.mean, rtol=1e-13)
     np.testing.assert_allclose(covariance(diagonal), covariance(full), rtol=1e-13, atol=1e-16)
 

@@ -124,7 +124,7 @@ def test_readers_see_whole_states(covariance):
 
 
 def test_refitting_while_others_choose():
-    """Numbers of arms, and beliefs about them, change together."""
+    """Numbers of arms, and posterior about them, change together."""
     X, Y = make_log()
     many = pd.DataFrame({"action": np.arange(300) % 100, "reward": Y["reward"]})
     policy = GLMUCBPolicy(random_state=0).fit(X, many)

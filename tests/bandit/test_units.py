@@ -1,4 +1,4 @@
-"""Running standardization: units by the learned contexts, and beliefs that follow their renewal."""
+"""Running standardization: units by learned contexts, and a posterior that follows them."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._posterior import moments, with_arms
-from skbandit.bandit._state import Prior, no_beliefs
+from skbandit.bandit._state import Prior, no_posterior
 from skbandit.bandit._units import carry_over, renew
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
@@ -31,17 +31,17 @@ def fitted(n, **settings):
 
 @pytest.mark.parametrize("n, last", [(8, 8), (15, 8), (16, 16), (63, 32), (100, 64)])
 def test_units_are_those_of_the_contexts_at_the_last_renewal(n, last):
-    beliefs = fitted(n)._beliefs
+    posterior = fitted(n)._posterior
     X = events(n)[0][:last]
-    np.testing.assert_allclose(beliefs.center, X.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(beliefs.rate, 1 / X.std(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(posterior.center, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(posterior.rate, 1 / X.std(axis=0), rtol=1e-10)
 
 
 def test_without_a_constant_features_are_only_scaled():
-    beliefs = fitted(40, fit_intercept=False)._beliefs
+    posterior = fitted(40, fit_intercept=False)._posterior
     X = events(40)[0][:32]
-    assert len(beliefs.center) == 0
-    np.testing.assert_allclose(beliefs.rate, 1 / np.sqrt((X**2).mean(axis=0)), rtol=1e-10)
+    assert len(posterior.center) == 0
+    np.testing.assert_allclose(posterior.rate, 1 / np.sqrt((X**2).mean(axis=0)), rtol=1e-10)
 
 
 def test_before_the_first_renewal_arms_are_constants():
@@ -54,49 +54,51 @@ def test_a_weighted_context_counts_as_often():
     X, action, reward = events(64)
     policy = GLMUCBPolicy().fit(X, action, reward=reward, sample_weight=np.r_[3.0, np.ones(63)])
     repeated = np.r_[X[:1], X[:1], X]
-    np.testing.assert_allclose(policy._beliefs.center, repeated.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(policy._beliefs.rate, 1 / repeated.std(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(policy._posterior.center, repeated.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(policy._posterior.rate, 1 / repeated.std(axis=0), rtol=1e-10)
 
 
-def standardized(X, beliefs):
-    x = (X - beliefs.center) * beliefs.rate
+def standardized(X, posterior):
+    x = (X - posterior.center) * posterior.rate
     return np.column_stack([x, np.ones(len(X))])
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_means_stay_the_same_functions_and_full_variances_too(full):
-    """Two renewals in a row: with random beliefs, between two sets of contexts."""
+    """Two renewals in a row: with random posterior, between two sets of contexts."""
     rng = np.random.default_rng(0)
     d = N_FEATURES + 1
     prior = Prior(np.zeros(d), np.ones((1, d)), None, None, 1.0, None)
-    beliefs = with_arms(no_beliefs(d, full, n_units=N_FEATURES), ["a"], prior)
-    beliefs.n_updates[:] = 1
-    beliefs.seen_weight[0] = 10.0
+    posterior = with_arms(no_posterior(d, full, n_units=N_FEATURES), ["a"], prior)
+    posterior.n_updates[:] = 1
+    posterior.seen_weight[0] = 10.0
     factor, shift = np.empty(d), np.empty(d)
     X, scratch = rng.normal(size=(20, N_FEATURES)) * 50, np.empty(d)
 
     def of_rows():
         return np.array([
-            moments(x, beliefs.mean, beliefs.cov_factor, 0, 0, scratch)
-            for x in standardized(X, beliefs)
+            moments(x, posterior.mean, posterior.cov_factor, 0, 0, scratch)
+            for x in standardized(X, posterior)
         ])  # fmt: skip
 
     def change():
-        beliefs.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
-        beliefs.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
+        posterior.seen_mean[:] = rng.normal(size=N_FEATURES) * 100
+        posterior.seen_squares[:] = rng.uniform(1, 1e4, size=N_FEATURES)
         renew(
-            beliefs.center, beliefs.rate, beliefs.seen_mean, beliefs.seen_squares,
-            beliefs.seen_weight[0], 1.0, factor, shift,
+            posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
+            posterior.seen_weight[0], 1.0, factor, shift,
         )  # fmt: skip
-        carry_over(0, 0, beliefs.mean, beliefs.cov_factor, prior, factor, shift, N_FEATURES, True)
+        carry_over(
+            0, 0, posterior.mean, posterior.cov_factor, prior, factor, shift, N_FEATURES, True
+        )
 
     change()
     assert (factor[:N_FEATURES] == 1).all()  # the first units have no earlier ones
-    beliefs.mean[:] = rng.normal(size=beliefs.mean.shape)
-    beliefs.cov_factor[:] = (
-        rng.normal(size=(d, d)) if full else rng.uniform(0.01, 1, size=beliefs.cov_factor.shape)
+    posterior.mean[:] = rng.normal(size=posterior.mean.shape)
+    posterior.cov_factor[:] = (
+        rng.normal(size=(d, d)) if full else rng.uniform(0.01, 1, size=posterior.cov_factor.shape)
     )
-    before, of_data = of_rows(), 1 / beliefs.cov_factor - 1
+    before, of_data = of_rows(), 1 / posterior.cov_factor - 1
     change()
     assert (factor[:N_FEATURES] != 1).all()
     after = of_rows()
@@ -106,7 +108,7 @@ def test_means_stay_the_same_functions_and_full_variances_too(full):
     else:  # what the data told of each slope, with today's prior; the constant's is unchanged
         told = of_data[0, 0, :N_FEATURES] / factor[:N_FEATURES] ** 2
         expected = np.append(1 / (1 + told), 1 / (1 + of_data[0, 0, -1]))
-        np.testing.assert_allclose(beliefs.cov_factor[0, 0], expected, rtol=1e-9)
+        np.testing.assert_allclose(posterior.cov_factor[0, 0], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
@@ -195,7 +197,7 @@ def test_huge_contexts_keep_their_units():
     """Sums of squares that overflow leave a feature as it was."""
     policy = GLMUCBPolicy(fit_intercept=False)
     policy.fit(np.full((16, 1), 1.0) * np.arange(16)[:, None], np.zeros(16), reward=np.ones(16))
-    rate = policy._beliefs.rate.copy()
+    rate = policy._posterior.rate.copy()
     policy.partial_fit(np.full((16, 1), 1e153), np.zeros(16), reward=np.zeros(16))
     assert np.isfinite(policy.decision_function([[1.0]])).all()
-    assert policy._beliefs.rate[0] <= rate[0]
+    assert policy._posterior.rate[0] <= rate[0]

@@ -1,4 +1,4 @@
-"""Splits for the benchmark of constraints: two real data sets and several synthetic shapes."""
+"""Splits for the benchmark of goals: two real data sets and synthetic problems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbandit.datasets import load_adult
 
 NEW_ROWS = 20_000
-"""Rows of a synthetic problem that its rules are judged by: a rate errs by some thousandths."""
+"""Test rows of a synthetic problem: a rate errs by some thousandths."""
 
 GERMAN = Path("german", "german_credit.csv.gz")
 """German credit (UCI), in the folder named by SKBANDIT_DATA."""
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on, and new ones to judge by."""
+    """Training rows and test rows."""
 
     train: Part
     new: Part
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Shape:
-    """a synthetic problem.
+    """A synthetic problem.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ SHAPES = {
     "scaled": Shape(units=True),
     "curved": Shape(n=4000, curved=0.5, strength=2.5),
 }
-"""Made problems by name."""
+"""Synthetic problems by name."""
 
 
 def made(shape: Shape, seed: int) -> Split:

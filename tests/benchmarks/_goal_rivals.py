@@ -13,7 +13,7 @@ from tests.benchmarks._goal_data import Part
 from tests.benchmarks._goals import Goal
 
 Answers = Callable[[Part], np.ndarray]
-"""The probability of a positive answer to each row."""
+"""The probability of a positive prediction per row."""
 
 DRAWS = 20
 """Draws of random answers whose mean stands for their probability."""
@@ -63,7 +63,7 @@ def equal_by_group(part: Part, goal: Goal) -> tuple[Answers, bool]:
 
 
 def oxonfair(part: Part, goal: Goal) -> tuple[Answers, bool]:
-    """OxonFair's thresholds per group, on the rows fitted, as in its first example."""
+    """OxonFair's thresholds per group, on the training rows, as in its first example."""
     from oxonfair import DataDict, FairPredictor
     from oxonfair import group_metrics as gm
 
@@ -83,7 +83,7 @@ def oxonfair(part: Part, goal: Goal) -> tuple[Answers, bool]:
 
 
 def error_parity(part: Part, goal: Goal) -> tuple[Answers, bool]:
-    """error-parity's thresholds per group, on the rows fitted; it has no ratios."""
+    """error-parity's thresholds per group, on the training rows; it has no ratios."""
     from error_parity import RelaxedThresholdOptimizer
 
     names = {

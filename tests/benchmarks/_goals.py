@@ -1,4 +1,4 @@
-"""Goals in three languages: ours, plain arithmetic that judges all methods, and fairlearn's."""
+"""Goals in three forms: ours, plain arithmetic that scores all methods, and fairlearn's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skbandit.rates import (
 from tests.benchmarks._goal_data import Part
 
 Judge = Callable[[np.ndarray, Part], float]
-"""From probabilities of a positive answer to a number; lower is better."""
+"""From probabilities of a positive prediction to a number; lower is better."""
 
 
 def _mean(p: np.ndarray, rows: np.ndarray) -> float:
@@ -39,7 +39,7 @@ def _by_group(p: np.ndarray, part: Part, column: str, label: int | None) -> np.n
 
 
 def error(p: np.ndarray, part: Part) -> float:
-    """Share of wrong answers."""
+    """Error rate."""
     return float(np.where(part.y == 1, 1 - p, p).mean())
 
 
@@ -88,7 +88,7 @@ class Goal:
     constraints : sequence of Constraint
     cost, missed : callable
         The objective (lower is better), and by how much the worst constraint is missed (negative
-        if met), of probabilities of positive answers.
+        if met), of probabilities of positive predictions.
     fairlearn : str or None
         Name of fairlearn's constraint, if it has one.
     bound : float

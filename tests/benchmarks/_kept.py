@@ -29,7 +29,7 @@ PACKAGES = ("scikit-learn", "numpy", "scipy", "numba", "cvxpy", *RIVAL_PACKAGES)
 
 
 def keep(name: str, frame: pd.DataFrame, seconds: float, **settings: Any) -> None:
-    """Write rows, and beside them when, on what and with which versions they were found."""
+    """Write rows with their date, machine and versions."""
     versions = {"python": platform.python_version(), "skbandit": skbandit.__version__}
     for package in PACKAGES:
         try:

@@ -16,15 +16,15 @@ def play(policy: GLMUCBPolicy, X: np.ndarray, reward: np.ndarray) -> np.ndarray:
     """Rewards of `select` followed by `partial_fit` on each row, as the policy decides cold."""
     n_arms = reward.shape[1]
     policy.set_params(arms=range(n_arms))._begin(X)
-    beliefs, prior = policy._beliefs, policy._prior()
+    posterior, prior = policy._posterior, policy._prior()
     seed, _ = policy._stream.take(len(X), policy.random_state)
     rule = read_rule(policy, seed)
     proposing, _ = parts_of(rule)
     got = np.empty(len(X))
     sets = ArmSets(np.zeros(1, np.int32), np.array([0, n_arms]), np.arange(n_arms))
     _play(
-        X, reward, policy._alphas(len(X)), sets, Model(beliefs, rule, beliefs.workspace()), prior,
-        proposing, np.empty(1, dtype=np.int64), got,
+        X, reward, policy._alphas(len(X)), sets, Model(posterior, rule, posterior.workspace()),
+        prior, proposing, np.empty(1, dtype=np.int64), got,
     )  # fmt: skip
     return got
 
@@ -41,11 +41,11 @@ def _play(
     chosen: np.ndarray,
     got: np.ndarray,
 ) -> None:
-    beliefs, rule, work = model
+    posterior, rule, work = model
     for t in range(len(X)):
-        alpha = alphas[min(beliefs.counters[N_EVENTS], len(alphas) - 1)]
+        alpha = alphas[min(posterior.counters[N_EVENTS], len(alphas) - 1)]
         row = X[t : t + 1]
-        choose_rows(row, sets, t, alpha, beliefs.mean, model, proposing, chosen)
+        choose_rows(row, sets, t, alpha, posterior.mean, model, proposing, chosen)
         k = chosen[0]
         got[t] = reward[t, k]
-        learn_row(X, t, k, got[t], 1.0, rule.link, beliefs, prior, work.x, work.buffer, True)
+        learn_row(X, t, k, got[t], 1.0, rule.link, posterior, prior, work.x, work.buffer, True)

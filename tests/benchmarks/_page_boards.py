@@ -143,11 +143,11 @@ POLICIES = {
 }
 EVENTS = 3000
 FIRST_MADE = 500
-"""Made problems from here on were used for nothing else."""
+"""Synthetic problems from this seed on were used for nothing else."""
 
 
 def policy_rows(size: float) -> Iterator[Row]:
-    """Mean reward per event of each policy, in permutations of real rows and synthetic ones."""
+    """Mean reward per event of each policy, on permuted real rows and synthetic problems."""
     n = max(1, round(8 * size))
     real = [
         (name, f"permutation {seed}", load, seed)
@@ -185,7 +185,7 @@ def policy_rows(size: float) -> Iterator[Row]:
 
 
 def _best_cell(problem: bandit_defaults.Problem) -> dict[str, Any]:
-    """Of the grid, by another permutation than those that are judged."""
+    """Of the grid, by another permutation than those that are reported."""
     cells = bandit_defaults.grid().values()
     return max(
         cells, key=lambda s: bandit_defaults.earned(problem, s, range(100, 101), EVENTS).mean()

@@ -86,7 +86,7 @@ def goals_figure(frame: pd.DataFrame) -> Any:
 
 
 def policies_figure(frame: pd.DataFrame) -> Any:
-    """Mean reward beside the default's, with intervals of paired differences."""
+    """Mean reward relative to the default's, with intervals of paired differences."""
     parts = list(frame["part"].unique())
     figure, axes = plt.subplots(
         1, len(parts), figsize=(11, 3.2), layout="constrained", sharey=True, squeeze=False
@@ -117,7 +117,7 @@ def sets_figure(frame: pd.DataFrame) -> Any:
 
 
 def speed_figure(frame: pd.DataFrame) -> Any:
-    """Processor time of each task, on a logarithmic axis."""
+    """CPU time of each task, on a logarithmic axis."""
     parts = list(frame["part"].unique())
     n_methods = [frame[frame["part"] == part]["method"].nunique() for part in parts]
     figure, axes = plt.subplots(

@@ -52,7 +52,7 @@ class People:
         return People(self.X[which], self.y[which], self.man[which])
 
     def figures(self, positive: np.ndarray) -> tuple[float, float]:
-        """Error and ratio of positive rates, given probabilities of a positive answer."""
+        """Error and ratio of positive rates, given probabilities of a positive prediction."""
         error = np.mean(np.where(self.y > 0, 1 - positive, positive))
         return float(error), float(positive[self.man].mean() / positive[~self.man].mean())
 
@@ -268,7 +268,7 @@ def _cut(coef: np.ndarray, intercept: float, X: Any) -> np.ndarray:
 
 
 def _ramp(coef: np.ndarray, intercept: float, X: Any) -> np.ndarray:
-    """Probability of a positive answer by eq. 2."""
+    """Probability of a positive prediction by eq. 2."""
     return np.clip(0.5 + X @ coef + intercept, 0, 1)
 
 

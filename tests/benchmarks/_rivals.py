@@ -57,7 +57,7 @@ class Rival:
 
 
 def parity(kappa: float) -> Constraint:
-    """The demand, over attribute column `men`."""
+    """The constraint, over attribute column `men`."""
     return positive_rate({"men": True}) <= positive_rate({"men": False}) / kappa
 
 

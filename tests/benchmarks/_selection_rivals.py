@@ -2,7 +2,7 @@
 
 An adapter is three functions. `read` turns a sample into what the library takes, which is not
 timed; `fit` learns from that; `choose` takes what `fit` returned and another sample, read, and
-returns M columns a row, best first.
+returns M columns per row, best first.
 
 Where an ad is not available in a training row its cost is not known: it is left out if the
 library can do that, and else replaced by the ad's mean.
@@ -90,7 +90,7 @@ class Choices:
         return np.where(self.mask, self.costs, mean)
 
     def share(self, chosen: np.ndarray) -> float:
-        """The value of chosen sets beside that of the best."""
+        """The value of chosen sets relative to that of the best."""
         best = np.sort(np.where(self.mask, self.expected, np.inf), axis=1)[:, :M]
         return np.take_along_axis(self.expected, chosen, axis=1).sum() / best.sum()
 
@@ -230,7 +230,7 @@ def lightgbm_regression() -> SelectionRival:
 
 
 def vowpal_wabbit() -> SelectionRival:
-    """Vowpal Wabbit's csoaa_ldf, which is told the available ads only, and ranks them.
+    """Vowpal Wabbit's csoaa_ldf, which gets the available ads only, and ranks them.
 
     The features of a row cross those that say which ad it is. Files in its format are written
     before; reading them counts, as does reading what it answers.

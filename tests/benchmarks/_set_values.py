@@ -1,4 +1,4 @@
-"""What chosen sets are worth beside the best ones, for each of several sizes, from one fit."""
+"""The value of chosen sets relative to the best ones, for each of several sizes, from one fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arms described by features: a shared model beside one model per arm.
+"""Arms with features: a shared model compared with one model per arm.
 
     python -m tests.benchmarks.arm_features [--first 100] [--seeds 12] [--events 3000] [--speed]
 

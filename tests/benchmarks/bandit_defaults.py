@@ -1,4 +1,4 @@
-"""What default policies earn beside a grid of settings, on full-information problems.
+"""Default policies compared with a grid of settings, on full-information problems.
 
 Each row of a problem is a context with the reward of every arm; a policy sees that of the arm it
 chose, learns it, and goes on to the next row. `python -m tests.benchmarks.bandit_defaults`
@@ -168,7 +168,7 @@ def grid(covariance: str = "diagonal") -> dict[str, dict[str, Any]]:
 def compare(
     name: str, problem: Problem, candidates: dict[str, dict[str, Any]], seeds: int, n_rows: int
 ) -> dict[str, Any]:
-    """One row: the best cell, picked on other permutations than it is judged on, and candidates."""
+    """One row: the best cell, selected on other permutations than it is scored on."""
     judged, picked = range(seeds), range(100, 100 + seeds)
     cells = {cell: earned(problem, s, picked, n_rows).mean() for cell, s in grid().items()}
     best = max(cells, key=lambda cell: cells[cell])

@@ -2,7 +2,7 @@
 
 python -m tests.benchmarks.check [--keep]
 
-Processor time of one thread. A ratio that is more than `WORSE` times the kept one fails, and so
+CPU time of one thread. A ratio that is more than `WORSE` times the kept one fails, and so
 does one that could not be measured. `--keep` writes the ratios of today to
 `tests/benchmarks/results` and into `docs/benchmarks.md`.
 """

@@ -77,7 +77,7 @@ def five_steps(data: Deployment, alpha: float) -> Callable[[], Any]:
 
 
 def default_fit(data: Deployment, alpha: float) -> Callable[[], Any]:
-    """A fit judged on its training rows: start, steps, threshold."""
+    """A fit scored on its training rows: start, steps, threshold."""
     objective, constraints = goals(data)
     clf = RampClassifier(objective, constraints, alpha=alpha)
     one, two = attributes(data)
@@ -101,7 +101,7 @@ COLUMNS = (Column("task", 25), Column("alpha", 7, ".0e"), *COSTS)
 
 
 def row(name: str, alpha: float, quick: bool) -> dict[str, Any]:
-    """One task, once: beside it the unit, once too."""
+    """One task and its unit, once each."""
     sizes, d = (QUICK_SIZES, QUICK_FEATURES) if quick else (SIZES, FEATURES)
     make = TASKS[name]
     tiny = deployment((300, 150, 150), 1_100)  # as many features as take the same solver

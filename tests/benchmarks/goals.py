@@ -1,4 +1,4 @@
-"""Goals on new rows: methods x goals x data sets, what is met, at what objective and cost.
+"""Goals on new rows: methods x goals x data sets, with shares met, objective and cost.
 
 python -m tests.benchmarks.goals [--quick] [--sets ...] [--goals ...] [--methods ...] [--seeds ...]
 """
@@ -173,7 +173,7 @@ def rows(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.goals", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one split of one made problem")
+    parser.add_argument("--quick", action="store_true", help="one split of one synthetic problem")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--goals", nargs="+", choices=GOALS, default=list(GOALS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(LINEAR))

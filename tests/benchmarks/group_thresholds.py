@@ -1,4 +1,4 @@
-"""A threshold per group beside one for all and fairlearn's, on rows that none has seen.
+"""A threshold per group compared with one for all and fairlearn's, on held-out rows.
 
 python -m tests.benchmarks.group_thresholds [--quick]
 """
@@ -75,7 +75,7 @@ def base() -> Any:
 
 
 def fitted(method: str, goal: str, train: Split) -> Answers:
-    """The probability of a positive answer, as a function of rows and their sex."""
+    """The probability of a positive prediction, as a function of rows and their sex."""
     (X, y, sex), (constraints, equal) = train, GOALS[goal]
     if method == "fairlearn":
         from fairlearn.postprocessing import ThresholdOptimizer

@@ -258,7 +258,7 @@ def rows(
     n_trees: int,
     seeds: Sequence[int],
 ) -> Iterator[dict[str, Any]]:
-    """One row a goal and method; ours once more, beside the stricter rival."""
+    """One row per goal and method; ours once more, compared with the stricter rival."""
     for name in names:
         known: dict[str, Any] = {}
         for method in methods:

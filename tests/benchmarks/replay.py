@@ -1,4 +1,4 @@
-"""Replay of a policy that learns, and one choice served, beside other libraries.
+"""Replay of a policy that learns, and one choice served, compared with other libraries.
 
 python -m tests.benchmarks.replay [--quick]
 """

@@ -115,7 +115,7 @@ def _fit_sparse_rows(scale: float) -> Task:
 
 
 def _clicks(n_rows: float, n_ads: int) -> sp.csr_array:
-    """Ten clicks a row, made without a dense matrix."""
+    """Ten clicks per row, generated without a dense matrix."""
     columns = np.random.default_rng(2).integers(0, n_ads, 10 * int(n_rows))
     ends = np.arange(0, len(columns) + 1, 10)
     return sp.csr_array((np.full(len(columns), -1.0), columns, ends), shape=(len(ends) - 1, n_ads))
@@ -199,7 +199,7 @@ PACKAGES = tuple(dict.fromkeys(_INSTALLED))
 
 
 def predict_row(kind: str, d: int, dtype: str, quick: bool) -> dict[str, Any]:
-    """One way to choose, beside the matrix product."""
+    """One way to choose, compared with the matrix product."""
     n_rows = 200 if quick else 2_000
     task, unit = predict(10_000, d, n_rows, np.dtype(dtype).type, kind)
     task()  # compiles
@@ -208,7 +208,7 @@ def predict_row(kind: str, d: int, dtype: str, quick: bool) -> dict[str, Any]:
 
 
 def request_row(d: int, gone: float, quick: bool) -> dict[str, Any]:
-    """Choices for single rows, beside numpy's."""
+    """Choices for single rows, compared with numpy's."""
     task, unit = requests(d, gone)
     task()  # compiles
     cost, _ = measure(task, unit, rounds=3 if quick else 20)
@@ -216,7 +216,7 @@ def request_row(d: int, gone: float, quick: bool) -> dict[str, Any]:
 
 
 def fit_row(name: str, quick: bool) -> dict[str, Any]:
-    """One kind of costs, beside Ridge on dense, complete ones of that size."""
+    """One kind of costs, compared with Ridge on dense, complete ones of that size."""
     FITS[name](0.02)[0]()
     task, unit = FITS[name](1 if quick else 10)
     cost, _ = measure(task, unit, rounds=2 if quick else 5)
@@ -224,7 +224,7 @@ def fit_row(name: str, quick: bool) -> dict[str, Any]:
 
 
 def round_row(name: str, quick: bool) -> dict[str, Any]:
-    """Ten rounds of one kind, beside one round."""
+    """Ten rounds of one kind, compared with one round."""
     rounds(name, 0.02)[0]()
     task, unit = rounds(name, 0.1 if quick else 1)
     cost, _ = measure(task, unit, rounds=2 if quick else 5)
@@ -354,8 +354,8 @@ class Table:
     rows: Callable[[bool], Iterator[dict[str, Any]]]
 
 
-_CHOICES = f"Choosing {choices.M} ads, beside MultiOutputRegressor(Ridge())"
-_VALUES = "Value of sets of m, all ads there or 30 % gone, beside that of the best ones"
+_CHOICES = f"Choosing {choices.M} ads, compared with MultiOutputRegressor(Ridge())"
+_VALUES = "Value of sets of m, all ads available or 30 % gone, relative to the best ones"
 
 TABLES = {
     "predict": Table(

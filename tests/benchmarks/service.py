@@ -1,4 +1,4 @@
-"""Choices a second of `examples/service`, beside the same service without a policy.
+"""Choices per second of `examples/service`, and of the same service without a policy.
 
     python -m tests.benchmarks.service [--seconds 12] [--runs 5] [--visitors 8] [--keep]
 

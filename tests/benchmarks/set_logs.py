@@ -1,4 +1,4 @@
-"""Sets of 3 of 10 ads learned from made logs of one ad a row: which costs to learn from.
+"""Sets of 3 of 10 ads learned from synthetic logs of one ad per row: which costs to learn from.
 
 The logger ignores x; it shows ads uniformly in a tenth of the rows, else by a softmax of `skew`
 times standard normal numbers, so that 0 is uniform. Figures are shares of the value of the best

@@ -1,4 +1,4 @@
-"""What training costs on Adult beside one LinearSVC, with one to five constraints.
+"""Cost of training on Adult relative to one LinearSVC, with one to five constraints.
 
 python -m tests.benchmarks.steps [--quick]
 """
@@ -99,7 +99,7 @@ COLUMNS = (
 
 
 def row(name: str, alpha: float, constraints: int, quick: bool) -> dict[str, Any]:
-    """One task beside LinearSVC."""
+    """One task and LinearSVC."""
     make, _ = TASKS[name]
     goals = list(GOALS[:constraints])
     sample = adult("train", 4_000 if quick else None)

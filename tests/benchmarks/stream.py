@@ -130,7 +130,7 @@ def main() -> None:
     """Write a log, print the table, and remove the log."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.stream", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the events")
-    parser.add_argument("--folder", type=Path, help="where to write the log: 19 bytes an event")
+    parser.add_argument("--folder", type=Path, help="where to write the log: 19 bytes per event")
     options = parser.parse_args()
     n_events = QUICK if options.quick else EVENTS
     with TemporaryDirectory(dir=options.folder) as folder:

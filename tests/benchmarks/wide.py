@@ -1,4 +1,4 @@
-"""More features than rows: a fit beside one LogisticRegression on the same rows.
+"""More features than rows: a fit compared with one LogisticRegression on the same rows.
 
 python -m tests.benchmarks.wide [--quick]
 """

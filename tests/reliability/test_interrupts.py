@@ -149,7 +149,7 @@ def test_an_interrupt_right_after_the_compiled_pass(monkeypatch):
 
 
 def test_an_error_after_new_arms_were_read(monkeypatch):
-    """Arms that were numbered and never learned would be read beyond the end of the beliefs."""
+    """Arms that were numbered and never learned would be read beyond the end of the posterior."""
     policy = GLMUCBPolicy(alpha=1.0, random_state=0).fit(ROWS, NAMED_LOG)
     before = state(policy)
     policy.set_params(alpha=lambda n_events: -1.0 - n_events)

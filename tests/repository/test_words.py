@@ -9,135 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-NOT_YET_REWRITTEN = (
-    # README, guide and how-to, 2026-11-23
-    "CONTRIBUTING.md",
-    "README.md",
-    "docs/coming_from.md",
-    "docs/how_to/constraints.md",
-    "docs/how_to/cvxpy.md",
-    "docs/how_to/fairlearn.md",
-    "docs/how_to/policies.md",
-    "docs/how_to/reports.md",
-    "docs/how_to/selection.md",
-    "docs/how_to/service.md",
-    "docs/index.md",
-    "docs/user_guide/any_learner.md",
-    "docs/user_guide/arm_features.md",
-    "docs/user_guide/churn.md",
-    "docs/user_guide/egregious.md",
-    "docs/user_guide/eighty_percent.md",
-    "docs/user_guide/index.md",
-    "docs/user_guide/judge_policy.md",
-    "docs/user_guide/recall.md",
-    "docs/user_guide/slates.md",
-    "docs/user_guide/tune_policy.md",
-    # reference pages and examples, 2026-11-23
-    "SECURITY.md",
-    "docs/cheat_sheet.md",
+CUTTING_PLANES = (
     "docs/derivations/constrained.md",
-    "docs/derivations/selection.md",
-    "docs/extending.md",
-    "docs/glossary.md",
     "docs/papers.md",
-    "examples/plot_adult_fairness.py",
-    "examples/plot_any_learner.py",
-    "examples/plot_bandit_tuning.py",
-    "examples/plot_churn.py",
-    "examples/plot_displays.py",
-    "examples/plot_egregious.py",
-    "examples/plot_fairness_tradeoff.py",
-    "examples/plot_item_context.py",
-    "examples/plot_log_to_slate.py",
-    "examples/plot_neyman_pearson.py",
-    "examples/plot_ramp_bounds.py",
-    "examples/plot_regret.py",
-    "examples/plot_replay.py",
-    "examples/plot_set_selection.py",
-    "examples/plot_slate_policy.py",
-    "examples/plot_story_report.py",
-    "examples/quickstart.py",
-    "examples/service/app.py",
-    "examples/service/learner.py",
-    "examples/service/serve.py",
-    # the library, 2026-11-23
-    "skbandit/bandit/_arm_keys.py",
-    "skbandit/bandit/_events.py",
-    "skbandit/bandit/_kernels.py",
-    "skbandit/bandit/_natural_parameters.py",
-    "skbandit/bandit/_off_policy_classifier.py",
-    "skbandit/bandit/_passes.py",
-    "skbandit/bandit/_policy.py",
-    "skbandit/bandit/_posterior.py",
-    "skbandit/bandit/_sequential.py",
-    "skbandit/bandit/_state.py",
-    "skbandit/bandit/_units.py",
-    "skbandit/bandit/oracle/_policy.py",
-    "skbandit/bandit/oracle/_reward_models.py",
-    "skbandit/bandit/shared/__init__.py",
-    "skbandit/bandit/shared/_arm_features.py",
-    "skbandit/bandit/shared/_policy.py",
-    "skbandit/bandit/shared/_state.py",
-    "skbandit/bandit/slates/_models.py",
-    "skbandit/bandit/slates/_policy.py",
-    "skbandit/constrained/_constrained_threshold.py",
-    "skbandit/constrained/_goals.py",
-    "skbandit/constrained/_mixins.py",
-    "skbandit/constrained/_path.py",
-    "skbandit/constrained/_ramp.py",
-    "skbandit/constrained/_ramp_cv.py",
-    "skbandit/constrained/_reduction.py",
-    "skbandit/constrained/_report.py",
-    "skbandit/constrained/_tolerances.py",
-    "skbandit/constrained/_weighted_fits.py",
-    "skbandit/constrained/cross_fitting/_cross_fit.py",
-    "skbandit/constrained/cross_fitting/_directions.py",
-    "skbandit/constrained/cross_fitting/_folds.py",
-    "skbandit/constrained/cross_fitting/_rounds.py",
-    "skbandit/constrained/solvers/_augmented_lagrangian.py",
     "skbandit/constrained/solvers/_cutting_plane.py",
-    "skbandit/constrained/solvers/_cvxpy.py",
-    "skbandit/constrained/solvers/_interface.py",
-    "skbandit/constrained/solvers/_polish.py",
-    "skbandit/constrained/solvers/_smoothed_newton.py",
-    "skbandit/constrained/thresholds/_candidates.py",
-    "skbandit/constrained/thresholds/_groups.py",
-    "skbandit/constrained/thresholds/_limits.py",
-    "skbandit/constrained/thresholds/_multiple_choice.py",
-    "skbandit/constrained/thresholds/_multipliers.py",
-    "skbandit/constrained/thresholds/_rules.py",
-    "skbandit/constrained/training/__init__.py",
-    "skbandit/constrained/training/_intercept_kernel.py",
-    "skbandit/constrained/training/_mm.py",
-    "skbandit/constrained/training/_problem.py",
-    "skbandit/constrained/training/_starts.py",
-    "skbandit/constrained/training/_train.py",
-    "skbandit/datasets/_synthetic.py",
-    "skbandit/evaluation/_guaranteed.py",
-    "skbandit/evaluation/_off_policy/_sums.py",
-    "skbandit/evaluation/_rate_scorer.py",
-    "skbandit/evaluation/_replay/_scorer.py",
-    "skbandit/inspection/_arm_shares_display.py",
-    "skbandit/inspection/_replay_display.py",
-    "skbandit/rates/_bind.py",
-    "skbandit/rates/_catalog.py",
-    "skbandit/rates/_expression.py",
-    "skbandit/selection/_ad_features.py",
-    "skbandit/selection/_costs.py",
-    "skbandit/selection/_m_lowest_kernel.py",
-    "skbandit/selection/_mixin.py",
-    "skbandit/selection/_regression_selector.py",
-    "skbandit/selection/_ridge.py",
-    "skbandit/selection/_set_select_classifier.py",
-    "skbandit/selection/_stack.py",
-    "skbandit/selection/reductions/_registry.py",
-    "skbandit/selection/reductions/_rule.py",
-    "skbandit/utils/_compiled.py",
-    "skbandit/utils/_fitting.py",
-    "skbandit/utils/_folds.py",
-    "skbandit/utils/_validation.py",
 )
-"""Files with house words left. It only shrinks: a file that is clean must leave it."""
+"""Files in which a cut is a plane, not a threshold."""
 
 WORDS = (
     # pattern, the field's word, a sentence that it finds
@@ -249,15 +126,13 @@ def test_code_is_not_prose():
 def test_texts_use_the_words_of_the_field():
     pytest.importorskip("codespell_lib")
     spellings = british()
-    assert spellings["labeled"] == "labeled"
+    assert spellings["optimis" + "e"] == "optimize"
     found = {name: house_words(prose, spellings) for name, prose in read_texts()}
     assert len(found) > 150 and "README.md" in found
     wrong = [
         f"{name}: {old!r}, say {new}"
         for name, words in found.items()
         for old, new in words
-        if name not in NOT_YET_REWRITTEN
+        if not (new == "threshold" and name in CUTTING_PLANES)
     ]
     assert not wrong, "\n".join(wrong)
-    clean = [name for name in NOT_YET_REWRITTEN if not found.get(name)]
-    assert not clean, f"clean, take them out of NOT_YET_REWRITTEN: {clean}"

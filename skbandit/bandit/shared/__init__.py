@@ -1,7 +1,7 @@
 """One model of all arms, over features of the context and of the arm.
 
 - `_bilinear`: the posterior of θ = x̃ᵀB z̃ + b, and its updates;
-- `_state`: beliefs as plain arrays, units of features, and the posterior in new units;
+- `_state`: posterior as plain arrays, units of features, and the posterior in new units;
 - `_kernels`: what the compiled passes of `skbandit.bandit._kernels` need of this model;
 - `_learner`, `_policy`: the estimator.
 """

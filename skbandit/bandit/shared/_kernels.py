@@ -19,7 +19,7 @@ from skbandit.bandit.shared._bilinear import (
 )
 from skbandit.bandit.shared._state import (
     N_RANKED,
-    SharedBeliefs,
+    SharedPosterior,
     SharedPrior,
     Workspace,
     renew_units,
@@ -28,33 +28,35 @@ from skbandit.utils._compiled import called_exactly
 
 
 @called_exactly
-def look(X: np.ndarray, row: int, beliefs: SharedBeliefs, work: Workspace) -> None:
+def look(X: np.ndarray, row: int, posterior: SharedPosterior, work: Workspace) -> None:
     """Prepare for the moments of arms in the context of a row."""
-    show(work.x, X, row, beliefs.units.center, beliefs.units.rate)
-    for e in range(len(beliefs.share)):
-        if beliefs.share[e] > 0.0:
-            _contract(e, beliefs, work)
+    show(work.x, X, row, posterior.units.center, posterior.units.rate)
+    for e in range(len(posterior.share)):
+        if posterior.share[e] > 0.0:
+            _contract(e, posterior, work)
 
 
 @called_exactly
-def _contract(e: int, beliefs: SharedBeliefs, work: Workspace) -> None:
+def _contract(e: int, posterior: SharedPosterior, work: Workspace) -> None:
     """Prepare for moments under one prior scale."""
-    contract(work.x, beliefs.mean[0, e], beliefs.cov_factor[e], work.u[e], work.half[e], work.C[e])
+    contract(
+        work.x, posterior.mean[0, e], posterior.cov_factor[e], work.u[e], work.half[e], work.C[e]
+    )
 
 
 @called_exactly
-def fill_moments(arms: np.ndarray, beliefs: SharedBeliefs, work: Workspace) -> None:
+def fill_moments(arms: np.ndarray, posterior: SharedPosterior, work: Workspace) -> None:
     """Write the moments of some arms in the context looked at to work.m and work.v."""
-    for e in range(len(beliefs.share)):
-        if beliefs.share[e] > 0.0:
-            _fill_moments(arms, e, beliefs, work)
-    _mix(arms, beliefs, work)
+    for e in range(len(posterior.share)):
+        if posterior.share[e] > 0.0:
+            _fill_moments(arms, e, posterior, work)
+    _mix(arms, posterior, work)
 
 
 @called_exactly
-def _mix(arms: np.ndarray, beliefs: SharedBeliefs, work: Workspace) -> None:
+def _mix(arms: np.ndarray, posterior: SharedPosterior, work: Workspace) -> None:
     """Write the moments of some arms under the mixture of prior scales."""
-    share, sigma = beliefs.share, noise_scale(beliefs.noise)
+    share, sigma = posterior.share, noise_scale(posterior.noise)
     if sigma == 0.0:
         sigma = 1.0
     for k in arms:
@@ -72,69 +74,69 @@ def _mix(arms: np.ndarray, beliefs: SharedBeliefs, work: Workspace) -> None:
 
 
 @called_exactly
-def _fill_moments(arms: np.ndarray, e: int, beliefs: SharedBeliefs, work: Workspace) -> None:
+def _fill_moments(arms: np.ndarray, e: int, posterior: SharedPosterior, work: Workspace) -> None:
     """Write the moments of some arms under one prior scale."""
-    full = beliefs.cov_factor.ndim == 4
+    full = posterior.cov_factor.ndim == 4
     arm_moments(
-        arms, work.x, work.u[e], work.C[e], full, beliefs.Z, beliefs.own_mean[:, e],
-        beliefs.own_variance[:, e], work.block, work.m_of_scale[e], work.v_of_scale[e],
+        arms, work.x, work.u[e], work.C[e], full, posterior.Z, posterior.own_mean[:, e],
+        posterior.own_variance[:, e], work.block, work.m_of_scale[e], work.v_of_scale[e],
     )  # fmt: skip
 
 
 @called_exactly
 def learn(
-    X: np.ndarray, row: int, k: int, r: float, weight: float, beliefs: SharedBeliefs,
+    X: np.ndarray, row: int, k: int, r: float, weight: float, posterior: SharedPosterior,
     prior: SharedPrior, rule: Rule, work: Workspace,
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, which was looked at."""
-    counters = beliefs.counters
-    if beliefs.tie_order[k] >= len(beliefs.tie_order):  # a new arm follows the known ones
-        beliefs.tie_order[k] = counters[N_RANKED]
+    counters = posterior.counters
+    if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
+        posterior.tie_order[k] = counters[N_RANKED]
         counters[N_RANKED] += 1
-    beliefs.n_updates[k] += 1
+    posterior.n_updates[k] += 1
     counters[N_EVENTS] += 1
     work.arm[0] = k
-    evidence, n_scales = beliefs.evidence, len(beliefs.evidence)
+    evidence, n_scales = posterior.evidence, len(posterior.evidence)
     for e in range(n_scales):
-        _discount(k, e, prior.forgetting, beliefs, prior, work)
-        if prior.forgetting is not None or beliefs.share[e] == 0.0:
-            _contract(e, beliefs, work)
-        _fill_moments(work.arm, e, beliefs, work)
+        _discount(k, e, prior.forgetting, posterior, prior, work)
+        if prior.forgetting is not None or posterior.share[e] == 0.0:
+            _contract(e, posterior, work)
+        _fill_moments(work.arm, e, posterior, work)
     for e in range(n_scales):
         m, v = work.m_of_scale[e, k], work.v_of_scale[e, k]
         if n_scales > 1 and prior.estimates_noise:
-            evidence[e] += residual_evidence(m, v, r, weight, beliefs.noise)
+            evidence[e] += residual_evidence(m, v, r, weight, posterior.noise)
         elif n_scales > 1:
             evidence[e] += weight * log_predictive(m, v, r, rule.link, prior.noise_variance)
         if v > 0.0:
             g, h = step(m, weight * v, r, rule.link, prior.noise_variance)
             absorb(
-                work.x, beliefs.Z[k], k, weight * g, weight * h, beliefs.mean[0, e],
-                beliefs.cov_factor[e], beliefs.own_mean[:, e], beliefs.own_variance[:, e],
+                work.x, posterior.Z[k], k, weight * g, weight * h, posterior.mean[0, e],
+                posterior.cov_factor[e], posterior.own_mean[:, e], posterior.own_variance[:, e],
                 work.half[e], work.a,
             )  # fmt: skip
     if prior.estimates_noise:
-        _mix(work.arm, beliefs, work)
-        add_residual(work.m[k], work.v[k], r, weight, beliefs.noise)
+        _mix(work.arm, posterior, work)
+        add_residual(work.m[k], work.v[k], r, weight, posterior.noise)
     if n_scales > 1:
-        renew_shares(evidence, beliefs.share)
-    units = beliefs.units
+        renew_shares(evidence, posterior.share)
+    units = posterior.units
     count(X, row, 1.0, units.mean, units.squares, units.seen)
-    renew_units(beliefs, prior, work.factor, work.shift)
+    renew_units(posterior, prior, work.factor, work.shift)
 
 
 @called_exactly
 def _discount(
-    k: int, e: int, gamma: float | None, beliefs: SharedBeliefs, prior: SharedPrior,
+    k: int, e: int, gamma: float | None, posterior: SharedPosterior, prior: SharedPrior,
     work: Workspace,
 ) -> None:  # fmt: skip
     """Discount earlier evidence under one prior scale, and once that about the noise."""
     if gamma is not None:  # else the compiler leaves the rest out
         forget(
-            k, gamma, beliefs.mean[0, e], beliefs.cov_factor[e], prior.variance[e],
-            prior.constant_variance[e], beliefs.own_mean[:, e], beliefs.own_variance[:, e],
+            k, gamma, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
+            prior.constant_variance[e], posterior.own_mean[:, e], posterior.own_variance[:, e],
             prior.own_variance[e], work.a,
         )  # fmt: skip
         if e == 0:
-            beliefs.noise[0] *= gamma
-            beliefs.noise[1] *= gamma
+            posterior.noise[0] *= gamma
+            posterior.noise[1] *= gamma

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from skbandit.bandit.shared._state import SharedBeliefs, SharedPrior, Units
+    from skbandit.bandit.shared._state import SharedPosterior, SharedPrior, Units
 
 
 class SharedGLMPolicy(PosteriorPolicy):
@@ -143,7 +143,7 @@ class SharedGLMPolicy(PosteriorPolicy):
     mean: ClassVar[str] = "M0"
     fit_intercept: ClassVar[bool] = True
 
-    _beliefs: SharedBeliefs
+    _posterior: SharedPosterior
     _known: ArmFeatures | None  # None before any arm is known
     _arm_units: Units | None
 
@@ -243,10 +243,10 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.shared._state import as_given
 
         check_is_fitted(self)
-        beliefs = self._beliefs
+        posterior = self._posterior
         of_arms = None if self._arm_units is None else as_given(self._arm_units)
-        mean = np.einsum("e,eij->ij", beliefs.share, beliefs.mean[0])
-        left = as_given(beliefs.units).T @ mean
+        mean = np.einsum("e,eij->ij", posterior.share, posterior.mean[0])
+        left = as_given(posterior.units).T @ mean
         return left if of_arms is None else left @ of_arms
 
     @property
@@ -255,14 +255,16 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.shared._state import as_given
 
         check_is_fitted(self)
-        beliefs = self._beliefs
-        return np.einsum("e,kei->ki", beliefs.share, beliefs.own_mean) @ as_given(beliefs.units)
+        posterior = self._posterior
+        return np.einsum("e,kei->ki", posterior.share, posterior.own_mean) @ as_given(
+            posterior.units
+        )
 
     @property
     def scale_weights_(self) -> np.ndarray:
         """Weight of each prior scale by its evidence, of shape (n_scales,)."""
         check_is_fitted(self)
-        return self._beliefs.share.copy()
+        return self._posterior.share.copy()
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -375,19 +377,19 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _start(self) -> None:
         self._known = self._arm_units = None
-        self._start_beliefs(0)
+        self._start_posterior(0)
         self._describe(self.arm_features)
 
     def _keep_arms(self, kept: np.ndarray) -> None:
         super()._keep_arms(kept)
         self._known = None if self._known is None else self._known.take(kept)
 
-    def _start_beliefs(self, dz: int) -> None:
+    def _start_posterior(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
-        from skbandit.bandit.shared._state import fixed_units, prior_beliefs, running_units
+        from skbandit.bandit.shared._state import fixed_units, prior_posterior, running_units
 
         units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
-        self._beliefs = prior_beliefs(units, dz + 1, self.covariance == "full", self._prior())
+        self._posterior = prior_posterior(units, dz + 1, self.covariance == "full", self._prior())
 
     def _describe(self, arm_features: Any = None) -> None:
         """Add the arms of a table, if any, that are not known yet."""
@@ -408,13 +410,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         if self._known is None:
             dz = values.shape[1]
             self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
-            self._start_beliefs(dz)
+            self._start_posterior(dz)
         if fresh:
             codes = self._codes | {k: len(self._codes) + i for i, k in enumerate(fresh)}
             self._check_new_arms(codes)
             self._known = known.plus(values)
             self._renew_arm_units(values)
-            self._beliefs = self._append_arms(fresh, values)
+            self._posterior = self._append_arms(fresh, values)
             self._know(codes)
 
     def _sum_up(self, base: Self, workers: dict[str, Self], labels: list[Any]) -> None:
@@ -440,8 +442,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         self._known, self._arm_units = base._known, base._arm_units
 
     def _merged(
-        self, base: SharedBeliefs, workers: list[SharedBeliefs]
-    ) -> tuple[SharedBeliefs, np.ndarray]:
+        self, base: SharedPosterior, workers: list[SharedPosterior]
+    ) -> tuple[SharedPosterior, np.ndarray]:
         from skbandit.bandit.shared._state import merged
 
         return merged(base, workers, self._prior())
@@ -465,31 +467,31 @@ class SharedGLMPolicy(PosteriorPolicy):
         factor, shift = np.empty(values.shape[1]), np.empty(values.shape[1])
         if not renew_if_due(units, factor, shift):
             return
-        beliefs = self._beliefs
-        mean, cov_factor = beliefs.mean.copy(), beliefs.cov_factor.copy()
+        posterior = self._posterior
+        mean, cov_factor = posterior.mean.copy(), posterior.cov_factor.copy()
         _, _, dx, dz = mean.shape
         variance = prior_variances(dx, dz, self._prior())
         for e in range(len(variance)):
             mean[0, e], cov_factor[e] = in_new_units(
                 factor, shift, mean[0, e], cov_factor[e], variance[e]
             )
-        Z = standardized(self._known.values[: len(beliefs.Z)], units)
-        self._beliefs = beliefs._replace(mean=mean, cov_factor=cov_factor, Z=Z)
+        Z = standardized(self._known.values[: len(posterior.Z)], units)
+        self._posterior = posterior._replace(mean=mean, cov_factor=cov_factor, Z=Z)
 
-    def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedBeliefs:
-        """Beliefs about new arms, too."""
+    def _append_arms(self, labels: list[Any], values: np.ndarray) -> SharedPosterior:
+        """Posterior about new arms, too."""
         from skbandit.bandit.shared._state import append_arms, standardized
 
         Z = np.ones((len(labels), 1))
         if self._arm_units is not None:
             Z = standardized(values, self._arm_units)
-        keys = new_keys(labels, self._beliefs.rng_key.tolist())
-        return append_arms(self._beliefs, Z, keys, self._prior())
+        keys = new_keys(labels, self._posterior.rng_key.tolist())
+        return append_arms(self._posterior, Z, keys, self._prior())
 
-    def _beliefs_about(self, codes: Codes) -> SharedBeliefs:
-        """Beliefs about the known arms and new ones, which need no features."""
+    def _posterior_about(self, codes: Codes) -> SharedPosterior:
+        """Posterior about the known arms and new ones, which need no features."""
         if len(codes) == len(self._codes):
-            return self._beliefs
+            return self._posterior
         new = list(codes)[len(self._codes) :]
         self._check_described(label_array(new))
         return self._append_arms(new, np.empty((len(new), 0)))
@@ -508,10 +510,10 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit._passes import learn_rows
 
         action = self._number(events.arms)
-        self._beliefs = self._beliefs.copy()
+        self._posterior = self._posterior.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
         learn_rows(
-            events.X, action, events.reward, events.weight, self._beliefs, self._prior(),
+            events.X, action, events.reward, events.weight, self._posterior, self._prior(),
             read_rule(self),
         )  # fmt: skip
 
@@ -535,7 +537,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.exploration import alpha_scale
         from skbandit.bandit.shared._bilinear import noise_scale
 
-        scale = alpha_scale(noise_scale(self._beliefs.noise), read_rule(self))
+        scale = alpha_scale(noise_scale(self._posterior.noise), read_rule(self))
         return super()._alpha() * float(scale)
 
     def _ready(self, X: Any, available: Any, arm_features: Any = None) -> tuple[Self, Any]:
@@ -559,16 +561,16 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.shared._state import N_RANKED
 
         n_known, labels = len(self._codes), list(codes)
-        beliefs = self._beliefs_about(codes).copy()
+        posterior = self._posterior_about(codes).copy()
         # new arms rank last until they are learned: arms learned in the meantime precede them
-        beliefs.tie_order[n_known:] += len(codes)
-        beliefs.counters[N_RANKED], beliefs.counters[N_CHOICES] = n_known, n_choices
+        posterior.tie_order[n_known:] += len(codes)
+        posterior.counters[N_RANKED], posterior.counters[N_CHOICES] = n_known, n_choices
         alphas = self._alphas(len(request.rows))
-        accepted, n_seen = replay_rows(request, log, alphas, beliefs, self._prior(), rule)
+        accepted, n_seen = replay_rows(request, log, alphas, posterior, self._prior(), rule)
         # new arms in the order in which they were learned
-        rank = np.argsort(beliefs.tie_order[n_known:], kind="stable") + n_known
-        kept = np.concatenate([np.arange(n_known), rank[beliefs.n_updates[rank] > 0]])
-        self._beliefs = beliefs.keep_arms(kept)
+        rank = np.argsort(posterior.tie_order[n_known:], kind="stable") + n_known
+        kept = np.concatenate([np.arange(n_known), rank[posterior.n_updates[rank] > 0]])
+        self._posterior = posterior.keep_arms(kept)
         self._know({labels[arm]: k for k, arm in enumerate(kept.tolist())})
         return accepted, n_seen
 

@@ -15,7 +15,7 @@ from skbandit.bandit.shared._bilinear import BLOCK, change_units, noise_scale
 from skbandit.utils._compiled import called_exactly
 
 N_RANKED = 2
-"""Position in `SharedBeliefs.counters`, after those that `Beliefs.counters` has, too."""
+"""Position in `SharedPosterior.counters`, after those that `Posterior.counters` has, too."""
 
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
@@ -58,7 +58,7 @@ def renew_if_due(units: Units, factor: np.ndarray, shift: np.ndarray) -> bool:
     return True
 
 
-class SharedBeliefs(NamedTuple):
+class SharedPosterior(NamedTuple):
     """Posteriors of B and of the arms' own weights, and all else that learning updates in place."""
 
     mean: np.ndarray  # (1, n_scales, dx, dz): as of arms, of which this is one model of all
@@ -75,7 +75,7 @@ class SharedBeliefs(NamedTuple):
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
 
-    def copy(self) -> SharedBeliefs:
+    def copy(self) -> SharedPosterior:
         """Copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
@@ -84,8 +84,8 @@ class SharedBeliefs(NamedTuple):
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
 
-    def keep_arms(self, arms: np.ndarray) -> SharedBeliefs:
-        """Beliefs about the arms of these numbers, in this order, which also breaks ties."""
+    def keep_arms(self, arms: np.ndarray) -> SharedPosterior:
+        """Posterior about the arms of these numbers, in this order, which also breaks ties."""
         names = ("Z", "own_mean", "own_variance", "n_updates", "rng_key")
         kept: dict[str, Any] = {name: getattr(self, name)[arms] for name in names}
         counters = self.counters.copy()
@@ -147,17 +147,17 @@ class Workspace(NamedTuple):
 
 @called_exactly
 def renew_units(
-    beliefs: SharedBeliefs, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
+    posterior: SharedPosterior, prior: SharedPrior, factor: np.ndarray, shift: np.ndarray
 ) -> None:
     """Renew the units of contexts if they are due, and express all weights in them."""
-    if renew_if_due(beliefs.units, factor, shift):
-        for e in range(len(beliefs.share)):
+    if renew_if_due(posterior.units, factor, shift):
+        for e in range(len(posterior.share)):
             change_units(
-                factor, shift, beliefs.mean[0, e], beliefs.cov_factor[e], prior.variance[e]
+                factor, shift, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e]
             )
             if prior.own_variance[e] > 0.0:
                 change_units(
-                    factor, shift, beliefs.own_mean[:, e].T, beliefs.own_variance[:, e].T,
+                    factor, shift, posterior.own_mean[:, e].T, posterior.own_variance[:, e].T,
                     prior.own_variance[e],
                 )  # fmt: skip
 
@@ -169,8 +169,8 @@ def prior_variances(dx: int, dz: int, prior: SharedPrior) -> np.ndarray:
     return variance
 
 
-def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> SharedBeliefs:
-    """Beliefs of a policy without arms."""
+def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> SharedPosterior:
+    """Posterior of a policy without arms."""
     dx = len(units.rate) + 1
     variance = prior_variances(dx, dz, prior)
     n_scales, p = len(variance), dx * dz
@@ -178,7 +178,7 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
     if full:
         root = np.sqrt(variance.reshape(n_scales, p, 1)) * np.eye(p)
         root = root.reshape(n_scales, dx, dz, p)
-    return SharedBeliefs(
+    return SharedPosterior(
         mean=np.zeros((1, n_scales, dx, dz)),
         cov_factor=variance if root is None else root,
         units=units,
@@ -196,11 +196,11 @@ def prior_beliefs(units: Units, dz: int, full: bool, prior: SharedPrior) -> Shar
 
 
 def append_arms(
-    beliefs: SharedBeliefs, Z: np.ndarray, keys: list[int], prior: SharedPrior
-) -> SharedBeliefs:
-    """Beliefs about further arms, too, which have these features and random keys."""
-    n_old, n_new = len(beliefs.Z), len(Z)
-    _, n_scales, dx, _ = beliefs.mean.shape
+    posterior: SharedPosterior, Z: np.ndarray, keys: list[int], prior: SharedPrior
+) -> SharedPosterior:
+    """Posterior about further arms, too, which have these features and random keys."""
+    n_old, n_new = len(posterior.Z), len(Z)
+    _, n_scales, dx, _ = posterior.mean.shape
     own_variance = np.tile(prior.own_variance[:, None], (n_new, 1, dx))
     new = {
         "Z": Z,
@@ -211,24 +211,24 @@ def append_arms(
         "rng_key": np.array(keys, dtype=np.int64),
     }
     grown: dict[str, Any] = {
-        name: np.concatenate([getattr(beliefs, name), array]) for name, array in new.items()
+        name: np.concatenate([getattr(posterior, name), array]) for name, array in new.items()
     }
-    counters = beliefs.counters.copy()
+    counters = posterior.counters.copy()
     counters[N_RANKED] = n_old + n_new
-    return beliefs._replace(**grown, counters=counters)
+    return posterior._replace(**grown, counters=counters)
 
 
 def merged(
-    base: SharedBeliefs, workers: list[SharedBeliefs], prior: SharedPrior
-) -> tuple[SharedBeliefs, np.ndarray]:
-    """Beliefs by what workers have learned since a base, all of the same arms.
+    base: SharedPosterior, workers: list[SharedPosterior], prior: SharedPrior
+) -> tuple[SharedPosterior, np.ndarray]:
+    """Posterior by what workers have learned since a base, all of the same arms.
 
     See `_merge`. All are changed: they are expressed in units of the contexts that any
     of them has learned.
 
     Returns
     -------
-    tuple of SharedBeliefs and ndarray of shape (n_workers, n_arms)
+    tuple of SharedPosterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less than the base did.
     """
     (_, n_scales, dx, dz), n_before = base.mean.shape, base.counters[N_EVENTS]

@@ -26,7 +26,7 @@ def check_models(policy: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ArmModels:
-    """A policy's beliefs about the arms available to some rows.
+    """A policy's posterior about the arms available to some rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ArmModels:
         In its current state.
     X : ndarray or csr_array of shape (n_rows, n_features)
         Checked contexts.
-    beliefs : object
+    posterior : object
         About known arms, and then new ones.
     labels : ndarray of shape (n_arms,)
         Of these arms; the first `n_known` are those of the policy.
@@ -46,7 +46,7 @@ class ArmModels:
 
     policy: Any
     X: Any
-    beliefs: Any
+    posterior: Any
     labels: np.ndarray
     available: np.ndarray
     n_known: int
@@ -57,14 +57,14 @@ class ArmModels:
         available = align_rows(available, X)
         now, X = policy._ready(X, available)
         mask, codes = now._masked(X.shape[0], available)
-        beliefs = now._beliefs_about(codes)
+        posterior = now._posterior_about(codes)
         n_known = len(now._codes)
-        return cls(now, X, beliefs, label_array(codes), mask, n_known)
+        return cls(now, X, posterior, label_array(codes), mask, n_known)
 
     @property
     def n_events(self) -> int:
         """Number of events that the policy has learned."""
-        return int(self.beliefs.counters[N_EVENTS])
+        return int(self.posterior.counters[N_EVENTS])
 
     @property
     def alpha(self) -> float:
@@ -126,7 +126,7 @@ class ArmModels:
     def _scores(self, t: int, width: float, rule: Rule) -> np.ndarray:
         from skbandit.bandit._passes import score_rows
 
-        scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.beliefs, rule))
+        scores = self.policy._guard.read(lambda: score_rows(self.X, t, width, self.posterior, rule))
         return np.where(self.available, scores, -np.inf)
 
 

@@ -520,7 +520,7 @@ class SlatePolicy(GuardedPolicy):
         return self.policy_.predict_reward(X)
 
     def _models(self, X: Any, available: Any) -> ArmModels:
-        """Beliefs about the available arms, of which each row has enough."""
+        """Posterior about the available arms, of which each row has enough."""
         if not hasattr(self, "policy_"):
             if available is None and self._knows_no_arms():
                 raise NotFittedError(

@@ -280,7 +280,7 @@ def slope(values: np.ndarray, errors: np.ndarray) -> int:
     """Index of the chosen estimate, given values and standard errors of shape (n_estimates,).
 
     The first estimate is the least biased one. Errors are made nonincreasing, as the order of the
-    estimates promises.
+    estimates guarantees.
     """
     width = WIDTH * np.minimum.accumulate(errors)
     for k in range(1, len(values)):

@@ -9,7 +9,7 @@ from skbandit.bandit.shared._state import (
     SharedPrior,
     append_arms,
     fixed_units,
-    prior_beliefs,
+    prior_posterior,
     renew_if_due,
     running_units,
 )
@@ -18,46 +18,46 @@ PRIOR = SharedPrior(np.array([2.0]), np.ones(1), np.array([0.3]), 1.0, estimates
 DX, DZ, N_ARMS = 4, 3, 70  # more arms than a block holds
 
 
-def random_beliefs(rng, full):
-    """Beliefs far from the prior."""
-    beliefs = prior_beliefs(fixed_units(DX - 1), DZ, full, PRIOR)
+def random_posterior(rng, full):
+    """Posterior far from the prior."""
+    posterior = prior_posterior(fixed_units(DX - 1), DZ, full, PRIOR)
     Z = np.column_stack([rng.normal(size=(N_ARMS, DZ - 1)), np.ones(N_ARMS)])
-    beliefs = append_arms(beliefs, Z, list(range(N_ARMS)), PRIOR)
-    beliefs.mean[:] = rng.normal(size=(1, 1, DX, DZ))
+    posterior = append_arms(posterior, Z, list(range(N_ARMS)), PRIOR)
+    posterior.mean[:] = rng.normal(size=(1, 1, DX, DZ))
     if full:
-        beliefs.cov_factor[:] = rng.normal(size=beliefs.cov_factor.shape)
+        posterior.cov_factor[:] = rng.normal(size=posterior.cov_factor.shape)
     else:
-        beliefs.cov_factor[:] = rng.uniform(0.1, 2, size=beliefs.cov_factor.shape)
-    beliefs.own_mean[:] = rng.normal(size=(N_ARMS, 1, DX))
-    beliefs.own_variance[:] = rng.uniform(0.1, 1, size=(N_ARMS, 1, DX))
-    return beliefs
+        posterior.cov_factor[:] = rng.uniform(0.1, 2, size=posterior.cov_factor.shape)
+    posterior.own_mean[:] = rng.normal(size=(N_ARMS, 1, DX))
+    posterior.own_variance[:] = rng.uniform(0.1, 1, size=(N_ARMS, 1, DX))
+    return posterior
 
 
-def arrays(beliefs):
+def arrays(posterior):
     """Posterior under the only prior scale: of B, and of the arms' own weights."""
     return (
-        beliefs.mean[0, 0],
-        beliefs.cov_factor[0],
-        beliefs.own_mean[:, 0],
-        beliefs.own_variance[:, 0],
+        posterior.mean[0, 0],
+        posterior.cov_factor[0],
+        posterior.own_mean[:, 0],
+        posterior.own_variance[:, 0],
     )
 
 
-def covariance(beliefs):
+def covariance(posterior):
     """Σ of vec B, as a matrix."""
     p = DX * DZ
-    if beliefs.cov_factor.ndim == 3:
-        return np.diag(beliefs.cov_factor.ravel())
-    L = beliefs.cov_factor.reshape(p, p)
+    if posterior.cov_factor.ndim == 3:
+        return np.diag(posterior.cov_factor.ravel())
+    L = posterior.cov_factor.reshape(p, p)
     return L @ L.T
 
 
-def moments(beliefs, x, arms):
-    work = beliefs.workspace()
-    mean, cov_factor, own_mean, own_variance = arrays(beliefs)
+def moments(posterior, x, arms):
+    work = posterior.workspace()
+    mean, cov_factor, own_mean, own_variance = arrays(posterior)
     bilinear.contract(x, mean, cov_factor, work.u[0], work.half[0], work.C[0])
     bilinear.arm_moments(
-        np.asarray(arms), x, work.u[0], work.C[0], cov_factor.ndim == 3, beliefs.Z, own_mean,
+        np.asarray(arms), x, work.u[0], work.C[0], cov_factor.ndim == 3, posterior.Z, own_mean,
         own_variance, work.block, work.m, work.v,
     )  # fmt: skip
     return work.m[arms], work.v[arms], work
@@ -66,22 +66,22 @@ def moments(beliefs, x, arms):
 @pytest.mark.parametrize("full", [True, False])
 def test_moments_are_those_of_the_products(full):
     rng = np.random.default_rng(0)
-    beliefs, x = random_beliefs(rng, full), rng.normal(size=DX)
-    m, v, _ = moments(beliefs, x, np.arange(N_ARMS))
-    phi = np.array([np.outer(x, z).ravel() for z in beliefs.Z])
+    posterior, x = random_posterior(rng, full), rng.normal(size=DX)
+    m, v, _ = moments(posterior, x, np.arange(N_ARMS))
+    phi = np.array([np.outer(x, z).ravel() for z in posterior.Z])
     np.testing.assert_allclose(
-        m, phi @ beliefs.mean.ravel() + beliefs.own_mean[:, 0] @ x, rtol=1e-12
+        m, phi @ posterior.mean.ravel() + posterior.own_mean[:, 0] @ x, rtol=1e-12
     )
-    of_products = np.einsum("ap,pq,aq->a", phi, covariance(beliefs), phi)
-    np.testing.assert_allclose(v, of_products + beliefs.own_variance[:, 0] @ x**2, rtol=1e-11)
+    of_products = np.einsum("ap,pq,aq->a", phi, covariance(posterior), phi)
+    np.testing.assert_allclose(v, of_products + posterior.own_variance[:, 0] @ x**2, rtol=1e-11)
 
 
 def test_moments_do_not_depend_on_the_other_arms():
     rng = np.random.default_rng(1)
-    beliefs, x = random_beliefs(rng, True), rng.normal(size=DX)
-    m, v, _ = moments(beliefs, x, np.arange(N_ARMS))
+    posterior, x = random_posterior(rng, True), rng.normal(size=DX)
+    m, v, _ = moments(posterior, x, np.arange(N_ARMS))
     some = rng.permutation(N_ARMS)[:67]
-    of_some = moments(beliefs, x, some)
+    of_some = moments(posterior, x, some)
     np.testing.assert_array_equal(of_some[0], m[some])
     np.testing.assert_array_equal(of_some[1], v[some])
 
@@ -89,40 +89,40 @@ def test_moments_do_not_depend_on_the_other_arms():
 def test_a_step_is_conditioning_without_the_covariances_of_own_weights():
     """The joint Gaussian of (vec B, w), conditioned on θ + noise; its blocks are what is kept."""
     rng = np.random.default_rng(2)
-    beliefs, x, k, r, noise = random_beliefs(rng, True), rng.normal(size=DX), 5, 1.3, 0.7
+    posterior, x, k, r, noise = random_posterior(rng, True), rng.normal(size=DX), 5, 1.3, 0.7
     p = DX * DZ
     joint = np.zeros((p + DX, p + DX))
-    joint[:p, :p] = covariance(beliefs)
-    joint[p:, p:] = np.diag(beliefs.own_variance[k, 0])
-    mean = np.append(beliefs.mean.ravel(), beliefs.own_mean[k, 0])
-    row = np.append(np.outer(x, beliefs.Z[k]).ravel(), x)
+    joint[:p, :p] = covariance(posterior)
+    joint[p:, p:] = np.diag(posterior.own_variance[k, 0])
+    mean = np.append(posterior.mean.ravel(), posterior.own_mean[k, 0])
+    row = np.append(np.outer(x, posterior.Z[k]).ravel(), x)
     gain = joint @ row / (row @ joint @ row + noise)
     expected = mean + gain * (r - row @ mean)
     after = joint - np.outer(gain, row @ joint)
 
-    m, v, work = moments(beliefs, x, [k])
+    m, v, work = moments(posterior, x, [k])
     total = v[0] + noise
-    new = beliefs.copy()
+    new = posterior.copy()
     bilinear.absorb(
-        x, beliefs.Z[k], k, (r - m[0]) / total, 1 / total, *arrays(new), work.half[0], work.a
+        x, posterior.Z[k], k, (r - m[0]) / total, 1 / total, *arrays(new), work.half[0], work.a
     )
     np.testing.assert_allclose(new.mean.ravel(), expected[:p], rtol=1e-10)
     np.testing.assert_allclose(new.own_mean[k, 0], expected[p:], rtol=1e-10)
     np.testing.assert_allclose(covariance(new), after[:p, :p], rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(new.own_variance[k, 0], np.diag(after)[p:], rtol=1e-10)
     others = np.arange(N_ARMS) != k
-    np.testing.assert_array_equal(new.own_mean[others], beliefs.own_mean[others])
+    np.testing.assert_array_equal(new.own_mean[others], posterior.own_mean[others])
 
 
 def test_a_diagonal_step_has_the_marginals_of_the_full_one():
     rng = np.random.default_rng(3)
-    beliefs, x, k = random_beliefs(rng, False), rng.normal(size=DX), 1
-    _, v, work = moments(beliefs, x, [k])
+    posterior, x, k = random_posterior(rng, False), rng.normal(size=DX), 1
+    _, v, work = moments(posterior, x, [k])
     g, h = 0.4, 0.8 / v[0]
-    phi, S = np.outer(x, beliefs.Z[k]).ravel(), covariance(beliefs)
-    new = beliefs.copy()
-    bilinear.absorb(x, beliefs.Z[k], k, g, h, *arrays(new), work.half[0], work.a)
-    np.testing.assert_allclose(new.mean.ravel(), beliefs.mean.ravel() + g * S @ phi, rtol=1e-12)
+    phi, S = np.outer(x, posterior.Z[k]).ravel(), covariance(posterior)
+    new = posterior.copy()
+    bilinear.absorb(x, posterior.Z[k], k, g, h, *arrays(new), work.half[0], work.a)
+    np.testing.assert_allclose(new.mean.ravel(), posterior.mean.ravel() + g * S @ phi, rtol=1e-12)
     after = np.diag(S - h * np.outer(S @ phi, S @ phi))
     np.testing.assert_allclose(new.cov_factor.ravel(), after, rtol=1e-12)
 
@@ -130,15 +130,15 @@ def test_a_diagonal_step_has_the_marginals_of_the_full_one():
 @pytest.mark.parametrize("full", [True, False])
 def test_a_change_of_units_keeps_the_function(full):
     rng = np.random.default_rng(4)
-    beliefs = random_beliefs(rng, full)
+    posterior = random_posterior(rng, full)
     factor, shift = rng.uniform(0.5, 2, size=DX - 1), rng.normal(size=DX - 1)
     new_x = np.append(rng.normal(size=DX - 1), 1.0)
     old_x = np.append(factor * new_x[:-1] + shift, 1.0)
-    before = moments(beliefs, old_x, np.arange(N_ARMS))
-    mean, cov_factor, own_mean, own_variance = arrays(beliefs)
+    before = moments(posterior, old_x, np.arange(N_ARMS))
+    mean, cov_factor, own_mean, own_variance = arrays(posterior)
     bilinear.change_units(factor, shift, mean, cov_factor, 2.0)
     bilinear.change_units(factor, shift, own_mean.T, own_variance.T, 0.3)
-    after = moments(beliefs, new_x, np.arange(N_ARMS))
+    after = moments(posterior, new_x, np.arange(N_ARMS))
     np.testing.assert_allclose(after[0], before[0], rtol=1e-10, atol=1e-12)
     assert (own_variance[:, :-1] <= 0.3 + 1e-12).all()  # never beyond the prior's
     if not full:
@@ -187,7 +187,7 @@ def test_the_estimate_of_noise_is_unbiased():
 def test_forgetting_discounts_precisions(full):
     """Λ ← γ Λ + (1 - γ) Λ₀, likewise Λ mean; of the arms' own weights only those of arm k."""
     gamma, k, rng = 0.7, 5, np.random.default_rng(0)
-    old = random_beliefs(rng, full)
+    old = random_posterior(rng, full)
     new = old.copy()
     bilinear.forget(
         k, gamma, *arrays(new)[:2], PRIOR.variance[0], PRIOR.constant_variance[0],
