@@ -55,4 +55,4 @@ def test_no_such_options():
     with pytest.raises(ValueError, match="x='time' must be 'bound' or 'value'"):
         traded(x="time")
     with pytest.raises(ValueError, match=r"is not valid for Axes\.plot"):
-        traded(line_kw={"color": "red"})
+        traded(line_kw={"hue": "red"})

@@ -173,7 +173,7 @@ def test_tables_that_are_no_path_are_refused_before_anything_is_drawn(
     ("line_kw", "error", "message"),
     [
         ("red", TypeError, "line_kw must be a dict of options of Axes.plot, got 'red'"),
-        ({"color": "red"}, ValueError, r"line_kw=\{'color': 'red'\} is not valid for Axes.plot"),
+        ({"hue": "red"}, ValueError, r"line_kw=\{'hue': 'red'\} is not valid for Axes.plot"),
         ({"color": "no color"}, ValueError, "is not valid for Axes.plot: 'no color' is not"),
     ],
 )
