@@ -30,6 +30,7 @@ LONG_PAGES = {
     ROOT / "docs" / page
     for page in (
         "how_to/constraints.md",
+        "how_to/cvxpy.md",
         "user_guide/any_learner.md",
         "user_guide/eighty_percent.md",
         "user_guide/slates.md",

@@ -37,17 +37,18 @@ def worst_error(model):
     ids=["least error", "most recall"],
 )
 def test_the_threshold_is_the_best_of_all(objective, constraints):
-    plain = LogisticRegression().fit(X, Y)
+    X, y, region = sample(2, 600)
+    plain = LogisticRegression().fit(X, y)
     model = ConstrainedThreshold(plain, objective, constraints, cv="prefit", confidence_level=0.5)
-    model.fit(X, Y, attributes=REGION)
+    model.fit(X, y, attributes=region)
     scores = plain.decision_function(X)
     values = {}
     for threshold in (*np.unique(scores), np.inf):
         positive = (scores >= threshold).astype(int)
         if not constraints or positive.mean() <= 0.4:
-            values[threshold] = objective.value(Y, positive, REGION)
+            values[threshold] = objective.value(y, positive, region)
     best = max(values.values()) if objective.greater_is_better else min(values.values())
-    assert objective.value(Y, model.predict(X), REGION) == pytest.approx(best, abs=1e-12)
+    assert objective.value(y, model.predict(X), region) == pytest.approx(best, abs=1e-12)
 
 
 @pytest.mark.parametrize(
