@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def cross_fit(
     """
     if not work.suits(bound.goals):
         work.train(design, bound, options)
-    fitted = _choose(work.mix(bound, options), bound.goals, options, work.tighter)
+    fitted = _choose(work.mix(bound, options), bound, options, work.tighter)
     work.last = fitted.choice
     return fitted
 
@@ -145,7 +145,7 @@ class SharedWork:
     rows : ndarray of int or None
         The rows that were relevant when the last directions were trained.
     candidates : Candidates or None
-        Their mixtures, once some bound has chosen among them.
+        Their mixtures, once a bound has chosen among them.
     last : Choice or None
         Of the last bound.
     tighter : Choice or None
@@ -171,69 +171,66 @@ class SharedWork:
         """Mix the trained directions."""
         if self.candidates is None:
             assert self.trained is not None
-            self.candidates = Candidates.of(self.trained, bound, options)
+            mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
+            self.candidates = Candidates(self.trained, mixtures, _limits(bound.goals, options))
         return self.candidates
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Mixtures of trained directions, their thresholds sorted.
+    """Mixtures of trained directions, their thresholds sorted once they are candidates.
 
     Parameters
     ----------
     trained : TrainedFolds
     mixtures : dict of str to Mixture
-    rows : ndarray of int
-        The relevant rows.
     limits : ScoreLimits
-        Of the constraints that directions were trained under.
+        Of the constraints of the first bound.
     searches : dict of str to ThresholdSearch
-        Thresholds on the out-of-fold scores of these rows.
+        Thresholds on the out-of-fold scores of the relevant rows, of the candidates so far.
     final : dict of str to tuple
         Mean direction of the folds, its mean score, and its standardized scores of all rows.
     """
 
     trained: TrainedFolds
     mixtures: dict[str, Mixture]
-    rows: np.ndarray
     limits: ScoreLimits
-    searches: dict[str, ThresholdSearch]
-    final: dict[str, tuple[np.ndarray, float, np.ndarray]]
+    searches: dict[str, ThresholdSearch] = field(default_factory=dict)
+    final: dict[str, tuple[np.ndarray, float, np.ndarray]] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        trained: TrainedFolds,
-        bound: TrainingGoals,
-        options: CrossFitOptions,
-    ) -> Candidates:
-        """Mix the directions, preselect on large data, and sort their scores."""
-        goals, directions = bound.goals, trained.directions
-        measured = goals.measured
-        mixtures = {str(one): one for one in _mixtures(directions.names)}
-        settings = _choice_settings(options, measured)
+    def under(
+        self, bound: TrainingGoals, options: CrossFitOptions, tighter: Choice | None
+    ) -> dict[str, ThresholdSearch]:
+        """All mixtures; on large data, those preselected for this bound and for a tighter one."""
+        measured, directions = bound.goals.measured, self.trained.directions
+        limits = _limits(bound.goals, options).sharing_rows(self.limits)
+        settings, names = _choice_settings(options, measured), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
-            names = _preselected(mixtures, directions, bound, settings)
-            mixtures = {name: mixtures[name] for name in names}
-        limits = _limits(goals, options)
-        design, centered = trained.columns.design, options.fit_intercept
-        searches, final = {}, {}
-        for name, one in mixtures.items():
-            scores = directions.out_of_fold(one, measured.rows)
-            searches[name] = ThresholdSearch.of(scores, measured, limits, settings["thresholds"])
-            mean = directions.mean_direction(one)
-            final[name] = standardize(design, trained.weight, mean, centered=centered)
-        return cls(trained, mixtures, measured.rows, limits, searches, final)
+            names = _preselected(self.mixtures, directions, bound, settings)
+            names += [] if tighter is None or tighter.name in names else [tighter.name]
+        for name in names:
+            if name not in self.searches:
+                one = self.mixtures[name]
+                scores = directions.out_of_fold(one, measured.rows)
+                self.searches[name] = ThresholdSearch.of(
+                    scores, measured, limits, settings["thresholds"]
+                )
+                self.final[name] = standardize(
+                    self.trained.columns.design,
+                    self.trained.weight,
+                    directions.mean_direction(one),
+                    centered=options.fit_intercept,
+                )
+        return {name: self.searches[name].under(measured, limits) for name in names}
 
 
 def _choose(
-    candidates: Candidates, goals: Goals, options: CrossFitOptions, tighter: Choice | None
+    candidates: Candidates, bound: TrainingGoals, options: CrossFitOptions, tighter: Choice | None
 ) -> CrossFitted:
     """The best mixture and its threshold, as a rule for new rows."""
-    trained, measured = candidates.trained, goals.measured
-    rows, directions = candidates.rows, trained.directions
-    limits = _limits(goals, options).sharing_rows(candidates.limits)
-    searches = {name: one.under(measured, limits) for name, one in candidates.searches.items()}
+    searches, goals = candidates.under(bound, options, tighter), bound.goals
+    trained, measured, limits = candidates.trained, goals.measured, searches[PLAIN].limits
+    rows, directions = measured.rows, trained.directions
     settings = _choice_settings(options, measured)
     choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
