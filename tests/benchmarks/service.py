@@ -56,7 +56,7 @@ async def load(service: Service, seconds: float, visitors: int, seed: int, kill:
         service.start_learner()
     await asyncio.gather(*visits)
     median, high = np.percentile(took, [50, 99]) * 1e3
-    return {"choices a second": len(took) / seconds, "median ms": median, "99 % ms": high}
+    return {"choices a second": len(took) / seconds, "median ms": median, "99% ms": high}
 
 
 def main() -> None:
