@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,20 @@ def linear() -> LogisticRegression:
     return LogisticRegression(max_iter=2000)
 
 
-def reduced(name: str, **settings: Any) -> Callable[[Part, Goal], tuple[Answers, bool]]:
-    """One of fairlearn's reductions; expected answers where they are drawn at random."""
+def reduced(
+    name: str, tightened: float = 1.0, **settings: Any
+) -> Callable[[Part, Goal], tuple[Answers, bool]]:
+    """One of fairlearn's reductions; expected answers where they are drawn at random.
+
+    `tightened` is the part of a bound's difference, or of a ratio's distance from 1, asked for.
+    """
 
     def fit(part: Part, goal: Goal) -> tuple[Answers, bool]:
         from fairlearn import reductions
 
-        groups = part.attributes[goal.column]
-        clf = getattr(reductions, name)(linear(), goal.of_fairlearn(groups), **settings)
+        groups, equal = part.attributes[goal.column], float(_is_ratio(goal))
+        asked = replace(goal, bound=equal + tightened * (goal.bound - equal))
+        clf = getattr(reductions, name)(linear(), asked.of_fairlearn(groups), **settings)
         clf.fit(part.X, part.y, sensitive_features=groups)
         if hasattr(clf, "_pmf_predict"):
             return lambda new: clf._pmf_predict(new.X)[:, 1], False
@@ -116,6 +123,9 @@ def _is_ratio(goal: Goal) -> bool:
 
 RIVALS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "fairlearn ExponentiatedGradient": reduced("ExponentiatedGradient", eps=0.005),
+    "fairlearn ExponentiatedGradient, tightened": reduced(
+        "ExponentiatedGradient", tightened=0.1, eps=0.001
+    ),
     "fairlearn GridSearch": reduced("GridSearch", grid_size=30),
     "fairlearn ThresholdOptimizer": equal_by_group,
     "oxonfair FairPredictor": oxonfair,
