@@ -1,9 +1,9 @@
 """
-The 80 % rule on Adult
+The 80% rule on Adult
 ======================
 
-A model predicts who earns more than 50,000 dollars, on the census data of 1994. The 80 % rule of
-US law requires that it says "yes" to women at least 80 % as often as to men. This example trains
+A model predicts who earns more than 50,000 dollars, on the census data of 1994. The 80% rule of
+US law requires that it says "yes" to women at least 80% as often as to men. This example trains
 a classifier under that rule in a pandas pipeline. Training needs the sex of each person, and
 prediction does not.
 """
@@ -79,7 +79,7 @@ print("\n" + table.sort_index(level="rows", sort_remaining=False).to_string(floa
 
 # %%
 # What to see: each step toward equal rates costs accuracy, on training and test rows alike. The
-# dotted line is the 80 % rule.
+# dotted line is the 80% rule.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for subset, fill in (("train", "#0072B2"), ("test", "white")):
@@ -97,7 +97,7 @@ ax.axvline(0.8, color="0.4", linestyle=":", zorder=0)
 ax.set(
     xlabel="positive rate of women / positive rate of men",
     ylabel="error rate",
-    title="The cost of the 80 % rule on Adult",
+    title="The cost of the 80% rule on Adult",
     xlim=(0, 1.05),
 )
 ax.margins(y=0.1)

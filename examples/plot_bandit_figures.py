@@ -5,10 +5,10 @@ Reward models and exploration of bandit policies
 This example repeats Figures 1, 2 and 3 of Li, Chu, Langford, Moon & Wang (2012). They replayed a
 log of Yahoo!'s front page, where articles arrive and retire, and few visitors click. That log
 cannot be distributed (`skbandit.datasets.read_yahoo_r6` reads it). The synthetic log here is
-similar: a million events, 20 arms of which 10 are available at a time, and 6 % clicks.
+similar: a million events, 20 arms of which 10 are available at a time, and 6% clicks.
 
 As in the paper, a policy explores and learns in the *learning bucket*. In the *deployment bucket*,
-30 % of the events, it selects greedily and does not learn. The figures show the normalized
+30% of the events, it selects greedily and does not learn. The figures show the normalized
 click-through rate (nCTR): the click rate divided by that of the log. Points are means of five
 replays on random halves of the log, and bars are standard deviations.
 """
@@ -122,7 +122,7 @@ fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3,
 # linear model it is not, and the greedy linear policy fails in Figure 1. With the prior N(0.5,
 # 0.01) for the constant feature it does not fail.
 #
-# What to see: with an optimistic prior, greedy selection is nearly the best. UCB gains at most 2 %,
+# What to see: with an optimistic prior, greedy selection is nearly the best. UCB gains at most 2%,
 # and epsilon-greedy loses from epsilon = 0.05 on. The white square is the greedy linear policy of
 # Figure 1.
 #

@@ -8,7 +8,7 @@ the cost and the benefit of exploring. (A fitted policy has explored already. Mo
 only lower its score, and the search would always select none.)
 
 The log is synthetic. It has 200,000 events, 20 arms of which 12 are available at a time, and about
-3 % clicks. The logged arm is uniform among the available arms.
+3% clicks. The logged arm is uniform among the available arms.
 """
 
 from pathlib import Path
@@ -106,7 +106,7 @@ for name, policy in {
 }.items():
     result = replay(policy, log.X[today], log.y[today], subsample=0.5, n_repeats=10, random_state=0)
     low, high = result.interval(0.95)
-    print(f"{name:>20}: {result.mean_reward:.4f} (95 % interval {low:.4f} to {high:.4f})")
+    print(f"{name:>20}: {result.mean_reward:.4f} (95% interval {low:.4f} to {high:.4f})")
 
 # %%
 # Serving

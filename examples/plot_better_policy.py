@@ -5,7 +5,7 @@ Learn a better policy from a log
 A log holds the rewards of the logged actions only. If it also holds their probabilities, you can
 learn a better policy from it, and estimate the reward of that policy with a confidence interval.
 
-The log is synthetic, so the true rewards are known. It has six arms and about 20 % clicks. The
+The log is synthetic, so the true rewards are known. It has six arms and about 20% clicks. The
 logging policy prefers better arms and gives each arm a positive probability.
 """
 

@@ -33,7 +33,7 @@ X = vstack([part.data for part in parts], format="csr")
 y = np.concatenate([part.target for part in parts])
 
 # %%
-# Train on 80 % of each data set and test on the other 20 %.
+# Train on 80% of each data set and test on the other 20%.
 
 rows = np.random.default_rng(0).permutation(len(y))
 deployed = LogisticRegression(C=0.01, max_iter=500, class_weight={-1: 1, 1: 2}).fit(
@@ -45,7 +45,7 @@ d2, d3 = rows[25000:37000], rows[37000:]
 
 
 def split(d):
-    """The first 80 % and the rest, in a random order."""
+    """The first 80% and the rest, in a random order."""
     d = np.random.default_rng(1).permutation(d)
     return d[: int(0.8 * len(d))], d[int(0.8 * len(d)) :]
 
@@ -127,7 +127,7 @@ print("churn of the randomized rules on D3:", np.round(randomized, 4))
 # *The paper* (Figure 3) reports lower churn and better accuracy than the thresholded SVM's at every
 # target, with the recall constraint satisfied. *Here* churn is lower and recall is met on the
 # training rows, but accuracy is not better at every target. The deployed model has an error of
-# 23 % on the test rows, and a model that may change 2 % of its predictions cannot correct many of
+# 23% on the test rows, and a model that may change 2% of its predictions cannot correct many of
 # them. At a target of .06 the errors of both are equal up to a standard error of .006.
 # ``python -m tests.benchmarks.published --only churning`` repeats the experiment with the settings
 # of the paper over several splits. There, too, the constrained model has fewer errors only for

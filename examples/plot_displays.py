@@ -74,7 +74,7 @@ ReplayDisplay.from_result(results)
 plt.show()
 
 # %%
-# ``ArmSharesDisplay`` shows the arms that a policy selects. What to see: after some hundred events
+# ``ArmSharesDisplay`` shows the arms that a policy selects. What to see: after a few hundred events
 # the policy selects mostly arms 3 and 4.
 
 ArmSharesDisplay.from_result(results["alpha=0.2"])

@@ -59,14 +59,14 @@ print(table.to_string(index=False, float_format="{:.3f}".format))
 
 # %%
 # What to see: on new data the accuracy on the marked rows is above each bound (the dotted line),
-# and within or above the 95 % interval of its out-of-fold estimate.
+# and within or above the 95% interval of its out-of-fold estimate.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 ax.plot([0, 0.9], [0, 0.9], color="0.6", linestyle=":")
 spans = np.abs(table[["low", "high"]].to_numpy().T - table["out of fold"].to_numpy())
 ax.errorbar(
     BOUNDS, table["out of fold"], spans, fmt="o", color="#0072B2", markerfacecolor="white",
-    label="out of fold, with 95 % interval",
+    label="out of fold, with 95% interval",
 )  # fmt: skip
 ax.plot(BOUNDS, table["new data"], "s", color="#D55E00", label="new data")
 ax.set(xlabel="bound", ylabel="accuracy on the marked rows", title="A bound on marked rows")

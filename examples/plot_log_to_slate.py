@@ -30,7 +30,7 @@ N_ADS, M = 12, 3
 
 
 def logging_policy(X, available=None):
-    """Probabilities of the ads: 60 % uniform, 40 % by a random linear score."""
+    """Probabilities of the ads: 60% uniform, 40% by a random linear score."""
     taste = np.random.default_rng(0).normal(size=(X.shape[1], N_ADS))
     return 0.6 / N_ADS + 0.4 * softmax(2 * X.to_numpy() @ taste, axis=1)
 
@@ -120,7 +120,7 @@ for n_ads, (marker, color, label, shift) in styles.items():
 ax.axvline(y_new["reward"].mean(), color="0.4", linestyle=":", label="the log")
 ax.set_yticks(range(len(slates)), slates)
 ax.invert_yaxis()
-ax.set(xlabel="clicks per ad viewed, with 95 % intervals", ylim=(len(slates) - 0.6, -0.4))
+ax.set(xlabel="clicks per ad viewed, with 95% intervals", ylim=(len(slates) - 0.6, -0.4))
 fig.legend(loc="outside upper center", ncols=2, frameon=False)
 
 # %%
@@ -138,7 +138,7 @@ print("\nOne ad per visitor, learning from each reward:\n")
 for name, result in replays.items():
     low, high = result.interval(0.95)
     print(
-        f"{name:>20}: {result.mean_reward:.4f} (95 % interval {low:.4f} to {high:.4f}) over the "
+        f"{name:>20}: {result.mean_reward:.4f} (95% interval {low:.4f} to {high:.4f}) over the "
         f"first {result.horizon:,} visitors"
     )
 # %%
@@ -149,7 +149,7 @@ ReplayDisplay.from_result(replays)
 # %%
 # Show one ad to selected visitors
 # --------------------------------
-# The task is to show an ad to few visitors, but to 90 % of those who would click it. The log tells
+# The task is to show an ad to few visitors, but to 90% of those who would click it. The log tells
 # who clicked only for visitors who saw the ad, and the logging policy did not select them
 # uniformly. With the weight 1/propensity these rows represent all visitors. With equal weights the
 # estimate of recall is biased.
@@ -169,7 +169,7 @@ def shown_to(X, y):
 
 test_X, test_y, test_weights = shown_to(X_new, y_new)
 clicks = truth[:, ads.index(ad)]
-print(f"\n{ad!r} for 90 % of those who would click it, and for few others:")
+print(f"\n{ad!r} for 90% of those who would click it, and for few others:")
 for column in ("equal", "weight"):
     goal = recall(weight=column) >= 0.9
     train_X, train_y, train_weights = shown_to(X, y)

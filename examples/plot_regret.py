@@ -18,7 +18,7 @@ from skbandit.evaluation import replay
 
 HORIZON = 10_000
 POLICIES = {
-    "epsilon-greedy, 20 %": {"exploration": "epsilon_greedy", "epsilon": 0.2},
+    "epsilon-greedy, 20%": {"exploration": "epsilon_greedy", "epsilon": 0.2},
     "UCB, alpha = 1": {"alpha": 1.0},
     "UCB, alpha = 0.2 (default)": {},
     "Thompson sampling": {"exploration": "thompson"},

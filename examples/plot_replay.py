@@ -9,7 +9,7 @@ events are skipped.
 
 This example shows the learning curves, the selected arms, the reward after deployment, and the
 estimators for policies that do not learn. The log is synthetic, so the true rewards are known. It
-has 200,000 events and about 4 % clicks. 8 of 12 arms are available at a time, and an arm that
+has 200,000 events and about 4% clicks. 8 of 12 arms are available at a time, and an arm that
 retires does not return.
 """
 
@@ -58,7 +58,7 @@ print(table.to_string(index=False, float_format="{:.4f}".format))
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 ReplayDisplay.from_result(results, ax=ax)
-ax.set_title("Mean of ten replays, with its 95 % interval")
+ax.set_title("Mean of ten replays, with its 95% interval")
 
 # %%
 # Selected arms
@@ -79,7 +79,7 @@ right.set_title("UCB")
 # %%
 # The deployment bucket
 # ---------------------
-# Exploration costs reward while the policy learns. With ``deployment_share=0.3``, a random 30 % of
+# Exploration costs reward while the policy learns. With ``deployment_share=0.3``, a random 30% of
 # the events form the deployment bucket. There the policy selects greedily and does not learn, so
 # its mean reward estimates the reward after deployment.
 
@@ -90,7 +90,7 @@ both = replay(
 print(f"\nMuch exploration (alpha = 2), after {both.horizon:,} training events:")
 for name, bucket in {"learning": both, "deployment": both.deployment}.items():
     low, high = bucket.interval(0.95)
-    print(f"{name:>12}: {bucket.mean_reward:.4f} (95 % interval {low:.4f} to {high:.4f})")
+    print(f"{name:>12}: {bucket.mean_reward:.4f} (95% interval {low:.4f} to {high:.4f})")
 
 # %%
 # What to see: with alpha = 2 the mean reward in deployment (dashed) is above that in learning.
@@ -127,7 +127,7 @@ for name, estimate in estimates.items():
     low, high = estimate.interval(0.95)
     print(
         f"{name:>15}: {estimate.mean_reward:.4f} ± {estimate.standard_error:.4f} "
-        f"(95 % interval {low:.4f} to {high:.4f})"
+        f"(95% interval {low:.4f} to {high:.4f})"
     )
 
 plt.show()

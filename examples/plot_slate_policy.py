@@ -118,7 +118,7 @@ ax.axhline(truth, color="k", linewidth=0.8, label="true mean reward")
 ax.set_xscale("log")
 ax.set_xticks(sizes, [str(n) for n in sizes])
 ax.minorticks_off()
-ax.set(xlabel="logged random slates", ylabel="clicks per slate, with 95 % intervals")
+ax.set(xlabel="logged random slates", ylabel="clicks per slate, with 95% intervals")
 ax.legend(frameon=False, fontsize="small", loc="lower right")
 plt.show()
 

@@ -5,7 +5,7 @@ From a raw table to a report for sign-off
 A bank wants to offer a premium account to people who probably earn more than 50,000 dollars. Before
 training, it sets two constraints and an objective:
 
-1. At most 5 % of the people who earn less get the offer (a bound on the false positive rate).
+1. At most 5% of the people who earn less get the offer (a bound on the false positive rate).
 2. The recall of women and of men differs by at most 10 points (equal opportunity).
 3. Within these limits, recall is as high as possible.
 
@@ -55,7 +55,7 @@ constraints = [few_false_offers, equal_opportunity]
 # -------------
 # Train logistic regression as a baseline, and a linear model under the constraints. With
 # ``confidence_level=0.9``, all constraints together hold for the population with a probability of
-# about 90 %.
+# about 90%.
 
 
 def with_columns(classifier):
@@ -120,7 +120,7 @@ print(table.to_string(float_format="{:.3f}".format))
 # %%
 # Expected and observed rates
 # ---------------------------
-# What to see: the out-of-fold estimates and the held-out rates are below the bounds, and their 95 %
+# What to see: the out-of-fold estimates and the held-out rates are below the bounds, and their 95%
 # intervals end near them. The rates of logistic regression are above the bounds.
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
@@ -178,7 +178,7 @@ card = to_model_card(
     title="Premium account offers",
     goal="Selects customers for an offer by mail. Not for credit decisions.",
     data="33,842 people of the 1994 census (Adult, CC BY 4.0) that took no part in training.",
-    limits="The labels are incomes of 1994. The bound of 5 % holds for all people together, and is "
+    limits="The labels are incomes of 1994. The bound of 5% holds for all people together, and is "
     "exceeded among men. Repeat the evaluation every quarter on new customers.",
 )
 print(card)

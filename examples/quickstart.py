@@ -2,8 +2,8 @@
 Quickstart: constraints, bandits and sets
 =========================================
 
-**One.** A classifier predicts who earns more than 50,000 dollars. The 80 % rule requires that it
-says yes to women at least 80 % as often as to men. Train a classifier that satisfies the rule on
+**One.** A classifier predicts who earns more than 50,000 dollars. The 80% rule requires that it
+says yes to women at least 80% as often as to men. Train a classifier that satisfies the rule on
 new data, and that does not use sex to predict.
 
 **Two.** A log has random guesses of the digit on an image, and whether each was right. From this
@@ -88,7 +88,7 @@ for known, new in splits.split(X):
 results = pd.DataFrame(rows, columns=["model", "error", "women / men", "rule satisfied"])
 table = results.groupby("model", sort=False).mean()
 satisfied = [f"{share:.0%} of splits" for share in table["rule satisfied"]]
-print("ONE. Say yes to women at least 80 % as often as to men\n")
+print("ONE. Say yes to women at least 80% as often as to men\n")
 print(f"10,000 training rows, 38,842 test rows, means over {N_SPLITS} random splits:\n")
 shown = table.assign(**{"rule satisfied": satisfied})
 print(shown.to_string(float_format="{:.3f}".format))
@@ -123,7 +123,7 @@ ax.set(
     ylim=(0.1, 0.6),
     xlabel="positive rate of women / positive rate of men, test rows",
     ylabel="error rate, test rows",
-    title="The 80 % rule on Adult, one point per split",
+    title="The 80% rule on Adult, one point per split",
 )
 ax.legend(loc="upper left", frameon=False)
 path = Path("quickstart.png")

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 WEAK_LEVEL = 0.6
 """A default level that falls below is warned of.
 
-On some hundred rows half of all fits reach 0.66 instead of 0.8, and `confidence_level_` says so; a
-warning at every second fit would be read by nobody.
+With a few hundred rows half of all fits reach 0.66 instead of 0.8, and `confidence_level_` says
+so; a warning at every second fit would be read by nobody.
 """
 
 

@@ -118,14 +118,14 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         pair of groups that training needed. Columns on the training rows: `constraint`, `on`,
         `n_rows`, `bound`, `expected` (of the randomized rule), `value` (of the deterministic rule),
         `multiplier`. Out-of-fold columns: `cross_fitted`, the value to expect on new data, with a
-        95 % interval from `ci_low` to `ci_high`; `effective_n`, `slack`, `satisfied`;
+        95% interval from `ci_low` to `ci_high`; `effective_n`, `slack`, `satisfied`;
         `unconstrained`, the rate of plain logistic regression. With a `confidence_level`, `margin`
         is the slack that it requires of each constraint, and `satisfied` means at least that.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin.
     feasible_ : bool
         Whether all constraints are satisfied out of fold, and the final rule violates none on its
-        training rows beyond a 95 % interval.
+        training rows beyond a 95% interval.
     solver_ : str
         Name of the solver used.
     n_features_in_ : int

@@ -229,7 +229,7 @@ def path_limit(s: np.ndarray, error: float) -> float:
 KINDS = ("normal", "sequence")
 
 _ALARM = 0.025
-"""Error of each limit at 95 %, the level at which a warning reports wrong weights."""
+"""Error of each limit at 95%, the level at which a warning reports wrong weights."""
 
 Range = tuple[float, float]
 
@@ -346,7 +346,7 @@ class RewardEvidence:
         """Confidence sequence by a limit from each side, each with half of the error.
 
         Limits that exclude every mean are a matter of chance at low levels: then the interval is
-        the point at which they meet, at a higher level. At 95 % this is due to wrong weights.
+        the point at which they meet, at a higher level. At 95% this is due to wrong weights.
         """
         check_level(confidence_level)
         low, high = known_range(self.bounds)

@@ -11,7 +11,7 @@ for multiples of standard errors, and are added as these are, with correlations.
 rates that share rows went wrong together (correlation 1), each of A rates at tail / A. MOVER
 alone would do without this division for a rule fixed in advance; it is what the choice among many
 thresholds costs, for which no theorem is known here. In simulations the limits of two rates then
-err in 5 to 9 of 100 samples at a tail of 10 %, whereas undivided ones err in 13 to 17. The
+err in 5 to 9 of 100 samples at a tail of 10%, whereas undivided ones err in 13 to 17. The
 intervals of reports, near their level, are those of `_score_limits`.
 
 Training chooses its rule on the same rows. For thresholds on given scores this costs nothing if

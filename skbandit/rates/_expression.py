@@ -369,8 +369,8 @@ class Constraint:
     >>> rule = positive_rate("sex == 'F'") >= 0.8 * positive_rate("sex == 'M'") - 0.05
     >>> rule.bound
     -0.05
-    >>> rule.named("80 % rule").label
-    '80 % rule'
+    >>> rule.named("80% rule").label
+    '80% rule'
     """
 
     lhs: Rate

@@ -16,11 +16,11 @@ GRID = [{"prior_scale": scale, "alpha": alpha} for scale in (1, 10) for alpha in
 
 PROBLEMS = {
     "digits": (digits, 1797),
-    "clicks of 5 %": (
+    "clicks of 5%": (
         lambda: made(3, n_arms=10, n_features=6, base=0.05, arm_effect=0.5, context_effect=1.0),
         6000,
     ),
-    "clicks of 1 %": (
+    "clicks of 1%": (
         lambda: made(
             4, 20_000, n_arms=10, n_features=6, base=0.01, arm_effect=0.5, context_effect=1.0
         ),
@@ -48,7 +48,7 @@ def test_defaults_are_near_the_best_of_a_grid(name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["thompson", "squarecb", "epsilon .05", "full"])
-@pytest.mark.parametrize("name", ["clicks of 5 %", "any units"])
+@pytest.mark.parametrize("name", ["clicks of 5%", "any units"])
 def test_every_rule_explores_mildly(rule, name):
     make, n_rows = PROBLEMS[name]
     problem = make()

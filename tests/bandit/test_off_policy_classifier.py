@@ -54,7 +54,7 @@ def test_better_than_the_log_and_near_full_information(method, seed):
     full = LogisticRegression().fit(X, truth[learn].argmax(axis=1)).predict(made.X[rest])
     best = truth[rest][np.arange(4000), full].mean()
     logged = made.y["reward"].mean()
-    # in trials, 94 % and more of the way from the log to full information
+    # in trials, 94% and more of the way from the log to full information
     assert logged + 0.8 * (best - logged) < earned
 
 

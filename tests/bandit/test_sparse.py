@@ -196,7 +196,7 @@ def test_the_cost_follows_the_nonzero_entries(standardize):
 
 @pytest.mark.parametrize("standardize", [True, "scale"])
 def test_memory_of_wide_contexts(standardize):
-    """2,000 rows x 20,000 features, 1 % of them present: 320 MB if dense at once."""
+    """2,000 rows x 20,000 features, 1% of them present: 320 MB if dense at once."""
     n, d, n_arms = 2000, 20_000, 3
     rng = np.random.default_rng(0)
     wide = sparse.random_array((n, d), density=0.01, format="csr", rng=rng)

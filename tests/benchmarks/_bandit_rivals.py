@@ -49,7 +49,7 @@ class Sample:
 
 
 def bandit_sample(n_events: int) -> Sample:
-    """A log with clicks on 5 % of the events."""
+    """A log with clicks on 5% of the events."""
     log = make_bandit_log(n_events, N_ARMS, N_FEATURES, random_state=0)
     return Sample(log.X, log.y[["action", "reward"]])
 

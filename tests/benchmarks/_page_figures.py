@@ -99,7 +99,7 @@ def policies_figure(frame: pd.DataFrame) -> Any:
         _dots(ax, "policies", methods, [x for x, _ in away], [half for _, half in away])
         ax.axvline(0, color=OURS, lw=1)
         ax.set_title(part, fontsize=10)
-    figure.supxlabel("mean reward less that of GLMUCBPolicy(), 95 % intervals", fontsize=10)
+    figure.supxlabel("mean reward less that of GLMUCBPolicy(), 95% intervals", fontsize=10)
     return figure
 
 
@@ -146,7 +146,7 @@ def speed_figure(frame: pd.DataFrame) -> Any:
 
 
 ERRORS = (0.14, 0.19)
-"""The frame of the figure of the 80 % rule; who is above it is named in its legend."""
+"""The frame of the figure of the 80% rule; who is above it is named in its legend."""
 
 
 def eighty_percent_figure(frame: pd.DataFrame) -> Any:
@@ -154,7 +154,7 @@ def eighty_percent_figure(frame: pd.DataFrame) -> Any:
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     ax.axvline(0.8, color="0.3", linestyle=":", linewidth=1)
     ax.axvspan(0.8, 2, color=OURS, alpha=0.06, linewidth=0)
-    ax.text(0.81, ERRORS[1] - 0.0005, "80 % rule kept", color="0.3", va="top")
+    ax.text(0.81, ERRORS[1] - 0.0005, "80% rule kept", color="0.3", va="top")
     markers = dict(zip(frame["method"].unique(), "ovD^sPXp", strict=True))
     for method, of_method in frame.groupby("method", sort=False):
         outside = of_method["error"].mean() > ERRORS[1]

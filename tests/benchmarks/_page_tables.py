@@ -25,7 +25,7 @@ LEVEL = 0.95
 DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
-    "99 % ms": 1, "regret": 4, "counts as %": 0,
+    "99% ms": 1, "regret": 4, "counts as %": 0,
 }  # fmt: skip
 """Decimals of a measure; else three."""
 
@@ -161,7 +161,7 @@ def block(name: str) -> str:
     if name in ("service", "horizons"):
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]
-    lines += ["**Ahead of our default beyond chance** (95 % intervals of paired differences):", ""]
+    lines += ["**Ahead of our default beyond chance** (95% intervals of paired differences):", ""]
     return "\n".join([*lines, *better(name)])
 
 

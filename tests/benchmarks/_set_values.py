@@ -108,7 +108,7 @@ def shares(scores: np.ndarray, costs: np.ndarray, there: np.ndarray) -> list[flo
 
 
 def values(name: str, method: str, seed: int) -> np.ndarray:
-    """Shares of one split, (2, sizes): with all ads, and with 30 % of them gone after training."""
+    """Shares of one split, (2, sizes): with all ads, and with 30% of them gone after training."""
     X, costs = read(name)
     order = np.random.default_rng(seed).permutation(len(X))
     n = min(1000, len(X) * 2 // 3)

@@ -48,7 +48,7 @@ def replay(size: float, **options: Any) -> float:
 
 
 def fit(size: float) -> float:
-    """A default fit under the 80 % rule, relative to LinearSVC."""
+    """A default fit under the 80% rule, relative to LinearSVC."""
     from tests.benchmarks._data import adult
     from tests.benchmarks._page_boards import FITS
     from tests.benchmarks._rivals import linear_svc

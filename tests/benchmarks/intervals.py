@@ -4,7 +4,7 @@
 
 Clicks with probability p, and the weights of a policy that plays its own arm (1), or one of ten
 uniform arms (0 and 10), or of a log of logistic choices (0, and 1 to 50). Misses are the share of
-intervals at 95 % that do not contain p; "ever" is the share of logs in which one of the intervals
+intervals at 95% that do not contain p; "ever" is the share of logs in which one of the intervals
 after 2, 4, 8, ... events does not. Widths are means over logs.
 """
 
@@ -90,7 +90,7 @@ def main() -> None:
     size = (
         {"n_logs": 20, "sizes": (256,)} if options.quick else {"n_logs": 200, "sizes": (256, 4096)}
     )
-    print_table("Misses of intervals at 95 %", columns, rows(**size))
+    print_table("Misses of intervals at 95%", columns, rows(**size))
 
 
 if __name__ == "__main__":

@@ -56,10 +56,10 @@ def predict(n_ads: int, d: int, n_rows: int, dtype: type, kind: str) -> Task:
     if kind == "product + argpartition":
         return partial(_partition, X, selector.coef_), unit
     available = np.random.default_rng(1).random((n_rows, n_ads)) < 0.7
-    return partial(selector.predict, X, available=available if kind == "30 % gone" else None), unit
+    return partial(selector.predict, X, available=available if kind == "30% gone" else None), unit
 
 
-PREDICTIONS = ("predict", "30 % gone", "product + argpartition")
+PREDICTIONS = ("predict", "30% gone", "product + argpartition")
 
 
 REQUESTS = 100
@@ -142,7 +142,7 @@ def _fit_bilinear_holes(scale: float) -> Task:
 FITS: dict[str, Callable[[float], Task]] = {
     "100 ads, dense rows": _fit_dense,
     "the same, MultiOutputRegressor": _fit_apart,
-    "the same, 10 % unobserved": _fit_holes,
+    "the same, 10% unobserved": _fit_holes,
     "sparse rows": _fit_sparse_rows,
     "10,000 ads, sparse costs": _fit_sparse_costs,
     "the same, sparse rows": partial(_fit_sparse_costs, d=1000, density=0.02),
@@ -242,7 +242,7 @@ def predict_rows(quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def request_rows(quick: bool) -> Iterator[dict[str, Any]]:
-    """Rows of some lengths, all ads there or 30 % gone."""
+    """Rows of some lengths, all ads there or 30% gone."""
     for d in (50, 300):
         for gone in (0.0, 0.3):
             key = {"features": d, "gone": gone, "aim": 1.3}
@@ -307,7 +307,7 @@ REFERENCE = 'RegressionSetSelector("stack")'
 VALUE_COLUMNS = (
     Column("method", 31),
     *(Column(f"m={m}", 5, ".3f") for m in sets.SIZES),
-    *(Column(f"m={m}, 30 %", 9, ".3f") for m in sets.SIZES),
+    *(Column(f"m={m}, 30%", 9, ".3f") for m in sets.SIZES),
     Column("- stack", 7, "+.3f"),
     Column("se", 5, ".3f"),
 )
@@ -337,7 +337,7 @@ def value_rows(data: str, quick: bool) -> Iterator[dict[str, Any]]:
         if "shares" in row and "shares" in found[REFERENCE]:
             every, gone = row["shares"].mean(axis=0)
             for m, all_there, some_gone in zip(sets.SIZES, every, gone, strict=True):
-                row |= {f"m={m}": all_there, f"m={m}, 30 %": some_gone}
+                row |= {f"m={m}": all_there, f"m={m}, 30%": some_gone}
             behind = (row["shares"] - found[REFERENCE]["shares"])[:, :, row["few"]]
             behind = behind.mean(axis=(1, 2))
             row["- stack"] = behind.mean()
@@ -355,7 +355,7 @@ class Table:
 
 
 _CHOICES = f"Choosing {choices.M} ads, compared with MultiOutputRegressor(Ridge())"
-_VALUES = "Value of sets of m, all ads available or 30 % gone, relative to the best ones"
+_VALUES = "Value of sets of m, all ads available or 30% gone, relative to the best ones"
 
 TABLES = {
     "predict": Table(

@@ -57,7 +57,7 @@ def write_log(folder: Path, n_events: int) -> Iterator[Path]:
 
 
 def _part(rng: np.random.Generator, weights: np.ndarray, n: int) -> dict[str, np.ndarray]:
-    """Columns of some events: clicks on about 12 %, by a logistic model an arm."""
+    """Columns of some events: clicks on about 12%, by a logistic model an arm."""
     X = rng.standard_normal((n, len(FEATURES)), dtype=np.float32)
     action = rng.integers(N_ARMS, size=n, dtype=np.int8)
     index = np.einsum("ij,ij->i", X, weights[action]) - 3

@@ -434,7 +434,7 @@ def test_search_can_be_told_to_stop():
 
 
 def test_no_threshold_meets_what_the_randomized_rule_does():
-    """One binary feature: thresholds answer 0 %, 50 % or 100 %, the ramp anything between."""
+    """One binary feature: thresholds answer 0%, 50% or 100%, the ramp anything between."""
     column, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.arange(40) % 4 % 3 % 2
     goals = [positive_rate() >= 0.2, positive_rate() <= 0.3]
     clf = RampClassifier(constraints=goals, alpha=1e-3)

@@ -189,7 +189,7 @@ def test_bounds_are_a_list_of_numbers(bounds):
         path_over(recall() >= 0.5, bounds)
 
 
-@pytest.mark.parametrize("level", [95, None, "95 %", np.nan])
+@pytest.mark.parametrize("level", [95, None, "95%", np.nan])
 def test_a_confidence_level_is_checked(recalls, level):
     with pytest.raises(ValueError, match=r"confidence_level=.* must lie between 0 and 1"):
         recalls.measure(X, Y, confidence_level=level)

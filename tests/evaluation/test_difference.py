@@ -45,7 +45,7 @@ def test_off_policy_intervals_cover(method):
         low, high = (a - b).interval(0.9)
         covered.append(low <= truth <= high)
         narrower.append((a - b).standard_error / np.hypot(a.standard_error, b.standard_error))
-    # up to a 1 % shortfall of the normal approximation
+    # up to a 1% shortfall of the normal approximation
     assert stats.binom.cdf(sum(covered), 200, 0.89) > LEVEL
     if method not in ("switch_dr", "dr_shrinkage"):  # whose intervals are those of "dr", extended
         assert stats.binom.sf(sum(covered), 200, 0.92) > LEVEL

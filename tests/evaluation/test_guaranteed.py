@@ -53,7 +53,7 @@ def test_the_betting_limit_is_where_the_capital_reaches_its_bound(kind):
     w = rng.choice([0.0, 1.5, 3.0], 500) if "weighted" in kind else np.ones(500)
     limit = betting_limit(WeightedShares.of(w, s), 3.0, 0.05)
     needed = np.log(1 / 0.05)
-    # exact for clicks, whose cells have one value each; else below by less than 1 %
+    # exact for clicks, whose cells have one value each; else below by less than 1%
     tight = 1e-6 if "clicks" in kind else 1e-2
     assert capital(w, s, limit * (1 + tight), 3.0) < needed <= capital(w, s, limit, 3.0) + 1e-6
 
@@ -136,7 +136,7 @@ def unequal_weights(p):
 @pytest.mark.parametrize("draw", [clicks_on_own, clicks_on_matches, unequal_weights])
 @pytest.mark.parametrize("n", first(1, [300, 30, 3000]))
 def test_coverage(draw, p, n):
-    """Each side misses with probability .05 at most; 60 logs or 300 at 90 % cover.
+    """Each side misses with probability .05 at most; 60 logs or 300 at 90% cover.
 
     More than 21 misses of 60 at a rate of .1 have probability 3e-8.
     """
@@ -151,7 +151,7 @@ def test_coverage(draw, p, n):
 def test_coverage_at_all_times_at_once(draw, p):
     """A gambler looks at the interval after 1, 2, 4, ... events, and stops when it misses.
 
-    At 80 %, 400 logs would show more than 120 failures with probability 1e-6.
+    At 80%, 400 logs would show more than 120 failures with probability 1e-6.
     """
     failures = 0
     for seed in range(400):
@@ -177,7 +177,7 @@ def reinforced(rng, n):
 
 
 def test_dependent_rewards_at_all_times_at_once():
-    """Pólya's urn: the mean of conditional means differs from path to path. At most 10 % miss.
+    """Pólya's urn: the mean of conditional means differs from path to path. At most 10% miss.
 
     More than 30 of 120 paths have probability 3e-7.
     """
@@ -282,7 +282,7 @@ def test_a_sequence_requires_the_range_of_rewards(call):
 
 
 def test_a_guarantee_holds_for_rewards_that_were_not_seen():
-    """1 % of the rewards are 100: in 37 % of the logs of 100 events there is none."""
+    """1% of the rewards are 100: in 37% of the logs of 100 events there is none."""
     misses = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -291,7 +291,7 @@ def test_a_guarantee_holds_for_rewards_that_were_not_seen():
         found = ips(np.ones(100), None, y.assign(propensity=1.0), reward_range=(0, 100))
         low, high = found.interval(kind="sequence")
         misses += not low <= 0.01 * 100 + 0.99 * 0.3 <= high
-    assert misses <= 10  # more than 10 of 60 have probability 4e-4 at 5 %
+    assert misses <= 10  # more than 10 of 60 have probability 4e-4 at 5%
 
 
 LEVELS = (0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99)
@@ -310,7 +310,7 @@ def test_intervals_are_nested_at_all_levels(rewards):
         p = {"none": 0.0, "rare": 0.01, "often": 0.4, "all": 1.0}[rewards]
         evidence = RewardEvidence.of((rng.random(n) < p) * 1.0, weight, (0, 1), weight.max())
         if sum(evidence._limits(0.025)) >= 1:
-            continue  # weights that 95 % exclude, of which it warns
+            continue  # weights that 95% exclude, of which it warns
         found = [evidence.interval(level) for level in LEVELS]
         for (low, high), (wider_low, wider_high) in pairwise(found):
             assert wider_low <= low <= high <= wider_high

@@ -188,8 +188,8 @@ def test_curves_that_are_none_are_refused_before_anything_is_drawn(result, chang
         ReplayDisplay(curves.to_numpy()).plot()
     with pytest.raises(ValueError, match=r"line_kw=\{'hue': 'red'\} is not valid for Axes.plot"):
         ReplayDisplay(curves).plot(line_kw={"hue": "red"})
-    with pytest.raises(ValueError, match="confidence_level='95 %' must lie between 0 and 1"):
-        ReplayDisplay.from_result(result, confidence_level="95 %")
+    with pytest.raises(ValueError, match="confidence_level='95%' must lie between 0 and 1"):
+        ReplayDisplay.from_result(result, confidence_level="95%")
     assert not plt.get_fignums()
 
 

@@ -33,7 +33,7 @@ def test_rows(path):
 
 @pytest.fixture(scope="module")
 def capped():
-    """At most 30 % answers, so that a recall of .9 and more cannot be."""
+    """At most 30% answers, so that a recall of .9 and more cannot be."""
     clf = classifier([positive_rate() <= 0.3, recall() >= 0.1])
     return constraint_path(clf, X, Y, bounds=[0.95, 0.3, 0.9, 0.5], constraint=1)
 

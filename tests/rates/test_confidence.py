@@ -201,7 +201,7 @@ def test_single_rates_by_hand():
 
 
 def shares(positive, group):
-    """Share, lower and upper Wilson limit at 90 % in either group."""
+    """Share, lower and upper Wilson limit at 90% in either group."""
     counts = [(positive[group == one].mean(), (group == one).sum()) for one in "ab"]
     z = norm.isf(0.05)
     return [

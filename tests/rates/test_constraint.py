@@ -154,8 +154,8 @@ def test_bound_and_rate_are_the_two_sides(constraint):
 def test_names():
     rule = women >= 0.8 * men
     assert rule.label == rule.text == repr(rule)
-    assert rule.named("80 %").label == "80 %"
-    assert rule.named("80 %").named("four fifths").name == "four fifths"
+    assert rule.named("80%").label == "80%"
+    assert rule.named("80%").named("four fifths").name == "four fifths"
     assert rule.named(80).name == "80"
 
 

@@ -317,7 +317,7 @@ def test_functions_of_genes(real_data):
 @pytest.mark.parametrize("name", intervals.LOGS)
 def test_intervals_of_guaranteed_coverage_cover(name):
     found = intervals.row(name, 0.02, 64, n_logs=20)
-    # at 95 %, 6 misses of 20 have probability 3e-4
+    # at 95%, 6 misses of 20 have probability 3e-4
     assert float(found["sequence"]) < 0.3
     assert float(found["ever s"]) < 0.3
 

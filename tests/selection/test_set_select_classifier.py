@@ -171,7 +171,7 @@ def test_what_auto_reduction_is(data):
 @pytest.mark.parametrize("reduction", ["one_vs_rest", "weighted_all_pairs"])
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_the_default_penalty_is_close_to_the_best(seed, reduction):
-    """Of 7 penalties, on 1000 new rows: at least 95 % of the best one's gain over popularity."""
+    """Of 7 penalties, on 1000 new rows: at least 95% of the best one's gain over popularity."""
     rng = np.random.default_rng(seed)
     X, W = rng.normal(size=(1200, 12)), rng.normal(size=(12, 5))
     expected = 0.2 * X @ W + rng.normal(0, 0.3, size=5)

@@ -88,7 +88,7 @@ def unbiased(errors):
 
 
 def covers(inside, level):
-    """As often as claimed, or up to 1.5 % less: a log is finite and its weights are skewed."""
+    """As often as claimed, or up to 1.5% less: a log is finite and its weights are skewed."""
     low = binom.ppf(ALARM / 2, len(inside), level - 0.015)
     return low <= inside.sum() <= binom.isf(ALARM / 2, len(inside), level)
 

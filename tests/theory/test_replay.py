@@ -164,7 +164,7 @@ def test_error_falls_as_one_over_the_root_of_the_log():
             for seed in range(300)
         ]
         errors.append(np.sqrt(np.mean((np.array(estimates) - TRUTH) ** 2)))
-    # each error is known to 1/sqrt(2 * 300), their ratio to 6 %: a quarter is 4.3 times that
+    # each error is known to 1/sqrt(2 * 300), their ratio to 6%: a quarter is 4.3 times that
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.25)
 
 
@@ -223,7 +223,7 @@ def growing(n):
     ids=["thompson", "growing", "epsilon"],
 )
 def test_error_of_a_policy_that_learns_falls_as_one_over_the_root_of_the_log(settings):
-    """By a factor of 4 at least in 16 times the log; to that of a fixed policy, known to 5 %."""
+    """By a factor of 4 at least in 16 times the log; to that of a fixed policy, known to 5%."""
     short, long = spread(400, **settings), spread(LONG, **settings)
     assert long == pytest.approx(AT_BEST, rel=0.2)
     assert short / long > 3.5

@@ -26,8 +26,8 @@ def test_a_handler_for_info_gets_it_instead(logger, capsys):
     handler = logging.Handler()
     handler.emit = records.append
     logger.addHandler(handler)
-    report_progress("50 % done")
-    assert [record.getMessage() for record in records] == ["50 % done"]
+    report_progress("50% done")
+    assert [record.getMessage() for record in records] == ["50% done"]
     assert capsys.readouterr().out == ""
 
 

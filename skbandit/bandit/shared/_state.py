@@ -19,7 +19,7 @@ N_RANKED = 2
 
 WIDE = 1e4
 """Prior variance of the constant if the noise of rewards is estimated, in multiples of it: a mean
-reward of some hundred standard deviations is no surprise."""
+reward of a few hundred standard deviations is no surprise."""
 
 
 class Units(NamedTuple):

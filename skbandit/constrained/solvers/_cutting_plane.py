@@ -587,7 +587,7 @@ class CuttingPlaneSolver(ParametersMixin):
     largest_multiplier: float = 1e4
 
     name: ClassVar[str] = "cutting_plane"
-    # Rough solutions, means of cuts, lead MM to other local optima, worse by up to 34 %; exact
+    # Rough solutions, means of cuts, lead MM to other local optima, worse by up to 34%; exact
     # ones take about as long in all, as fewer steps are needed.
     rough: ClassVar[float] = 1e-6
     exact: ClassVar[float] = 1e-6

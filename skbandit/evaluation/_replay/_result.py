@@ -157,9 +157,9 @@ class ReplayResult:
 
     A learning policy takes a different path in every run, and rewards along a path are dependent.
     A single run yields only s²/n: it holds for this path, but as an interval for the policy's
-    expected reward it covers far too rarely, 30 to 75 % instead of 95 % in simulations of several
+    expected reward it covers far too rarely, 30 to 75% instead of 95% in simulations of several
     policies. Shuffled or subsampled runs show how paths vary: intervals from ten such runs
-    covered 91 to 97 %.
+    covered 91 to 97%.
 
     Examples
     --------

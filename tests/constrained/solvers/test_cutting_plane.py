@@ -358,7 +358,7 @@ def test_is_a_solver():
 
 @pytest.mark.thorough
 def test_parity_on_a9a_as_cvxpy(a9a):
-    """The first convex problem from w = 0, as in Fig. 2, under the 80 % rule."""
+    """The first convex problem from w = 0, as in Fig. 2, under the 80% rule."""
     sex = np.where(a9a.male, "Male", "Female")
     y = (a9a.target == np.unique(a9a.target)[1]).astype(int)
     parity = positive_rate({"g": "Male"}) <= positive_rate({"g": "Female"}) / 0.8

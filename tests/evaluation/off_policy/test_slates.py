@@ -90,7 +90,7 @@ def test_estimates_are_unbiased(seed, n_logs):
 
 @pytest.mark.parametrize(("n_logs", "least"), first(1, [(50, 40), (200, 178)]))
 def test_intervals_cover(n_logs, least):
-    """Of intervals at 95 %, fewer than these cover by chance once in 10,000 runs."""
+    """Of intervals at 95%, fewer than these cover by chance once in 10,000 runs."""
     covered = 0
     for k in range(n_logs):
         slates, clicks = uniform_log(300, k)
