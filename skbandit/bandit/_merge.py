@@ -139,7 +139,8 @@ LARGEST_LOSS = 1e-6
 
 
 def combine(
-    base: Moments, workers: list[Moments], prior: Moments, n: list[np.ndarray], forgetting: float
+    base: Moments, workers: list[Moments], prior: Moments, n: list[np.ndarray],
+    forgetting: float | np.ndarray,
 ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
     """Posteriors by all events of several workers since a base.
 
@@ -147,10 +148,10 @@ def combine(
     ----------
     base, workers, prior : tuple of mean and cov_factor
         Means (n_models, ..., d), and variances of that shape or L with another axis of d.
-    n : list of ndarray of shape (n_models,)
+    n : list of ndarray of shape (n_models,) or (n_models, 1)
         Number of events that each worker learned since the base.
-    forgetting : float
-        Factor by which each event discounts earlier evidence.
+    forgetting : float or ndarray of shape (n_scales,)
+        Factor by which each event discounts earlier evidence; of the second axis if an array.
 
     Returns
     -------
@@ -176,8 +177,8 @@ def combine(
         known, more = (
             np.diagonal(of, axis1=-2, axis2=-1) if full else of for of in (started.precision, gain)
         )
-        less = (more < -LARGEST_LOSS * known).any(axis=tuple(range(1, known.ndim)))
-        lost.append(less & (forgetting == 1.0))
+        less = (more < -LARGEST_LOSS * known) & (np.asarray(forgetting) == 1.0)[..., None]
+        lost.append(less.any(axis=tuple(range(1, known.ndim))))
         share = _share_in_turn(forgetting, events, total)
         precision = precision + _times(share, _positive(gain, full))
         natural = natural + _times(share, tilt)
@@ -227,12 +228,14 @@ def _times(share: np.ndarray, of: np.ndarray) -> np.ndarray:
     return share.reshape(share.shape + (1,) * (of.ndim - share.ndim)) * of
 
 
-def _share_in_turn(forgetting: float, n: np.ndarray, total: np.ndarray) -> np.ndarray:
+def _share_in_turn(
+    forgetting: float | np.ndarray, n: np.ndarray, total: np.ndarray
+) -> np.ndarray:
     """Share of what a worker learned from n events that counts among `total` events in turn."""
-    if forgetting == 1.0:
-        return np.ones(len(n))
     n, total = np.maximum(n, 1), np.maximum(total, 1)
-    return n / total * (1.0 - forgetting**total) / (1.0 - forgetting**n)
+    lasting = np.asarray(forgetting) == 1.0
+    gamma = np.where(lasting, 0.5, forgetting)
+    return np.where(lasting, 1.0, n / total * (1.0 - gamma**total) / (1.0 - gamma**n))
 
 
 def pooled_sums(

@@ -86,9 +86,11 @@ class GLMUCBPolicy(PosteriorPolicy):
     covariance : {"diagonal", "full"}, default="diagonal"
         Whether an arm's weights are independent or correlated. Use "full" if features correlate;
         its cost per event is quadratic in their number.
-    forgetting : float, default=1.0
+    forgetting : "auto" or float, default="auto"
         Factor, from .001 to 1, by which an arm's earlier evidence is discounted at each of its
-        events. Lower it if rewards drift.
+        events; 1 forgets nothing. "auto": 1, and one more model, of the middle prior scale, with
+        .995; choices weight it like the scales, so that they follow a drift of rewards. Only with
+        several scales, ``covariance="diagonal"`` and ``standardize=True``; otherwise 1.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     arms : array-like of labels, default=None
@@ -115,8 +117,8 @@ class GLMUCBPolicy(PosteriorPolicy):
         Posterior mean of the constant feature's weight; 0 without one.
     covariance_ : ndarray of shape (n_arms, n_weights) or (n_arms, n_weights, n_weights)
         Posterior variances or covariances of the weights, the constant's last.
-    scale_weights_ : ndarray of shape (n_scales,)
-        Weights of the prior scales, which sum to 1.
+    scale_weights_ : ndarray of shape (n_scales,) or (n_scales + 1,)
+        Weights of the prior scales, which sum to 1; the last may be of the model that forgets.
     n_updates_ : ndarray of shape (n_arms,)
         Number of events learned per arm.
     last_timestamp_ : float
@@ -184,7 +186,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         "standardize": ["boolean", StrOptions({"scale"})],
         "noise_variance": [Interval(Real, 0, None, closed="neither")],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
+        "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
         "arms": ["array-like", None],
         "new_arms": [StrOptions({"add", "error"})],
@@ -208,7 +210,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         standardize: bool | str = True,
         noise_variance: float = 1.0,
         covariance: str = "diagonal",
-        forgetting: float = 1.0,
+        forgetting: float | str = "auto",
         fit_intercept: bool = True,
         arms: Sequence[Any] | None = None,
         new_arms: str = "add",
@@ -272,7 +274,7 @@ class GLMUCBPolicy(PosteriorPolicy):
 
     @property
     def scale_weights_(self) -> np.ndarray:
-        """Weight of each prior scale by its evidence, of shape (n_scales,)."""
+        """Weight of each prior scale by its evidence; the last may be of the model that forgets."""
         check_is_fitted(self)
         return self._posterior.share.copy()
 
@@ -298,9 +300,9 @@ class GLMUCBPolicy(PosteriorPolicy):
         n_scales = len(self._posterior.share)
         if len(prior.variance) != n_scales:
             raise ValueError(
-                f"prior_scale={self.prior_scale!r} and prior_variance={self.prior_variance!r} are "
-                f"{len(prior.variance)} priors, but the policy has learned with {n_scales}: call "
-                "fit to start afresh."
+                f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r} and "
+                f"forgetting={self.forgetting!r} are {len(prior.variance)} models, but the policy "
+                f"has learned with {n_scales}: call fit to start afresh."
             )
         return prior
 

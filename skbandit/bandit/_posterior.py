@@ -239,16 +239,18 @@ def _absorb(
 
 @called_exactly
 def _forget(
-    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior, gamma: float | None,
-    workspace: np.ndarray,
+    k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior,
+    forgetting: np.ndarray | None, workspace: np.ndarray,
 ) -> None:  # fmt: skip
     """Discount the evidence of arm k: Λ ← γ Λ + (1 - γ) Λ₀ for its precision, likewise Λ mean.
 
     Of a full Σ that is Σ ← Σ/γ, followed by an observation of each coordinate's prior mean with
     precision (1 - γ)/variance.
     """
-    if gamma is not None:  # else the compiler leaves the rest out
-        d = mean.shape[2]
+    if forgetting is not None:  # else the compiler leaves the rest out
+        gamma, d = forgetting[e], mean.shape[2]
+        if gamma == 1.0:
+            return
         if cov_factor.ndim == 3:
             for i in range(d):
                 if cov_factor[k, e, i] > 0.0:
@@ -424,21 +426,24 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
-    forgetting = 1.0 if prior.forgetting is None else prior.forgetting
+    n_models = len(base.evidence)
+    forgetting = np.ones(n_models) if prior.forgetting is None else prior.forgetting
     sums, quadratic, log_determinant, lost = combine(
         (base.mean[moved], base.cov_factor[moved]),
         [(worker.mean[moved], worker.cov_factor[moved]) for worker in workers],
         (np.broadcast_to(prior.mean, prior.variance.shape), start),
-        [events[moved] for events in n],
+        [events[moved, None] for events in n],
         forgetting,
     )
     result = base.copy()
     result.mean[moved], result.cov_factor[moved] = sums
     for worker in workers:
         result.evidence[:] += worker.evidence - base.evidence
-    if forgetting == 1.0:
-        result.evidence[:] += (quadratic - log_determinant).sum(axis=0) / 2
-    if len(result.share) > 1:
+    lasting = forgetting == 1.0
+    if lasting.any():  # a model that forgets is taken to gain as those that do not
+        common = (quadratic - log_determinant).sum(axis=0) / 2
+        result.evidence[:] += np.where(lasting, common, common[lasting].mean())
+    if n_models > 1:
         renew_shares(result.evidence, result.share)
     fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[N_LEARNED_ARMS]
     result.learned[n_known : n_known + len(fresh)] = fresh

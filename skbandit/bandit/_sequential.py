@@ -78,7 +78,7 @@ class SequentialPolicy(GuardedPolicy):
     # parameters of some policies
     arms: Any = None
     new_arms: str = "add"
-    forgetting: float = 1.0
+    forgetting: float | str = 1.0
     update_every: Any = None
 
     random_state: Any
@@ -323,10 +323,10 @@ class SequentialPolicy(GuardedPolicy):
         policy counts as one of them if it has learned events since `base`. `merge` changes none of
         them.
 
-        With ``link="linear"``, ``covariance="full"``, no forgetting and arms that `base` has
+        With ``link="linear"``, ``covariance="full"``, nothing forgotten and arms that `base` has
         learned, the result equals learning all events in one process, up to rounding. Otherwise it
-        is an approximation: posteriors are multiplied by their natural parameters. With
-        `forgetting`, events count as if the workers had taken turns.
+        is an approximation: posteriors are multiplied by their natural parameters. In models that
+        forget, events count as if the workers had taken turns.
 
         Parameters
         ----------
@@ -532,10 +532,14 @@ class SequentialPolicy(GuardedPolicy):
         if every is not None:
             window = windows_of(log.timestamp, every)
         if log.timestamp is not None:
-            check_time(log.timestamp, self._latest, every=every, forgetting=self.forgetting)
+            check_time(log.timestamp, self._latest, every=every, forgetting=self._forgetting())
             self._note_times(log.timestamp[weight > 0])
         events = Events(X, log.arms[log.action], log.reward, weight, window)
         return events.take(weight > 0)
+
+    def _forgetting(self) -> float:
+        """Factor by which all models forget."""
+        return 1.0 if isinstance(self.forgetting, str) else self.forgetting
 
     def _note_times(self, timestamp: np.ndarray) -> None:
         """Remember the latest time of events."""
@@ -785,7 +789,7 @@ class PosteriorPolicy(SequentialPolicy):
         code_labels(log.arms, codes)
         self._check_new_arms(codes)
         every = read_interval(self.update_every)
-        ordered = every is not None or self.forgetting < 1
+        ordered = every is not None or self._forgetting() < 1
         if ordered and log.timestamp is not None and self._latest is not None:
             if len(rows) and log.timestamp[rows[0]] < self._latest:
                 return None  # `partial_fit` raises the error

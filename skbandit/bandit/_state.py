@@ -101,11 +101,11 @@ class Prior(NamedTuple):
     """
 
     mean: np.ndarray  # (n_weights,)
-    variance: np.ndarray  # (n_scales, n_weights)
+    variance: np.ndarray  # (n_scales, n_weights), followed by the model that forgets
     adaptive_mean: bool | None  # None if neither is adaptive
     adaptive_variance: bool | None
     noise_variance: float
-    forgetting: float | None  # None for 1
+    forgetting: np.ndarray | None  # (n_scales,), None if all are 1
 
 
 class Rule(NamedTuple):
@@ -144,6 +144,9 @@ def _one_set(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
 
 LEAST_SHARE = 1e-3
 """Weight below which a scale is left out of choices; it goes on learning and may return."""
+
+FORGETTING = 0.995
+"""Of the model that forgets under "auto": it remembers about the latest 200 events of an arm."""
 
 
 def no_posterior(
@@ -255,8 +258,10 @@ class _PriorSettings(NamedTuple):
     prior_variance: Any
     prior_scale: Any
     noise_variance: float
-    forgetting: float
+    forgetting: Any
     fit_intercept: bool
+    covariance: str
+    standardize: Any
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
@@ -272,23 +277,39 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     adaptive_mean = _is_adaptive(policy.prior_mean)
     adaptive_variance = _is_adaptive(policy.prior_variance)
-    if (adaptive_mean or adaptive_variance) and policy.forgetting < 1:
-        raise ValueError(
-            f"forgetting={policy.forgetting:g} requires a fixed prior: with an adaptive prior, use "
-            "forgetting=1."
-        )
     n_weights = n_features + bool(policy.fit_intercept)
     mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
     variance = _variances(policy, n_features, n_weights)
     adaptive = adaptive_mean or adaptive_variance
+    forgetting = None
+    if policy.forgetting != "auto" and policy.forgetting < 1:
+        if adaptive:
+            raise ValueError(
+                f"forgetting={policy.forgetting:g} requires a fixed prior: with an adaptive prior, "
+                "use forgetting=1."
+            )
+        forgetting = np.full(len(variance), float(policy.forgetting))
+    elif policy.forgetting == "auto" and not adaptive and _can_afford_more(policy, len(variance)):
+        forgetting = np.append(np.ones(len(variance)), FORGETTING)
+        variance = np.vstack([variance, variance[len(variance) // 2]])
     return Prior(
         mean,
         variance,
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
         float(policy.noise_variance),
-        float(policy.forgetting) if policy.forgetting < 1 else None,
+        forgetting,
     )
+
+
+def _can_afford_more(policy: _PriorSettings, n_scales: int) -> bool:
+    """Whether a model that forgets adds less than half to the time of learning.
+
+    A policy with one scale is meant to be fast. A full covariance is slow to learn, and merges
+    exactly as long as nothing forgets. Contexts that are not centered may be sparse, and learned in
+    time that grows with what is present; a model that forgets changes every weight.
+    """
+    return n_scales > 1 and policy.covariance == "diagonal" and policy.standardize is True
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:

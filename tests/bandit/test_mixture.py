@@ -69,9 +69,38 @@ def test_every_scale_learns_as_if_alone(link, covariance):
         )
 
 
+@pytest.mark.parametrize("link", ["linear", "logistic", "probit"])
+def test_auto_adds_one_model_that_forgets(link):
+    """The last one learns as the middle scale would alone; the others forget nothing."""
+    X, action, reward = events(100)
+    reward = np.clip(reward, 0, 1)
+    auto = GLMUCBPolicy(link).fit(X, action, reward=reward)
+    lasting = GLMUCBPolicy(link, forgetting=1).fit(X, action, reward=reward)
+    forgetful = GLMUCBPolicy(link, prior_scale=3, forgetting=0.995).fit(X, action, reward=reward)
+    for name in ("mean", "cov_factor"):
+        learned = getattr(auto._posterior, name)
+        np.testing.assert_array_equal(learned[:, :-1], getattr(lasting._posterior, name))
+        np.testing.assert_array_equal(learned[:, -1:], getattr(forgetful._posterior, name))
+
+
+@pytest.mark.parametrize("settings", [
+    {"prior_scale": 2}, {"covariance": "full"}, {"standardize": False}, {"standardize": "scale"},
+    {"prior_variance": 1.0}, {"prior_variance": "adaptive"}, {"prior_mean": "adaptive"},
+], ids=str)  # fmt: skip
+def test_auto_forgets_nothing_where_that_would_be_slow_or_impossible(settings):
+    X, action, reward = events(100)
+    auto, lasting = (
+        GLMUCBPolicy("linear", **settings, **forgetting).fit(X, action, reward=reward)
+        for forgetting in ({}, {"forgetting": 1})
+    )
+    np.testing.assert_array_equal(auto.scale_weights_, lasting.scale_weights_)
+    np.testing.assert_array_equal(auto.decision_function(X), lasting.decision_function(X))
+
+
 def test_equal_scales_decide_as_one():
     X, action, reward = events(60)
-    three = GLMUCBPolicy("linear", prior_scale=[2, 2, 2]).fit(X, action, reward=reward)
+    three = GLMUCBPolicy("linear", prior_scale=[2, 2, 2], forgetting=1)
+    three.fit(X, action, reward=reward)
     one = GLMUCBPolicy("linear", prior_scale=2).fit(X, action, reward=reward)
     np.testing.assert_allclose(three.scale_weights_, 1 / 3)
     np.testing.assert_allclose(three.select_scores(X), one.select_scores(X), rtol=1e-12)
@@ -137,6 +166,6 @@ def test_another_number_of_scales_starts_afresh():
     X, action, reward = events()
     policy = GLMUCBPolicy("linear").fit(X, action, reward=reward)
     policy.set_params(prior_scale=[1, 3])
-    with pytest.raises(ValueError, match="call fit"):
+    with pytest.raises(ValueError, match="are 3 models, but the policy has learned with 4: call f"):
         policy.partial_fit(X, action, reward=reward)
-    assert len(policy.fit(X, action, reward=reward).scale_weights_) == 2
+    assert len(policy.fit(X, action, reward=reward).scale_weights_) == 3

@@ -12,7 +12,7 @@ from tests.tiers import first
 D = 4
 
 
-def prior(forgetting=1.0, noise=0.5, mean=None, variance=None):
+def prior(forgetting=None, noise=0.5, mean=None, variance=None):
     mean = np.zeros(D) if mean is None else mean
     variance = np.ones(D) if variance is None else variance
     return Prior(mean, variance[None], False, False, noise, forgetting)
@@ -115,7 +115,7 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
     """Precision and information: Λ₀ + Σ γ^(n-i) times each event's information, linear model."""
     X, r = events
     gamma = 0.9
-    given = prior(gamma, mean=np.array([0.3, -1.0, 0.0, 2.0]))
+    given = prior(np.array([gamma]), mean=np.array([0.3, -1.0, 0.0, 2.0]))
     posterior = arm(full, given)
     if not full:  # one feature at a time: then the posterior is diagonal
         X = np.eye(D)[np.arange(len(X)) % D]
@@ -130,13 +130,15 @@ def test_forgetting_discounts_the_evidence_but_not_the_prior(full, events):
 def test_forgetting_of_a_diagonal_is_that_of_the_full_covariance_it_is():
     """In closed form or by an observation of each weight's prior mean."""
     rng = np.random.default_rng(0)
-    given = prior(0.9, mean=rng.normal(size=D), variance=rng.uniform(0.1, 3, D))
+    given = prior(np.array([0.9]), mean=rng.normal(size=D), variance=rng.uniform(0.1, 3, D))
     diagonal, full = arm(False, given), arm(True, given)
     diagonal.mean[0, 0] = full.mean[0, 0] = rng.normal(size=D)
     diagonal.cov_factor[0, 0] = rng.uniform(0.01, 2, D)
     full.cov_factor[0, 0] = np.diag(np.sqrt(diagonal.cov_factor[0, 0]))
     for posterior in (diagonal, full):
-        _forget(0, 0, posterior.mean, posterior.cov_factor, given, 0.9, workspace_for(D))
+        _forget(
+            0, 0, posterior.mean, posterior.cov_factor, given, given.forgetting, workspace_for(D)
+        )
     np.testing.assert_allclose(diagonal.mean, full.mean, rtol=1e-13)
     np.testing.assert_allclose(covariance(diagonal), covariance(full), rtol=1e-13, atol=1e-16)
 
@@ -162,6 +164,17 @@ def test_forgetting_follows_drift():
     drifting = GLMUCBPolicy(forgetting=0.98, **parameters).fit(X, np.zeros(4000), reward=r)
     assert drifting.predict_reward([[1.0]])[0, 0] == pytest.approx(0.6, abs=0.12)
     assert fixed.predict_reward([[1.0]])[0, 0] < 0.5
+
+
+def test_the_default_forgets_if_rewards_drift_and_only_then():
+    """Its weight is from .995, and the mean reward within two standard deviations of 200 events."""
+    rng = np.random.default_rng(0)
+    X, action = rng.normal(size=(4000, 2)), np.zeros(4000)
+    for late, weight, estimate in ((0.6, 1.0, 0.6), (0.1, 0.0, 0.1)):
+        r = (rng.random(4000) < np.repeat([0.1, late], 2000)).astype(float)
+        policy = GLMUCBPolicy().fit(X, action, reward=r)
+        assert policy.scale_weights_[-1] == pytest.approx(weight, abs=0.05)
+        assert policy.predict_reward([[0.0, 0.0]])[0, 0] == pytest.approx(estimate, abs=0.07)
 
 
 @pytest.mark.parametrize("covariance_kind", ["diagonal", "full"])

@@ -25,7 +25,7 @@ LEVEL = 0.95
 DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
-    "99% ms": 1, "regret": 4, "counts as %": 0,
+    "99% ms": 1, "regret": 4, "counts as %": 0, "% of regret": 1,
 }  # fmt: skip
 """Decimals of a measure; else three."""
 

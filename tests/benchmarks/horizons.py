@@ -1,4 +1,4 @@
-"""What rules of exploration cost over short and long horizons, and what their logs are worth.
+"""What rules of exploration cost over short and long horizons and under drift; their logs' worth.
 
     python -m tests.benchmarks.horizons [--quick] [--keep]
 
@@ -7,6 +7,10 @@ Printed are the regret per event, the mean reward of the best arm of each contex
 earned, and for logs of 3,000 events as how many events each counts in the estimate of the uniform
 policy: its effective sample size, in percent. The log of a deterministic rule has propensities of
 1, and says nothing of other arms: it counts as none.
+
+For drift, the weights of all arms turn towards others, in worlds of 3 to 20 arms and 3 to 30
+features: not at all, by a quarter turn over all events, by a full one, or by a quarter at once in
+the middle. Printed is the regret of a policy in percent of that of uniform choices.
 """
 
 import argparse
@@ -14,6 +18,7 @@ import time
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from skbandit.bandit import GLMUCBPolicy
 from tests.benchmarks._kept import keep
@@ -21,6 +26,22 @@ from tests.benchmarks._online import play
 from tests.benchmarks.bandit_defaults import made
 
 SHORT, MIDDLE, LONG, LOGGED = 1000, 10_000, 100_000, 3000
+
+DRIFTING = 20_000
+
+TURNS = {
+    "no drift": lambda t: 0.0 * t,
+    "quarter turn": lambda t: np.pi / 2 * t,
+    "full turn": lambda t: 2 * np.pi * t,
+    "jump": lambda t: np.pi / 2 * (t > 0.5),
+}
+"""Angle of the weights at a time from 0 to 1."""
+
+MEMORIES = {
+    "forgetting='auto' (default)": {},
+    "forgetting=1": {"forgetting": 1},
+    "forgetting=.995": {"forgetting": 0.995},
+}
 
 RULES = {
     "ucb, alpha=.2 (default)": {},
@@ -43,6 +64,34 @@ def world(seed, n):
     problem = made(seed, n, n_arms=10, n_features=10, base=base, arm_effect=0.5, context_effect=1.0)
     drawn = np.random.default_rng([3, seed]).random(problem.reward.shape) < problem.reward
     return np.ascontiguousarray(problem.X), problem.reward, drawn.astype(np.float64)
+
+
+def turning(seed, n, turn):
+    """Contexts, mean rewards and rewards drawn, of arms whose weights turn."""
+    rng = np.random.default_rng([5, seed])
+    n_arms, d, base = rng.choice([3, 10, 20]), rng.choice([3, 10, 30]), rng.choice([0.02, 0.1, 0.3])
+    X, angle = rng.normal(size=(n, d)), turn(np.arange(n) / n)[:, None]
+    effect = rng.choice([0.5, 1.0, 2.0]) / np.sqrt(d)
+    here, there = (
+        effect * X @ rng.normal(size=(d, n_arms)) + rng.normal(scale=0.5, size=n_arms)
+        for _ in range(2)
+    )
+    eta = np.cos(angle) * here + np.sin(angle) * there
+    mean = expit(eta + np.log(base / (1 - base)))
+    return X, mean, (rng.random(mean.shape) < mean).astype(np.float64)
+
+
+def drift_rows(seeds, n):
+    """A row per drift, world and memory."""
+    for seed in seeds:
+        for name, turn in TURNS.items():
+            X, mean, drawn = turning(seed, n, turn)
+            best = mean.max(axis=1).mean()
+            for memory, settings in MEMORIES.items():
+                got = play(GLMUCBPolicy(random_state=seed, **settings), X, drawn)
+                share = (best - got.mean()) / (best - mean.mean())
+                found = {"part": name, "unit": f"world {seed}", "method": memory}
+                yield {**found, "% of regret": 100 * share}
 
 
 def logged(policy, X, reward):
@@ -80,14 +129,16 @@ def main():
     parser.add_argument("--keep", action="store_true", help="write results/horizons.csv")
     options = parser.parse_args()
     seeds, horizons, n_logged = range(300, 308), (SHORT, MIDDLE, LONG), LOGGED
+    turned, n_drifting = range(800, 840), DRIFTING
     if options.quick:
         seeds, horizons, n_logged = range(300, 302), (200, SHORT), 200
+        turned, n_drifting = range(800, 802), SHORT
     began = time.process_time()
-    frame = pd.DataFrame(list(rows(seeds, horizons, n_logged)))
+    found = [*rows(seeds, horizons, n_logged), *drift_rows(turned, n_drifting)]
+    frame = pd.DataFrame(found)
     seconds = time.process_time() - began
-    means = frame.groupby(["part", "method"], sort=False)[["regret", "counts as %"]].agg(
-        ["mean", "sem"]
-    )
+    measures = ["regret", "counts as %", "% of regret"]
+    means = frame.groupby(["part", "method"], sort=False)[measures].agg(["mean", "sem"])
     print(means.round(4).to_string())
     if options.keep and not options.quick:
         keep("horizons", frame, seconds, worlds=len(seeds))

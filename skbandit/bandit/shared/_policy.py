@@ -524,13 +524,14 @@ class SharedGLMPolicy(PosteriorPolicy):
         variance, scales = np.atleast_1d(self.prior_variance), np.ones(1)
         if isinstance(self.prior_variance, str):
             variance = scales = read_scales(self.prior_scale)
+        forgetting = float(self.forgetting)
         return SharedPrior(
             variance=variance.astype(np.float64),
             constant_variance=np.full(len(scales), WIDE) if estimated else np.sqrt(scales),
             own_variance=float(self.own_variance) * scales,
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
-            forgetting=float(self.forgetting) if self.forgetting < 1 else None,
+            forgetting=forgetting if forgetting < 1 else None,
         )
 
     def _alpha(self) -> float:

@@ -427,8 +427,8 @@ def replay(
     >>> policy = GLMUCBPolicy(alpha=0.3, random_state=0)
     >>> result = replay(policy, log.X, log.y, subsample=0.5, n_repeats=5, random_state=0)
     >>> result
-    <ReplayResult: 5 runs, mean reward 0.196... ± 0.00..., 2.0... x the log's, at horizon 4,979;
-    kept 24,894 of 125,000 events, c = 0.2>
+    <ReplayResult: 5 runs, mean reward 0.194... ± 0.00..., 1.9... x the log's, at horizon 5,025;
+    kept 25,126 of 125,000 events, c = 0.2>
     >>> low, high = result.interval(0.95)
     >>> low < result.mean_reward < high
     True
