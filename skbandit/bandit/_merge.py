@@ -139,7 +139,10 @@ LARGEST_LOSS = 1e-6
 
 
 def combine(
-    base: Moments, workers: list[Moments], prior: Moments, n: list[np.ndarray],
+    base: Moments,
+    workers: list[Moments],
+    prior: Moments,
+    n: list[np.ndarray],
     forgetting: float | np.ndarray,
 ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
     """Posteriors by all events of several workers since a base.
@@ -228,9 +231,7 @@ def _times(share: np.ndarray, of: np.ndarray) -> np.ndarray:
     return share.reshape(share.shape + (1,) * (of.ndim - share.ndim)) * of
 
 
-def _share_in_turn(
-    forgetting: float | np.ndarray, n: np.ndarray, total: np.ndarray
-) -> np.ndarray:
+def _share_in_turn(forgetting: float | np.ndarray, n: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Share of what a worker learned from n events that counts among `total` events in turn."""
     n, total = np.maximum(n, 1), np.maximum(total, 1)
     lasting = np.asarray(forgetting) == 1.0
