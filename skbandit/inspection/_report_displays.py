@@ -385,10 +385,16 @@ def _draw_rows(
     (crosses,) = axes.plot(
         values[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
     )
-    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor
-    style = {"transform": axes.get_yaxis_transform(), "fontsize": "small", "in_layout": False}
+    # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor, and
+    # on the side away from the mark; a line behind the text is interrupted
+    style = {
+        "transform": axes.get_yaxis_transform(), "fontsize": "small", "in_layout": False,
+        "bbox": {"facecolor": axes.get_facecolor(), "edgecolor": "none", "pad": 0.5},
+    }  # fmt: skip
+    middle = np.mean(axes.get_xlim())
     for row, text in enumerate(texts):
-        axes.text(0.015, row - 0.14, text, va="bottom", clip_on=True, **style)
+        x, side = (0.985, "right") if values[row] < middle else (0.015, "left")
+        axes.text(x, row - 0.14, text, ha=side, va="bottom", clip_on=True, **style)
     axes.set_yticks(place, names)
     axes.set_ylim(len(names) - 0.5, -0.75)
     axes.tick_params(axis="y", length=0)

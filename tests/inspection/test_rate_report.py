@@ -34,6 +34,15 @@ def test_values_intervals_and_bounds(display):
     assert [text.get_text() for text in display.ax_.texts][1] == "0.500 (n = 30)"
 
 
+def test_no_text_covers_the_mark_of_its_row(display):
+    values = rate_report(Y, PREDICTED, GOALS, by="sex", attributes=SEX)["value"]
+    display.figure_.canvas.draw()
+    for value, text in zip(values, display.ax_.texts, strict=True):
+        mark, _ = display.ax_.transData.transform((value, 0.0))
+        covered = text.get_window_extent()
+        assert not covered.x0 <= mark <= covered.x1
+
+
 def test_rates_alone_have_no_bounds():
     assert RateReportDisplay.from_predictions(Y, PREDICTED, recall()).bounds_ is None
 
