@@ -89,8 +89,8 @@ class GLMUCBPolicy(PosteriorPolicy):
     forgetting : "auto" or float, default="auto"
         Factor, from .001 to 1, by which an arm's earlier evidence is discounted at each of its
         events; 1 forgets nothing. "auto": 1, and one more model, of the middle prior scale, with
-        .995; choices weight it like the scales, so that they follow a drift of rewards. Only with
-        several scales, ``covariance="diagonal"`` and ``standardize=True``; otherwise 1.
+        .995; choices weight it like the scales, so that they follow a drift of rewards. It needs a
+        logistic or probit link, several scales, a diagonal covariance and ``standardize=True``.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     arms : array-like of labels, default=None

@@ -262,6 +262,7 @@ class _PriorSettings(NamedTuple):
     fit_intercept: bool
     covariance: str
     standardize: Any
+    link: str
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
@@ -289,7 +290,7 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
                 "use forgetting=1."
             )
         forgetting = np.full(len(variance), float(policy.forgetting))
-    elif policy.forgetting == "auto" and not adaptive and _can_afford_more(policy, len(variance)):
+    elif policy.forgetting == "auto" and not adaptive and _may_forget(policy, len(variance)):
         forgetting = np.append(np.ones(len(variance)), FORGETTING)
         variance = np.vstack([variance, variance[len(variance) // 2]])
     return Prior(
@@ -302,14 +303,16 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     )
 
 
-def _can_afford_more(policy: _PriorSettings, n_scales: int) -> bool:
-    """Whether a model that forgets adds less than half to the time of learning.
+def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
+    """Whether a model that forgets can be weighted by evidence, and takes little time.
 
-    A policy with one scale is meant to be fast. A full covariance is slow to learn, and merges
-    exactly as long as nothing forgets. Contexts that are not centered may be sparse, and learned in
-    time that grows with what is present; a model that forgets changes every weight.
+    With linear rewards, evidence depends on `noise_variance`: if that is too small, the model with
+    the widest predictions wins, which is the one that forgets. A policy with one scale is meant to
+    be fast, and a full covariance is slow. Contexts that are not centered may be sparse, and
+    learned in time that grows with what is present; a model that forgets changes every weight.
     """
-    return n_scales > 1 and policy.covariance == "diagonal" and policy.standardize is True
+    cheap = n_scales > 1 and policy.covariance == "diagonal" and policy.standardize is True
+    return cheap and policy.link != "linear"
 
 
 def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
