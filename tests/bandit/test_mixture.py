@@ -85,7 +85,8 @@ def test_auto_adds_one_model_that_forgets(link):
 
 @pytest.mark.parametrize("settings", [
     {"link": "linear"}, {"prior_scale": 2}, {"covariance": "full"}, {"standardize": False},
-    {"standardize": "scale"}, {"prior_variance": 1.0}, {"prior_variance": "adaptive"}, {"prior_mean": "adaptive"},
+    {"standardize": "scale"}, {"prior_variance": 1.0}, {"prior_variance": "adaptive"},
+    {"prior_mean": "adaptive"},
 ], ids=str)  # fmt: skip
 def test_auto_forgets_nothing_where_that_would_be_slow_or_misled(settings):
     X, action, reward = events(100)
