@@ -38,7 +38,7 @@ from skbandit.constrained._report import (
 from skbandit.constrained._weighted_fits import USUAL
 from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.cross_fitting._rounds import Criterion
-from skbandit.constrained.thresholds._rules import Rule
+from skbandit.constrained.thresholds._groups import Rule
 from skbandit.exceptions import ConstrainedFitWarning
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import bind_constraints

@@ -26,8 +26,8 @@ from skbandit.rates._bind import as_constraint, bind_constraints, bind_rate, fla
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import as_rate
 from skbandit.rates._forms import LinearFractionalForms
+from skbandit.utils._fitting import report_progress
 from skbandit.utils._folds import split_pipeline, transformed
-from skbandit.utils._progress import report_progress
 from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:

@@ -43,8 +43,7 @@ from skbandit.constrained.training._train import Trained, TrainingOptions, train
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._columns import Data
-from skbandit.utils._fitting import atomic_fit, one_blas_thread
-from skbandit.utils._progress import fit_task, report_progress
+from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,

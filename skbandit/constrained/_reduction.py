@@ -46,9 +46,8 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
-from skbandit.utils._fitting import seed_for, seeded
+from skbandit.utils._fitting import report_progress, seed_for, seeded
 from skbandit.utils._folds import rows_tested
-from skbandit.utils._progress import report_progress
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:

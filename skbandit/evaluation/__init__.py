@@ -2,9 +2,8 @@
 
 from skbandit.evaluation._difference import PolicyDifference
 from skbandit.evaluation._model_selection import OffPolicyScorer, ReplayScorer, ReplaySplit
-from skbandit.evaluation._off_policy._blocks import off_policy_blocks
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate
-from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
+from skbandit.evaluation._off_policy._off_policy_value import off_policy_blocks, off_policy_value
 from skbandit.evaluation._off_policy._slates import replay_slates, slate_ips, slate_pseudo_inverse
 from skbandit.evaluation._rate_report import rate_report, to_model_card
 from skbandit.evaluation._rate_scorer import RateScorer

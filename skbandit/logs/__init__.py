@@ -10,13 +10,13 @@ all rows. `align_rows` comes first, with X as the user passed it.
 """
 
 from skbandit.logs._arms import Codes as Codes
+from skbandit.logs._arms import Pools as Pools
+from skbandit.logs._arms import align_rows as align_rows
 from skbandit.logs._arms import code_labels as code_labels
 from skbandit.logs._arms import label_array as label_array
 from skbandit.logs._arms import label_order as label_order
-from skbandit.logs._availability import Pools as Pools
-from skbandit.logs._availability import align_rows as align_rows
-from skbandit.logs._availability import read_mask as read_mask
-from skbandit.logs._availability import read_pools as read_pools
+from skbandit.logs._arms import read_mask as read_mask
+from skbandit.logs._arms import read_pools as read_pools
 from skbandit.logs._blocks import ReplayRequest as ReplayRequest
 from skbandit.logs._blocks import ReplaysLogs as ReplaysLogs
 from skbandit.logs._blocks import as_blocks as as_blocks

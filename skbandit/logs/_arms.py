@@ -1,14 +1,24 @@
-"""Arms as numbers: labels of any hashable kind."""
+"""Arms: their labels, which may be of any hashable kind, and which of them are available.
+
+`available` says which arms may be chosen in each row, for policies and selectors alike. Three forms
+have one meaning: a boolean table with one column per arm, one collection of labels per row, and one
+collection of labels for all rows. `align_rows` matches its rows with those of X; `read_pools`
+returns sets of arm numbers, to which new labels are added; `read_mask` returns a mask over given
+labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+import warnings
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
-from skbandit.utils._validation import check_not_masked
+from skbandit.utils._validation import check_not_masked, first_few
 
 # Arm label -> arm number. Reading data appends new labels in order of appearance.
 Codes = dict[Hashable, int]
@@ -92,3 +102,490 @@ def _one_dimensional(labels: Any, name: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1D with one arm label per row, got shape {array.shape}.")
     return array
+
+
+# Treatment of labels that are not known: add them, raise an error, or leave them out.
+Unknown = Literal["add", "error", "ignore"]
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Sets of available arms; a set shared by many events is stored once.
+
+    Set k holds the numbers ``arms[start[k]:start[k + 1]]``, ascending.
+    """
+
+    of_event: np.ndarray  # (n_events,), number of the event's set
+    start: np.ndarray  # (n_sets + 1,)
+    arms: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of available arms per event."""
+        return np.diff(self.start)[self.of_event]
+
+    @property
+    def set_of_arm(self) -> np.ndarray:
+        """Set number of each entry of `arms`."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def contains(self, action: np.ndarray) -> np.ndarray:
+        """Whether each event's action is in its set."""
+        n_arms = int(max(self.arms.max(initial=0), action.max(initial=0))) + 1
+        held = self.set_of_arm * n_arms + self.arms
+        return np.isin(self.of_event.astype(np.int64) * n_arms + action, held)
+
+    def labels(self, arms: np.ndarray) -> list[tuple[Any, ...]]:
+        """The labels of each set, given those of all arms."""
+        return [tuple(own.tolist()) for own in np.split(arms[self.arms], self.start[1:-1])]
+
+    def take(self, rows: np.ndarray | slice) -> Pools:
+        """Sets of the given events."""
+        return Pools(self.of_event[rows], self.start, self.arms)
+
+    def mask(self, n_arms: int) -> sp.csr_array:
+        """Mask of shape (n_events, n_arms)."""
+        flags = np.ones(len(self.arms), dtype=bool)
+        sets = sp.csr_array((flags, self.arms, self.start), (len(self.start) - 1, n_arms))
+        return sets[self.of_event]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Flags with one column per arm."""
+
+    flags: Any  # ndarray or csr_array of bool
+    labels: list[Any] | None = None  # of the columns; None if they have no names
+
+
+# The labels of each row, or those of all rows.
+_Rows = list[Any] | tuple[Any, ...]
+
+
+def align_rows(available: Any, X: Any) -> Any:
+    """Put the rows of a pandas `available` in the order of the rows of X.
+
+    Rows are matched by label if X is also a pandas object and `available` has the labels of its
+    rows; otherwise by position, with a warning if the labels differ.
+
+    Parameters
+    ----------
+    available : object
+        As in `read_pools`; returned as it is unless it is a DataFrame, or a Series of collections.
+    X : object
+        With one row per event, as passed by the user.
+
+    Returns
+    -------
+    object
+        Available arms per row of X, in this order.
+    """
+    pandas = pd.DataFrame | pd.Series
+    if not (isinstance(available, pandas) and isinstance(X, pandas)):
+        return available
+    labels, wanted = available.index, X.index
+    for_all_rows = available.ndim == 1 and len(available) and not _is_collection(available.iloc[0])
+    if labels.equals(wanted) or for_all_rows:
+        return available
+    same_length = len(labels) == len(wanted)
+    # 0, 1, ... are no more than positions, which say nothing about the rows of a longer table
+    numbered = isinstance(wanted, pd.RangeIndex) and wanted.equals(pd.RangeIndex(len(wanted)))
+    if labels.is_unique and wanted.is_unique and (same_length or not numbered):
+        rows = labels.get_indexer(wanted)
+        if (rows >= 0).all():
+            return available.iloc[rows]
+    if same_length:
+        row = int(np.flatnonzero(labels != wanted)[0])
+        warnings.warn(
+            f"available and X have different row labels (row {row} is labeled {labels[row]!r} and "
+            f"{wanted[row]!r}), so their rows are matched by position: pass "
+            "available.set_axis(X.index) if they are in the same order.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return available
+
+
+def read_pools(
+    available: Any,
+    n_rows: int,
+    codes: Codes,
+    columns: Sequence[Any] | None = None,
+    per_row: bool = False,
+) -> Pools:
+    """Read `available` into sets of arm numbers; new labels are appended to `codes`.
+
+    Parameters
+    ----------
+    available : boolean table, sequence of collections of labels, or collection of labels
+        One column per arm, True if it can be chosen; or the labels of each row; or those of all
+        rows.
+    n_rows : int
+        Number of events.
+    codes : dict
+        Numbers of the arms known so far.
+    columns : sequence of labels, default=None
+        Arms of the columns of an unnamed table; None is all of `codes`.
+    per_row : bool, default=False
+        Whether `available` is a column of a log, and so has an entry per row.
+
+    Returns
+    -------
+    Pools
+        No set is empty.
+    """
+    if n_rows == 1 and (one := _one_known_tuple(available, codes)):
+        return one
+    read = list(available) if per_row else _read(available, codes)
+    if isinstance(read, _Table):
+        labels = read.labels
+        if labels is None:
+            labels = list(codes) if columns is None else list(columns)
+        return _from_table(read.flags, labels, n_rows, codes)
+    pools = _from_rows(read, n_rows, codes, "add")
+    empty = np.flatnonzero(pools.sizes == 0)
+    if len(empty):
+        raise ValueError(f"available: row {empty[0]} has no arm at all.")
+    return pools
+
+
+def read_mask(
+    available: Any, labels: np.ndarray, n_rows: int, unknown: Literal["error", "ignore"] = "error"
+) -> Any:
+    """Read `available` into a mask over ads.
+
+    Parameters
+    ----------
+    available : boolean table, sequence of collections of labels, collection of labels, or None
+        As in `read_pools`; None means all ads in every row.
+    labels : ndarray of shape (n_ads,)
+        Known ads, in the order of the columns to return.
+    n_rows : int
+        Required number of rows.
+    unknown : {"error", "ignore"}, default="error"
+        Whether a named table must have exactly the columns `labels`, and collections only these
+        labels; or other ads are left out, and ads without a column are not available.
+
+    Returns
+    -------
+    ndarray or csr_array of bool, shape (n_rows, n_ads), or None
+        Rows may be empty.
+    """
+    if available is None:
+        return None
+    ads = labels.tolist()
+    codes: Codes = {label: k for k, label in enumerate(ads)}
+    read = _read(available, codes)
+    if not isinstance(read, _Table):
+        return _from_rows(read, n_rows, codes, unknown).mask(len(ads))
+    flags = read.flags
+    if flags.shape[0] != n_rows:
+        raise ValueError(f"available has {flags.shape[0]} rows, X has {n_rows}.")
+    if read.labels is not None:
+        return _columns_in_order(flags, read.labels, codes, unknown)
+    if flags.shape[1] != len(ads):
+        raise ValueError(
+            f"available has {flags.shape[1]} columns for {len(ads)} ads: pass a DataFrame to "
+            "name the columns, or the labels of the available ads."
+        )
+    return flags
+
+
+def _columns_in_order(
+    flags: np.ndarray, labels: list[Any], codes: Codes, unknown: Literal["error", "ignore"]
+) -> np.ndarray:
+    """Flags with their columns in the order of `codes`."""
+    if len(set(labels)) < len(labels):
+        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
+        raise ValueError(f"available has two columns for {twice!r}.")
+    if unknown == "error" and (new := [label for label in labels if label not in codes]):
+        raise ValueError(f"available has columns for unknown ads: {first_few(new)}. {_CURE}")
+    if unknown == "error" and (missing := [label for label in codes if label not in labels]):
+        raise ValueError(f"available has no column for ad {first_few(missing)}. {_CURE}")
+    known = [k for k, label in enumerate(labels) if label in codes]
+    ordered = np.zeros((len(flags), len(codes)), dtype=bool)
+    ordered[:, [codes[labels[k]] for k in known]] = flags[:, known]
+    return ordered
+
+
+_CURE = 'With unknown_ads="ignore", new ads are left out, and ads without a column are unavailable.'
+
+
+def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
+    """A table of flags, or labels; `known` are the labels known so far."""
+    if sp.issparse(available):
+        flags = sp.csr_array(available, copy=True)
+        flags.data = _flags(flags.data)
+        flags.eliminate_zeros()
+        return _Table(flags)
+    if hasattr(available, "columns") and not isinstance(available, type):
+        return _Table(_flags(available.to_numpy()), list(available.columns))
+    check_not_masked(available, "available")
+    n_dimensions = getattr(available, "ndim", 1)
+    if n_dimensions == 2:
+        return _read_array(np.asarray(available), known)
+    if n_dimensions != 1 or isinstance(available, type) or not _is_collection(available):
+        shown = f"{type(available).__name__} of shape {np.shape(available)}"
+        raise ValueError(
+            "available must be a boolean table with one column per arm, one tuple of arm labels "
+            f"per row, or one list of labels for all rows, got "
+            f"{repr(available) if n_dimensions == 1 else shown}."
+        )
+    entries = available.tolist() if hasattr(available, "tolist") else list(available)
+    if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, known)):
+        return tuple(_one_for_all(entries, known))
+    first = entries[0] if entries else ()
+    if not _are_flags(first) or any(isinstance(label, bool) for label in known):
+        return entries
+    for k, row in enumerate(entries):
+        if not _are_flags(row) or len(row) != len(first):
+            raise ValueError(
+                f"available: row 0 has {len(first)} booleans, but row {k} is {row!r}: pass a "
+                "boolean table with one column per arm, or one tuple of arm labels per row."
+            )
+    return _Table(np.array([list(row) for row in entries], dtype=bool))
+
+
+def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | list[Any]:
+    """A 2D array without names: flags, or labels if it holds strings or other objects."""
+    if array.dtype.kind in "US" or (
+        array.dtype == object and not any(_is_flag(value) for value in array.flat)
+    ):
+        return array.tolist()
+    flags = _flags(array)
+    # three numbers from {0, 1} are not three labels
+    if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in known or 1 in known):
+        raise ValueError(
+            "available holds only the numbers 0 and 1, which could be flags or labels of arms: "
+            "pass available.astype(bool), or one tuple of arm labels per row."
+        )
+    return _Table(flags)
+
+
+def _flags(values: np.ndarray) -> np.ndarray:
+    """Booleans, from booleans or the numbers 0 and 1."""
+    if values.dtype == bool:
+        return values
+    if values.dtype.kind in "iuf":
+        wrong = ~np.isin(values, (0, 1))
+    else:
+        wrong = np.array([not _is_number_flag(value) for value in values.ravel()], dtype=bool)
+        wrong = wrong.reshape(values.shape)
+    if wrong.any():
+        place = tuple(int(k) for k in np.argwhere(wrong)[0])
+        where = f" in row {place[0]}" if values.ndim == 2 else ""
+        raise ValueError(
+            f"available must be True or False everywhere, got {values[place]}{where}; or pass one "
+            "tuple of arm labels per row."
+        )
+    return values.astype(bool)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _is_number_flag(value: Any) -> bool:
+    return _is_flag(value) or (isinstance(value, int | float | np.number) and value in (0, 1))
+
+
+def _are_flags(row: Any) -> bool:
+    """Whether a row is a sequence of booleans."""
+    return isinstance(row, Sequence | np.ndarray) and len(row) > 0 and all(map(_is_flag, row))
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _are_tuple_labels(entries: list[Any], known: Collection[Any]) -> bool:
+    """Whether the entries are labels that are tuples, rather than tuples of labels."""
+    try:
+        if not all(entry in known for entry in entries):
+            return False
+        nested = all(label in known for entry in entries for label in entry)
+    except TypeError:  # not hashable
+        return False
+    if nested:
+        raise ValueError(
+            f"available: {first_few(entries)} are labels of arms, and so are their parts: pass one "
+            "tuple of labels per row."
+        )
+    return True
+
+
+def _one_for_all(labels: list[Any], known: Collection[Any]) -> list[Any]:
+    """Distinct labels of the arms available in all rows."""
+    if all(map(_is_flag, labels)) and not any(isinstance(label, bool) for label in known):
+        raise ValueError(
+            "available holds one boolean per row or arm: pass a boolean table with a row per row "
+            "of X and a column per arm, or the labels of the available arms."
+        )
+    for k, label in enumerate(labels):
+        if _is_collection(label) and not isinstance(label, tuple):
+            raise ValueError(
+                f"available: entry {k} is {label!r}, but entry 0 is the label {labels[0]!r}: pass "
+                "one tuple of labels per row, or one list of labels for all rows."
+            )
+    try:
+        distinct = set(labels)
+    except TypeError as error:
+        raise TypeError(f"available: arm labels must be hashable ({error}).") from error
+    if len(distinct) < len(labels):
+        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
+        raise ValueError(
+            f"available names {twice!r} twice: to make the same arms available in all rows, name "
+            "each once; for arms per row, pass one tuple of labels per row, (label,) for one arm."
+        )
+    return labels
+
+
+def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
+    """Sets from flags with one column per arm."""
+    matrix = flags.toarray() if sp.issparse(flags) else flags
+    if matrix.shape != (n_rows, len(columns)):
+        raise ValueError(
+            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row per "
+            f"event and one column per arm, {first_few(columns)}. Pass a DataFrame to name other "
+            "columns."
+        )
+    if not matrix.size:
+        raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
+    if not matrix.any(axis=1).all():
+        raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
+    numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int32)
+    order = np.argsort(numbers, kind="stable")
+    of_event = _number_rows(np.packbits(matrix, axis=1))
+    sets = matrix[_first_of_each(of_event)][:, order]
+    which = np.nonzero(sets)[1]
+    start = np.concatenate([[0], np.cumsum(sets.sum(axis=1))])
+    return Pools(of_event, start, numbers[order][which])
+
+
+def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pools:
+    """Sets from the labels of each row, or of all rows."""
+    for_all = isinstance(rows, tuple)
+    rows = [rows] if isinstance(rows, tuple) else rows
+    if not for_all and len(rows) != n_rows:
+        raise ValueError(
+            f"available has {len(rows)} entries for {n_rows} rows: pass one tuple of arm labels "
+            "per row, one list of labels for all rows, or a boolean array with one column per arm."
+        )
+    # Logs mostly repeat one object, or equal ones: read each object once.
+    objects = _number_objects(rows)
+    first = _first_of_each(objects).tolist()
+    pools = [rows[row] for row in first]
+    if any(type(pool) is not tuple for pool in pools):
+        pools = [_as_tuple(rows[row], row) for row in first]
+    seen: dict[tuple[Any, ...], int] = {}
+    try:
+        of_object = np.array([seen.setdefault(pool, len(seen)) for pool in pools], dtype=np.int32)
+        sets = list(seen)
+        labels = [label for pool in sets for label in pool]
+        known = set(labels) <= codes.keys()
+        new = [] if known else [label for label in dict.fromkeys(labels) if label not in codes]
+    except TypeError as error:
+        raise TypeError(f"available: arm labels must be hashable ({error}).") from error
+    of_event = np.zeros(n_rows, dtype=np.int32) if for_all else of_object[objects]
+    if new:
+        _check_new(new, sets, of_event, codes, unknown)
+    for label in plain_labels(new) if unknown == "add" else ():
+        codes.setdefault(label, len(codes))
+    numbers = [codes.get(label, -1) for label in labels] if new else [codes[k] for k in labels]
+    n_arms = max(len(codes), 1)
+    of_label = np.repeat(np.arange(len(sets)) * n_arms, [len(pool) for pool in sets])
+    held = of_label + np.array(numbers, dtype=np.int64)
+    held = np.sort(held[np.array(numbers) >= 0] if new else held)
+    twice = held[1:] == held[:-1]
+    if twice.any():
+        _check_repeated((held[1:][twice] // n_arms).tolist(), sets, of_event)
+        held = np.unique(held)
+    start = np.searchsorted(held, np.arange(len(sets) + 1) * n_arms)
+    return Pools(of_event, start, (held % n_arms).astype(np.int32))
+
+
+def _check_repeated(numbers: list[int], sets: list[tuple[Any, ...]], of_event: np.ndarray) -> None:
+    """Refuse labels that occur twice in a row and may be meant as flags."""
+    for k in numbers:
+        if all(map(_is_number_flag, sets[k])):
+            raise ValueError(
+                f"available: row {np.argmax(of_event == k)} is {sets[k]!r}, labels of which some "
+                "occur twice: for flags, pass True and False."
+            )
+
+
+def _as_tuple(pool: Any, row: int) -> tuple[Any, ...]:
+    """The labels of a row as a tuple."""
+    if not _is_collection(pool):
+        raise ValueError(
+            f"available: row {row} is {pool!r}, expected a tuple of arm labels "
+            "(of one label: (label,))."
+        )
+    return tuple(pool)
+
+
+def _check_new(
+    new: list[Any],
+    sets: list[tuple[Any, ...]],
+    of_event: np.ndarray,
+    codes: Codes,
+    unknown: Unknown,
+) -> None:
+    """Refuse missing labels, and unknown ones if they are an error."""
+    missing = [label for label in new if label is None or label is pd.NA or label != label]
+    if not missing and unknown != "error":
+        return
+    wrong = missing or new
+    pool = next(k for k, labels in enumerate(sets) if any(label is wrong[0] for label in labels))
+    row = np.argmax(of_event == pool)
+    if missing:
+        raise ValueError(f"available: row {row} has {wrong[0]!r} among its labels: leave it out.")
+    wrong = plain_labels([label for label in sets[pool] if label not in codes])
+    raise ValueError(
+        f"available: row {row} names unknown ads: {first_few(wrong)}; the known ones are "
+        f'{first_few(codes)}. With unknown_ads="ignore", they are left out.'
+    )
+
+
+def _one_known_tuple(available: Any, codes: Codes) -> Pools | None:
+    """The set of one row, read at once if it is a tuple of known labels, as in service."""
+    if type(available) is not list or len(available) != 1:
+        return None
+    pool = available[0]
+    if type(pool) is not tuple or not pool or _is_flag(pool[0]):
+        return None
+    try:
+        arms = sorted({codes[label] for label in pool})
+        if len(arms) < len(pool) or pool in codes:
+            return None
+    except (KeyError, TypeError):
+        return None
+    start = np.array([0, len(arms)], dtype=np.int64)
+    return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int32))
+
+
+def _number_objects(rows: list[Any]) -> np.ndarray:
+    """Number the distinct objects in order of appearance."""
+    if len(rows) < 100:  # pandas has a fixed cost, and policies in service choose one row at a time
+        numbers: dict[int, int] = {}
+        return np.array([numbers.setdefault(id(row), len(numbers)) for row in rows], dtype=np.int64)
+    return pd.factorize(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)))[0]
+
+
+def _number_rows(packed: np.ndarray) -> np.ndarray:
+    """Number the distinct rows of a matrix of bytes in order of appearance."""
+    n_rows, n_bytes = packed.shape
+    padded = np.zeros((n_rows, -(-n_bytes // 8) * 8), dtype=np.uint8)
+    padded[:, :n_bytes] = packed
+    numbers = np.zeros(n_rows, dtype=np.int64)
+    for word in padded.view(np.uint64).T:
+        codes, distinct = pd.factorize(word)
+        numbers = pd.factorize(numbers * len(distinct) + codes)[0]
+    return numbers.astype(np.int32)
+
+
+def _first_of_each(numbers: np.ndarray) -> np.ndarray:
+    """Position of the first occurrence of each of the numbers 0, 1, ..."""
+    first = np.empty(numbers.max(initial=-1) + 1, dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return first

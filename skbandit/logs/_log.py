@@ -13,8 +13,15 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbandit.logs._arms import Codes, code_labels, label_array, label_order, plain_labels
-from skbandit.logs._availability import Pools, read_pools
+from skbandit.logs._arms import (
+    Codes,
+    Pools,
+    code_labels,
+    label_array,
+    label_order,
+    plain_labels,
+    read_pools,
+)
 from skbandit.utils._validation import check_not_masked, check_squares, first_few, warn_if_reordered
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, code_labels, label_array
-from skbandit.logs._availability import Pools, read_pools
+from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
 from skbandit.logs._log import column_names, columns_of, read_numbers, read_times
 from skbandit.utils._validation import check_not_masked, warn_if_reordered
 

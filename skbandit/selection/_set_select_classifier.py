@@ -41,8 +41,7 @@ from skbandit.selection.reductions._registry import (
     shared_penalty,
 )
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
-from skbandit.utils._fitting import atomic_fit
-from skbandit.utils._progress import fit_task, report_progress
+from skbandit.utils._fitting import atomic_fit, fit_task, report_progress
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,

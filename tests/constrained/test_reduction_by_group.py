@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
-from skbandit.constrained.thresholds._rules import best_rule
+from skbandit.constrained.thresholds._groups import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     difference,

@@ -8,7 +8,7 @@ import pytest
 
 from skbandit.datasets import fetch_open_bandit, load_open_bandit
 from skbandit.datasets._files import INCLUDED, load_bytes
-from skbandit.datasets._open_bandit import _LOGS
+from skbandit.datasets._public_logs import _LOGS
 from skbandit.logs import read_log
 
 LOGS = ["random", "bts"]

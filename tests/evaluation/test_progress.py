@@ -12,7 +12,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import replay
 from skbandit.evaluation._replay import _engine
 from skbandit.inspection import ReplayDisplay
-from skbandit.utils._progress import iter_with_progress
+from skbandit.utils._fitting import iter_with_progress
 
 LOG = make_bandit_log(2000, n_arms=4, n_features=2, base_rate=0.2, random_state=0)
 THRICE = {"subsample": 0.5, "n_repeats": 3, "random_state": 0}
@@ -58,7 +58,7 @@ def test_a_generic_pass_reports_its_share(capsys, monkeypatch):
 
 def test_progress_is_reported_by_time(monkeypatch):
     seconds = iter([0.0, 4.0, 8.0, 12.0, 13.0, 21.0, 23.0])
-    monkeypatch.setattr("skbandit.utils._progress.time.perf_counter", lambda: next(seconds))
+    monkeypatch.setattr("skbandit.utils._fitting.time.perf_counter", lambda: next(seconds))
     shares = []
     assert [*iter_with_progress(range(6), shares.append, every=10.0)] == [0, 1, 2, 3, 4, 5]
     assert shares == [3 / 6, 6 / 6]

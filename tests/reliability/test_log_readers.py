@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skbandit import GLMUCBPolicy
-from skbandit.datasets import _open_bandit, fetch_open_bandit, make_bandit_log, read_yahoo_r6
+from skbandit.datasets import _public_logs, fetch_open_bandit, make_bandit_log, read_yahoo_r6
 from skbandit.evaluation import replay
 from tests.reliability.blame import blame
 
@@ -179,9 +179,9 @@ def published(tmp_path, monkeypatch):
     for name in ("_LOGS", "_ITEMS"):
         own = {
             kind: replace(file, sha256=hashlib.sha256(contents[file.name]).hexdigest())
-            for kind, file in getattr(_open_bandit, name).items()
+            for kind, file in getattr(_public_logs, name).items()
         }
-        monkeypatch.setattr(_open_bandit, name, own)
+        monkeypatch.setattr(_public_logs, name, own)
         for file in own.values():
             folder = tmp_path / file.folder
             folder.mkdir(parents=True, exist_ok=True)

@@ -4,15 +4,15 @@ import logging
 
 import pytest
 
-from skbandit.utils import _progress
-from skbandit.utils._progress import report_progress
+from skbandit.utils import _fitting
+from skbandit.utils._fitting import report_progress
 
 
 @pytest.fixture
 def logger(monkeypatch):
     """A logger in place of the package's, without the handlers that pytest adds to that."""
     fresh = logging.Logger("skbandit", logging.INFO)
-    monkeypatch.setattr(_progress, "_LOGGER", fresh)
+    monkeypatch.setattr(_fitting, "_LOGGER", fresh)
     return fresh
 
 

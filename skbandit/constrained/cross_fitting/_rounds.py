@@ -21,6 +21,7 @@ from skbandit.constrained.cross_fitting._choose import (
     nearest_to_default,
     quantiles_of,
 )
+from skbandit.constrained.thresholds._groups import Rule, best_model, best_rule
 from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
@@ -36,7 +37,6 @@ from skbandit.constrained.thresholds._multipliers import (
     shadow_prices,
     with_group_thresholds,
 )
-from skbandit.constrained.thresholds._rules import Rule, best_model, best_rule
 from skbandit.rates._columns import Data
 from skbandit.rates._score_limits import ScoreLimits, score_limits
 

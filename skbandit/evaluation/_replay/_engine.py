@@ -43,9 +43,8 @@ from skbandit.logs import (
     label_order,
     read_log,
 )
-from skbandit.utils._fitting import seed_for
+from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._progress import iter_with_progress, report_progress
 from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import warn_if_reordered
 

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
-from skbandit.bandit.slates._models import shares_of_slate_reward
+from skbandit.bandit._slate_policy import shares_of_slate_reward
 from skbandit.evaluation import replay_slates, slate_ips
 from tests.tiers import first
 
