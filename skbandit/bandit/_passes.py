@@ -135,11 +135,11 @@ def learn_rows(
             kernels.learn_rows(*events, model, prior, True)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
-        at = np.ix_(arms, np.arange(len(posterior.share)), weights)
+        at = np.ix_(np.arange(len(posterior.share)), arms, weights)
         own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
-        own.mean[arms], own.cov_factor[arms] = posterior.mean[at], posterior.cov_factor[at]
+        own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         kernels.learn_rows(*events, Model(own, rule, own.workspace()), prior, False)
-        posterior.mean[at], posterior.cov_factor[at] = own.mean[arms], own.cov_factor[arms]
+        posterior.mean[at], posterior.cov_factor[at] = own.mean[:, arms], own.cov_factor[:, arms]
         posterior.seen_squares[features] = own.seen_squares
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
             buffer = workspace_for(posterior.mean.shape[2])

@@ -19,7 +19,7 @@ import numpy as np
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._merge import combine, pooled_moments
 from skbandit.bandit._state import (
-    BY_ARM,
+    ARM_AXIS,
     LEAST_SHARE,
     N_EVENTS,
     N_LEARNED_ARMS,
@@ -101,27 +101,27 @@ def moments(
     v = 0.0
     if cov_factor.ndim == 3:
         for i in range(d):
-            m += x[i] * mean[k, e, i]
-            v += x[i] * x[i] * cov_factor[k, e, i]
+            m += x[i] * mean[e, k, i]
+            v += x[i] * x[i] * cov_factor[e, k, i]
         return m, v
     if d > FEW_WEIGHTS:
         return _moments_of_many(x, mean, cov_factor, k, e, a)
     for i in range(d):
-        m += x[i] * mean[k, e, i]
+        m += x[i] * mean[e, k, i]
     whole = d - d % 4
     for j in range(0, whole, 4):  # columns side by side, without a way through memory
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for i in range(d):
-            s0 += cov_factor[k, e, i, j] * x[i]
-            s1 += cov_factor[k, e, i, j + 1] * x[i]
-            s2 += cov_factor[k, e, i, j + 2] * x[i]
-            s3 += cov_factor[k, e, i, j + 3] * x[i]
+            s0 += cov_factor[e, k, i, j] * x[i]
+            s1 += cov_factor[e, k, i, j + 1] * x[i]
+            s2 += cov_factor[e, k, i, j + 2] * x[i]
+            s3 += cov_factor[e, k, i, j + 3] * x[i]
         a[j], a[j + 1], a[j + 2], a[j + 3] = s0, s1, s2, s3
         v = (((v + s0 * s0) + s1 * s1) + s2 * s2) + s3 * s3
     for j in range(whole, d):
         s = 0.0
         for i in range(d):
-            s += cov_factor[k, e, i, j] * x[i]
+            s += cov_factor[e, k, i, j] * x[i]
         a[j] = s
         v += s * s
     return m, v
@@ -138,9 +138,9 @@ def _moments_of_many(
     for j in range(d):
         a[j] = 0.0
     for i in range(d):
-        m += x[i] * mean[k, e, i]
+        m += x[i] * mean[e, k, i]
         for j in range(d):
-            a[j] += cov_factor[k, e, i, j] * x[i]
+            a[j] += cov_factor[e, k, i, j] * x[i]
     for j in range(d):
         v += a[j] * a[j]
     return m, v
@@ -221,9 +221,9 @@ def _absorb(
     d = len(x)
     if cov_factor.ndim == 3:
         for i in range(d):
-            sx = cov_factor[k, e, i] * x[i]
-            mean[k, e, i] += g * sx
-            cov_factor[k, e, i] *= 1.0 - h * sx * x[i]
+            sx = cov_factor[e, k, i] * x[i]
+            mean[e, k, i] += g * sx
+            cov_factor[e, k, i] *= 1.0 - h * sx * x[i]
         return
     # with a = Lᵀx: L ← L - c L a aᵀ, where (1 - c v)² = 1 - h v
     a = workspace[0]
@@ -231,10 +231,10 @@ def _absorb(
     for i in range(d):
         sx = 0.0
         for j in range(d):
-            sx += cov_factor[k, e, i, j] * a[j]
-        mean[k, e, i] += g * sx
+            sx += cov_factor[e, k, i, j] * a[j]
+        mean[e, k, i] += g * sx
         for j in range(d):
-            cov_factor[k, e, i, j] -= c * sx * a[j]
+            cov_factor[e, k, i, j] -= c * sx * a[j]
 
 
 @called_exactly
@@ -253,17 +253,17 @@ def _forget(
             return
         if cov_factor.ndim == 3:
             for i in range(d):
-                if cov_factor[k, e, i] > 0.0:
-                    kept = gamma / cov_factor[k, e, i]
+                if cov_factor[e, k, i] > 0.0:
+                    kept = gamma / cov_factor[e, k, i]
                     total = kept + (1.0 - gamma) / prior.variance[e, i]
-                    mean[k, e, i] += (1.0 - kept / total) * (prior.mean[i] - mean[k, e, i])
-                    cov_factor[k, e, i] = 1.0 / total
+                    mean[e, k, i] += (1.0 - kept / total) * (prior.mean[i] - mean[e, k, i])
+                    cov_factor[e, k, i] = 1.0 / total
             return
         unit = workspace[2]
         for i in range(d):
             unit[i] = 0.0
             for j in range(d):
-                cov_factor[k, e, i, j] /= math.sqrt(gamma)
+                cov_factor[e, k, i, j] /= math.sqrt(gamma)
         for i in range(d):
             unit[i] = 1.0
             m, v = moments(unit, mean, cov_factor, k, e, workspace[0])
@@ -284,7 +284,7 @@ def _adapt(
     """Adapt arms without events to the others, if the prior is adaptive."""
     if adaptive_mean is not None:
         n = posterior.counters[N_LEARNED_ARMS]
-        if n < len(cov_factor):
+        if n < cov_factor.shape[1]:
             learned = posterior.learned[:n]
             for e in range(len(posterior.share)):
                 renew_prior(
@@ -304,8 +304,8 @@ def change_units(
         posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
         posterior.seen_weight[0], 1.0, factor, shift,
     )  # fmt: skip
-    for k in range(len(mean)):
-        for e in range(mean.shape[1]):
+    for k in range(mean.shape[1]):
+        for e in range(len(mean)):
             if n_updates[k] > 0:
                 carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
             elif adaptive_mean is None:
@@ -317,13 +317,13 @@ def change_units(
 def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior) -> None:
     """Set an arm to its prior, which is not adaptive."""
     for i in range(mean.shape[2]):
-        mean[k, e, i] = prior.mean[i]
+        mean[e, k, i] = prior.mean[i]
         if cov_factor.ndim == 3:
-            cov_factor[k, e, i] = prior.variance[e, i]
+            cov_factor[e, k, i] = prior.variance[e, i]
         else:
             for j in range(mean.shape[2]):
-                cov_factor[k, e, i, j] = 0.0
-            cov_factor[k, e, i, i] = math.sqrt(prior.variance[e, i])
+                cov_factor[e, k, i, j] = 0.0
+            cov_factor[e, k, i, i] = math.sqrt(prior.variance[e, i])
 
 
 @allocating_exactly
@@ -344,12 +344,12 @@ def renew_prior(
     for i in range(d):
         center[i] = 0.0
         for j in range(n):
-            center[i] += mean[learned[j], e, i]
+            center[i] += mean[e, learned[j], i]
         center[i] /= max(n, 1)
         variance[i] = prior.variance[e, i]
         if adaptive_variance:
             for j in range(n):
-                away = mean[learned[j], e, i] - center[i]
+                away = mean[e, learned[j], i] - center[i]
                 variance[i] += away * away
             variance[i] /= n
     if cov_factor.ndim == 4:
@@ -359,19 +359,19 @@ def renew_prior(
             for l in range(d):  # noqa: E741
                 if adaptive_variance and l != i:
                     for j in range(n):
-                        away = mean[learned[j], e, i] - center[i]
-                        factor[i, l] += away * (mean[learned[j], e, l] - center[l])
+                        away = mean[e, learned[j], i] - center[i]
+                        factor[i, l] += away * (mean[e, learned[j], l] - center[l])
                     factor[i, l] /= n
         root = np.linalg.cholesky(factor)
-    for k in range(len(mean)):
+    for k in range(mean.shape[1]):
         if n_updates[k] == 0:
             for i in range(d):
-                mean[k, e, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
+                mean[e, k, i] = center[i] if prior.adaptive_mean and n >= 2 else prior.mean[i]
                 if cov_factor.ndim == 3:
-                    cov_factor[k, e, i] = variance[i]
+                    cov_factor[e, k, i] = variance[i]
                 else:
                     for j in range(d):
-                        cov_factor[k, e, i, j] = root[i, j]
+                        cov_factor[e, k, i, j] = root[i, j]
 
 
 def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
@@ -381,13 +381,11 @@ def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
 
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
     """Copy of posterior with new arms at their prior; greedy choices prefer earlier arms."""
-    grown = {}
-    for name, array in posterior._asdict().items():
-        if name in BY_ARM:
-            new_rows = np.zeros((len(labels), *array.shape[1:]), array.dtype)
-            grown[name] = np.concatenate([array, new_rows])
-        else:
-            grown[name] = array.copy()
+    grown = posterior.copy()._asdict()
+    for name, axis in ARM_AXIS.items():
+        array = grown[name]
+        shape = (*array.shape[:axis], len(labels), *array.shape[axis + 1 :])
+        grown[name] = np.concatenate([array, np.zeros(shape, array.dtype)], axis=axis)
     n_old = len(posterior.tie_order)
     grown["tie_order"][n_old:] = np.arange(n_old, n_old + len(labels))
     # keyed by label, as an arm's number depends on the order of events
@@ -395,12 +393,12 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
     larger = Posterior(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
-        mean[n_updates == 0] = prior.mean
-        cov_factor[n_updates == 0] = _prior_factor(prior, cov_factor.ndim == 4)
+        mean[:, n_updates == 0] = prior.mean
+        cov_factor[:, n_updates == 0] = _prior_factor(prior, cov_factor.ndim == 4)[:, None]
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
-        for e in range(mean.shape[1]):
+        for e in range(len(mean)):
             renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger
 
@@ -428,15 +426,20 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
     n_models = len(base.evidence)
     forgetting = np.ones(n_models) if prior.forgetting is None else prior.forgetting
+
+    def of_arms(one: Posterior) -> tuple[np.ndarray, np.ndarray]:
+        return one.mean[:, moved].swapaxes(0, 1), one.cov_factor[:, moved].swapaxes(0, 1)
+
     sums, quadratic, log_determinant, lost = combine(
-        (base.mean[moved], base.cov_factor[moved]),
-        [(worker.mean[moved], worker.cov_factor[moved]) for worker in workers],
+        of_arms(base),
+        [of_arms(worker) for worker in workers],
         (np.broadcast_to(prior.mean, prior.variance.shape), start),
         [events[moved, None] for events in n],
         forgetting,
     )
     result = base.copy()
-    result.mean[moved], result.cov_factor[moved] = sums
+    for array, of_moved in zip((result.mean, result.cov_factor), sums, strict=True):
+        array[:, moved] = of_moved.swapaxes(0, 1)
     for worker in workers:
         result.evidence[:] += worker.evidence - base.evidence
     lasting = forgetting == 1.0

@@ -37,8 +37,8 @@ class Posterior(NamedTuple):
     (`skbandit.bandit._units`), whose arrays are empty if features are taken as they are.
     """
 
-    mean: np.ndarray  # (n_arms, n_scales, n_weights)
-    cov_factor: np.ndarray  # (n_arms, n_scales, n_weights), or with another axis of n_weights
+    mean: np.ndarray  # (n_scales, n_arms, n_weights): choices read few of the scales
+    cov_factor: np.ndarray  # (n_scales, n_arms, n_weights), or with another axis of n_weights
     n_updates: np.ndarray  # (n_arms,), events learned
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     learned: np.ndarray  # (n_arms,), arms with events, in order of their first event
@@ -58,14 +58,14 @@ class Posterior(NamedTuple):
 
     def keep_arms(self, arms: np.ndarray) -> Posterior:
         """Posterior about the arms of these numbers, in this order."""
-        number = np.full(len(self.mean), -1)
+        number = np.full(len(self.n_updates), -1)
         number[arms] = np.arange(len(arms))
         learned = number[self.learned[: self.counters[N_LEARNED_ARMS]]]
         learned = learned[learned >= 0]
         order = np.zeros(len(arms), dtype=np.int64)
         order[: len(learned)] = learned
         ranks = np.argsort(np.argsort(self.tie_order[arms], kind="stable"), kind="stable")
-        kept = {name: getattr(self, name)[arms] for name in BY_ARM}
+        kept = {name: getattr(self, name).take(arms, axis) for name, axis in ARM_AXIS.items()}
         fewer = self._replace(**kept | {"tie_order": ranks, "learned": order}).copy()
         fewer.counters[N_LEARNED_ARMS] = len(learned)
         return fewer
@@ -90,8 +90,8 @@ def workspace_for(n_weights: int) -> np.ndarray:
     return np.empty((4, n_weights))
 
 
-BY_ARM = ("mean", "cov_factor", "n_updates", "tie_order", "learned", "rng_key")
-"""Fields of `Posterior` with one row per arm."""
+ARM_AXIS = {"mean": 1, "cov_factor": 1, "n_updates": 0, "tie_order": 0, "learned": 0, "rng_key": 0}
+"""Axis that numbers the arms, of the fields of `Posterior` that have one."""
 
 
 class Prior(NamedTuple):
@@ -153,7 +153,7 @@ def no_posterior(
     n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True
 ) -> Posterior:
     """Posterior of a policy without arms, `n_units` of whose features have running units."""
-    shape = 0, n_scales, n_weights
+    shape = n_scales, 0, n_weights
     n_centers = n_units if centered else 0
     return Posterior(
         mean=np.empty(shape),
@@ -182,18 +182,18 @@ def no_posterior(
 
 def mean_weights(posterior: Posterior) -> np.ndarray:
     """Posterior means, (n_arms, n_weights), the constant's last."""
-    return _in_units(posterior, np.einsum("e,kei->ki", posterior.share, posterior.mean))
+    return _in_units(posterior, np.einsum("e,eki->ki", posterior.share, posterior.mean))
 
 
 def weight_covariance(posterior: Posterior) -> np.ndarray:
     """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
     share, factor = posterior.share, posterior.cov_factor
-    away = posterior.mean - np.einsum("e,kei->ki", share, posterior.mean)[:, None]
+    away = posterior.mean - np.einsum("e,eki->ki", share, posterior.mean)
     if factor.ndim == 3:
-        of_weights = np.einsum("e,kei->ki", share, factor + away**2)
+        of_weights = np.einsum("e,eki->ki", share, factor + away**2)
         return _diagonal_in_units(posterior, of_weights)
     covariance = factor @ factor.transpose(0, 1, 3, 2) + away[..., None] * away[..., None, :]
-    mixed = np.einsum("e,keij->kij", share, covariance)
+    mixed = np.einsum("e,ekij->kij", share, covariance)
     once = _in_units(posterior, mixed)
     both = _in_units(posterior, once.transpose(0, 2, 1))
     return both if not len(posterior.rate) else (both + both.transpose(0, 2, 1)) / 2

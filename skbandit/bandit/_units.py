@@ -118,15 +118,15 @@ def carry_over(
         if not centered and factor[i] == 1.0:  # the same bits as if the feature were not there
             continue
         if centered:
-            mean[k, e, n_features] += shift[i] * mean[k, e, i]
-        mean[k, e, i] *= factor[i]
+            mean[e, k, n_features] += shift[i] * mean[e, k, i]
+        mean[e, k, i] *= factor[i]
         if cov_factor.ndim == 3:
             # an adaptive prior is not known any more: all of the precision is the data's
             own = 0.0 if prior.adaptive_variance else 1.0 / prior.variance[e, i]
-            of_data = max(1.0 / cov_factor[k, e, i] - own, 0.0)
-            cov_factor[k, e, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
+            of_data = max(1.0 / cov_factor[e, k, i] - own, 0.0)
+            cov_factor[e, k, i] = 1.0 / (own + of_data / (factor[i] * factor[i]))
         else:
             for j in range(cov_factor.shape[3]):
                 if centered:
-                    cov_factor[k, e, n_features, j] += shift[i] * cov_factor[k, e, i, j]
-                cov_factor[k, e, i, j] *= factor[i]
+                    cov_factor[e, k, n_features, j] += shift[i] * cov_factor[e, k, i, j]
+                cov_factor[e, k, i, j] *= factor[i]

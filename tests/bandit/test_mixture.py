@@ -63,9 +63,9 @@ def test_every_scale_learns_as_if_alone(link, covariance):
     mixed = GLMUCBPolicy(prior_scale=SCALES, **settings).fit(X, action, reward=reward)
     for e, scale in enumerate(SCALES):
         alone = GLMUCBPolicy(prior_scale=scale, **settings).fit(X, action, reward=reward)
-        np.testing.assert_array_equal(mixed._posterior.mean[:, e], alone._posterior.mean[:, 0])
+        np.testing.assert_array_equal(mixed._posterior.mean[e], alone._posterior.mean[0])
         np.testing.assert_array_equal(
-            mixed._posterior.cov_factor[:, e], alone._posterior.cov_factor[:, 0]
+            mixed._posterior.cov_factor[e], alone._posterior.cov_factor[0]
         )
 
 
@@ -79,8 +79,8 @@ def test_auto_adds_one_model_that_forgets(link):
     forgetful = GLMUCBPolicy(link, prior_scale=3, forgetting=0.995).fit(X, action, reward=reward)
     for name in ("mean", "cov_factor"):
         learned = getattr(auto._posterior, name)
-        np.testing.assert_array_equal(learned[:, :-1], getattr(lasting._posterior, name))
-        np.testing.assert_array_equal(learned[:, -1:], getattr(forgetful._posterior, name))
+        np.testing.assert_array_equal(learned[:-1], getattr(lasting._posterior, name))
+        np.testing.assert_array_equal(learned[-1:], getattr(forgetful._posterior, name))
 
 
 @pytest.mark.parametrize("settings", [
