@@ -101,7 +101,7 @@ def log():
         {"rule": "predict"}, {"learn": False},
     ]), ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", first(20, POLICIES))
 def test_identical(name, options, log):
     fast, slow = (
         replay(kind(**{"random_state": 3} | POLICIES[name][2]), *log, random_state=1, **options)

@@ -345,6 +345,7 @@ IMPOSSIBLE = [positive_rate() >= 0.7, (negative_rate() >= 0.7).named("mostly no"
 QUICK = RampClassifier(solver="newton", alpha=0.05, init="zeros")
 
 
+@pytest.mark.thorough
 def test_impossible_demands_leave_what_was_fitted():
     refused(InfeasibleConstraintsError, "No rule was found", constraints=IMPOSSIBLE, alpha=0.1)
 

@@ -223,6 +223,7 @@ def test_many_constraints(solve):
     assert found.primal == pytest.approx(expected.primal, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_thousand_constraints_on_few_rows_each(solve):
     rng = np.random.default_rng(0)
     n, m = 300, 1200

@@ -17,6 +17,7 @@ from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import ReplaySplit, replay
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy
+from tests.tiers import first
 
 FOLDS = TimeSeriesSplit(2)
 
@@ -164,7 +165,7 @@ def test_a_search_ranks_what_is_not_covered_last():
 
 
 @pytest.mark.parametrize("model", policies())
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", first(1, [None, 2]))
 def test_frames_need_no_configuration(model, n_jobs, log):
     expected = expected_scores(model, log.X, log.y)
     scorer = ReplayScorer(random_state=0)
