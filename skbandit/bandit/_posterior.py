@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._merge import combine, pooled_moments
+from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
     LEAST_SHARE,
@@ -442,10 +442,8 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
         array[:, moved] = of_moved.swapaxes(0, 1)
     for worker in workers:
         result.evidence[:] += worker.evidence - base.evidence
-    lasting = forgetting == 1.0
-    if lasting.any():  # a model that forgets is taken to gain as those that do not
-        common = (quadratic - log_determinant).sum(axis=0) / 2
-        result.evidence[:] += np.where(lasting, common, common[lasting].mean())
+    common = (quadratic - log_determinant).sum(axis=0) / 2
+    result.evidence[:] += shared_evidence(common, forgetting)
     if n_models > 1:
         renew_shares(result.evidence, result.share)
     fresh, n_known = moved[base.n_updates[moved] == 0], base.counters[N_LEARNED_ARMS]

@@ -135,7 +135,7 @@ SETTINGS = st.fixed_dictionaries(
         "link": st.sampled_from(["linear", "logistic", "probit"]),
         "covariance": st.sampled_from(["diagonal", "full"]),
         "standardize": st.booleans(),
-        "forgetting": st.sampled_from([1.0, 0.98]),
+        "forgetting": st.sampled_from(["auto", 1.0, 0.98]),
     }
 )
 
@@ -145,8 +145,6 @@ SETTINGS = st.fixed_dictionaries(
 def test_properties(settings, shared, n_base, n, seed):
     """merge([a], base=b) == a, and the order of workers does not matter."""
     policy = SharedGLMPolicy(**settings) if shared else GLMUCBPolicy(**settings)
-    if not shared and settings["forgetting"] == 1.0:
-        policy.set_params(forgetting="auto")
     link = settings["link"]
     base = copy.copy(policy)
     if n_base:

@@ -2,13 +2,15 @@
 
     python -m tests.benchmarks.arm_features [--first 100] [--seeds 12] [--events 3000] [--speed]
 
-Worlds of three kinds, with rewards of 0 and 1:
+Worlds of four kinds, with rewards of 0 and 1:
 
 - "new": 120 arms, of which some 24 are live at a time, and every 200 of 3,000 events some leave and
   others come. The reward depends on products of 10 features of the context and 8 of the arm, on the
   arm's features, and on an offset of the arm that nothing describes.
 - "often": 20 arms, always available, with 5 features, 8 features of the context, and weights of
   each arm's own, that nothing describes.
+- "drift": 20 arms, always available, with 5 features, and 5 features of the context. Their products
+  have weights that turn towards others, by a full turn over all events.
 - "categories": 10 of 200 arms are available to each event, described by 18 indicators; contexts are
   an age, a sex and one of 21 occupations.
 
@@ -25,7 +27,7 @@ from scipy.special import expit
 
 from skbandit.bandit import GLMUCBPolicy, SharedGLMPolicy
 
-KINDS = ("often", "new", "categories")
+KINDS = ("often", "new", "drift", "categories")
 
 
 def made_world(kind, seed, n):
@@ -37,6 +39,13 @@ def made_world(kind, seed, n):
         B, own = rng.normal(size=(d, e)) / np.sqrt(d * e), rng.normal(size=(d, n_arms)) / np.sqrt(d)
         theta = rng.choice([0.3, 1]) * X @ B @ Z.T + X @ own * rng.choice([0.3, 1]) - 1.5
         theta += Z @ rng.normal(size=e) * 0.2 + rng.normal(size=n_arms) * rng.choice([0.3, 1])
+        live = [np.arange(n_arms)] * n
+    elif kind == "drift":
+        n_arms, d, e = 20, 5, 5
+        Z, X = rng.normal(size=(n_arms, e)), rng.normal(size=(n, d))
+        here, there = (X @ rng.normal(size=(d, e)) @ Z.T / np.sqrt(d) for _ in range(2))
+        angle = 2 * np.pi * np.arange(n)[:, None] / n
+        theta = np.cos(angle) * here + np.sin(angle) * there - 1.5
         live = [np.arange(n_arms)] * n
     elif kind == "categories":
         n_arms, d, e = 200, 23, 18
@@ -75,6 +84,7 @@ POLICIES = {
     "GLMUCBPolicy": lambda Z: GLMUCBPolicy(random_state=0),
     "SharedGLMPolicy": lambda Z: SharedGLMPolicy(Z, random_state=0),
     "one prior scale": lambda Z: SharedGLMPolicy(Z, prior_scale=3, random_state=0),
+    "forgetting=1": lambda Z: SharedGLMPolicy(Z, forgetting=1, random_state=0),
     "no own weights": lambda Z: SharedGLMPolicy(Z, own_variance=0.0, random_state=0),
 }
 

@@ -155,25 +155,43 @@ def absorb(
                 row[k_column] -= c * s * a[k_column]
 
 
-@called_exactly
-def forget(
-    k: int, gamma: float, mean: np.ndarray, cov_factor: np.ndarray, variance: float,
-    constant_variance: float, own_mean: np.ndarray, own_variance: np.ndarray,
-    prior_own_variance: float, workspace: np.ndarray,
-) -> None:  # fmt: skip
-    """Discount the evidence about B, and about the own weights of arm k, by the factor gamma.
+LEAST_KEPT = 0.5
+"""Discounts of a full Σ, which cost p³ operations each, are applied at once up to this factor."""
 
-    Λ ← γ Λ + (1 - γ) Λ₀ for the precision of both, likewise Λ mean, where the prior has the mean 0.
-    Of a full Σ that is Σ ← Σ/γ, followed by an observation of each entry's prior mean with
-    precision (1 - γ)/variance: p³ operations. `workspace` has shape (p,).
-    """
-    dx, dz = mean.shape
-    if prior_own_variance > 0.0:
-        for i in range(dx):
+
+@called_exactly
+def events_per_discount(gamma: float, full: bool) -> int:
+    """Number of events after which evidence about B is discounted, by gamma to this power."""
+    if not full or gamma <= LEAST_KEPT:
+        return 1
+    return int(math.log(LEAST_KEPT) / math.log(gamma))
+
+
+@called_exactly
+def forget_own(
+    k: int, gamma: float, own_mean: np.ndarray, own_variance: np.ndarray, prior_variance: float
+) -> None:
+    """Discount the evidence about the own weights of arm k as `forget` does that about B."""
+    if prior_variance > 0.0:
+        for i in range(own_mean.shape[1]):
             kept = gamma / own_variance[k, i]
-            total = kept + (1.0 - gamma) / prior_own_variance
+            total = kept + (1.0 - gamma) / prior_variance
             own_mean[k, i] *= kept / total
             own_variance[k, i] = 1.0 / total
+
+
+@called_exactly
+def forget(
+    gamma: float, mean: np.ndarray, cov_factor: np.ndarray, variance: float,
+    constant_variance: float, workspace: np.ndarray,
+) -> None:  # fmt: skip
+    """Discount the evidence about B by the factor gamma.
+
+    Λ ← γ Λ + (1 - γ) Λ₀ for the precision, likewise Λ mean, where the prior has the mean 0. Of a
+    full Σ that is Σ ← Σ/γ, followed by an observation of each entry's prior mean with precision
+    (1 - γ)/variance: p³ operations. `workspace` has shape (p,).
+    """
+    dx, dz = mean.shape
     if cov_factor.ndim == 3:
         for i in range(dx):
             for j in range(dz):

@@ -13,7 +13,9 @@ from skbandit.bandit.shared._bilinear import (
     add_residual,
     arm_moments,
     contract,
+    events_per_discount,
     forget,
+    forget_own,
     noise_scale,
     residual_evidence,
 )
@@ -99,7 +101,7 @@ def learn(
     evidence, n_scales = posterior.evidence, len(posterior.evidence)
     for e in range(n_scales):
         _discount(k, e, prior.forgetting, posterior, prior, work)
-        if prior.forgetting is not None or posterior.share[e] == 0.0:
+        if posterior.share[e] == 0.0:
             _contract(e, posterior, work)
         _fill_moments(work.arm, e, posterior, work)
     for e in range(n_scales):
@@ -127,16 +129,24 @@ def learn(
 
 @called_exactly
 def _discount(
-    k: int, e: int, gamma: float | None, posterior: SharedPosterior, prior: SharedPrior,
+    k: int, e: int, forgetting: np.ndarray | None, posterior: SharedPosterior, prior: SharedPrior,
     work: Workspace,
 ) -> None:  # fmt: skip
-    """Discount earlier evidence under one prior scale, and once that about the noise."""
-    if gamma is not None:  # else the compiler leaves the rest out
-        forget(
-            k, gamma, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
-            prior.constant_variance[e], posterior.own_mean[:, e], posterior.own_variance[:, e],
-            prior.own_variance[e], work.a,
-        )  # fmt: skip
+    """Discount earlier evidence of one model, and once that about the noise."""
+    if forgetting is not None:  # else the compiler leaves the rest out
+        gamma = forgetting[e]
+        if gamma == 1.0:
+            return
+        forget_own(
+            k, gamma, posterior.own_mean[:, e], posterior.own_variance[:, e], prior.own_variance[e]
+        )
+        n = events_per_discount(gamma, posterior.cov_factor.ndim == 4)
+        if posterior.counters[N_EVENTS] % n == 0:
+            forget(
+                gamma**n, posterior.mean[0, e], posterior.cov_factor[e], prior.variance[e],
+                prior.constant_variance[e], work.a,
+            )  # fmt: skip
+            _contract(e, posterior, work)
         if e == 0:
             posterior.noise[0] *= gamma
             posterior.noise[1] *= gamma

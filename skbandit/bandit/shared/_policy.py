@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.bandit._arm_keys import new_keys
 from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._sequential import PosteriorPolicy
-from skbandit.bandit._state import LINKS, N_CHOICES, Rule, explorations_by, read_rule, read_scales
+from skbandit.bandit._state import (
+    FORGETTING,
+    LINKS,
+    N_CHOICES,
+    Rule,
+    explorations_by,
+    read_rule,
+    read_scales,
+)
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
 from skbandit.logs import Codes, ReplayRequest, label_array
 from skbandit.utils._fitting import atomic_fit
@@ -28,6 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from skbandit.bandit.shared._state import SharedPosterior, SharedPrior, Units
+
+MOST_WEIGHTS = 200
+"""Weights of all arms up to which a model with a full covariance forgets by default: with p of them
+it costs p³ operations per 100 events."""
 
 
 class SharedGLMPolicy(PosteriorPolicy):
@@ -70,10 +82,12 @@ class SharedGLMPolicy(PosteriorPolicy):
     standardize : bool, default=True
         Whether to standardize features of contexts by the contexts learned so far, and those of
         arms by the arms described.
-    forgetting : float, default=1.0
+    forgetting : "auto" or float, default="auto"
         Factor, from .001 to 1, by which earlier evidence is discounted at each event; evidence
-        about an arm's own weights, at each event of the arm. Lower it if rewards drift. Below 1,
-        learning costs p³ operations per event with a full covariance.
+        about an arm's own weights, at each event of the arm. With a full covariance, several events
+        discount at once, by a factor of about .5. "auto": as in `GLMUCBPolicy`, one more model
+        with .995. It needs a logistic or probit link, several scales, and with a full covariance at
+        most 200 weights, (n_features + 1) x (n_arm_features + 1).
     update_every : float, str or timedelta, default=None
         Length of update windows, as in `GLMUCBPolicy`.
     columns : dict, default=None
@@ -159,7 +173,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         "own_variance": [Interval(Real, 0, None, closed="left")],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
-        "forgetting": [Interval(Real, 1e-3, 1, closed="both")],
+        "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
         "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
         "columns": [dict, None],
         "random_state": ["random_state"],
@@ -179,7 +193,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         own_variance: float = 0.3,
         noise_variance: float | str = "auto",
         standardize: bool = True,
-        forgetting: float = 1.0,
+        forgetting: float | str = "auto",
         update_every: float | str | timedelta | None = None,
         columns: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -389,7 +403,8 @@ class SharedGLMPolicy(PosteriorPolicy):
         from skbandit.bandit.shared._state import fixed_units, prior_posterior, running_units
 
         units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
-        self._posterior = prior_posterior(units, dz + 1, self.covariance == "full", self._prior())
+        prior, full = self._read_prior(dz + 1), self.covariance == "full"
+        self._posterior = prior_posterior(units, dz + 1, full, prior)
 
     def _describe(self, arm_features: Any = None) -> None:
         """Add the arms of a table, if any, that are not known yet."""
@@ -518,20 +533,38 @@ class SharedGLMPolicy(PosteriorPolicy):
         )  # fmt: skip
 
     def _prior(self) -> SharedPrior:
+        _, n_models, _, dz = self._posterior.mean.shape
+        prior = self._read_prior(dz)
+        if len(prior.variance) != n_models:
+            raise ValueError(
+                f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r}, "
+                f"link={self.link!r} and forgetting={self.forgetting!r} are {len(prior.variance)} "
+                f"models, but the policy has learned with {n_models}: call fit to start afresh."
+            )
+        return prior
+
+    def _read_prior(self, dz: int) -> SharedPrior:
+        """Prior for arms of which there are this number of features, with the constant."""
         from skbandit.bandit.shared._state import WIDE, SharedPrior
 
         estimated = self.link == "linear" and self.noise_variance == "auto"
         variance, scales = np.atleast_1d(self.prior_variance), np.ones(1)
         if isinstance(self.prior_variance, str):
             variance = scales = read_scales(self.prior_scale)
-        forgetting = float(self.forgetting)
+        forgetting, cheap = None, self.covariance == "diagonal"
+        cheap |= (self.n_features_in_ + 1) * dz <= MOST_WEIGHTS
+        if self.forgetting == "auto" and len(scales) > 1 and self.link != "linear" and cheap:
+            forgetting = np.append(np.ones(len(scales)), FORGETTING)
+            variance = scales = np.append(scales, scales[len(scales) // 2])
+        elif self.forgetting not in ("auto", 1):
+            forgetting = np.full(len(scales), float(self.forgetting))
         return SharedPrior(
             variance=variance.astype(np.float64),
             constant_variance=np.full(len(scales), WIDE) if estimated else np.sqrt(scales),
             own_variance=float(self.own_variance) * scales,
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
-            forgetting=forgetting if forgetting < 1 else None,
+            forgetting=forgetting,
         )
 
     def _alpha(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
+from skbandit.bandit._merge import combine, pooled_moments, pooled_sums, shared_evidence
 from skbandit.bandit._posterior import renew_shares
 from skbandit.bandit._state import N_EVENTS
 from skbandit.bandit._units import FIRST_RENEWAL, renew
@@ -124,7 +124,7 @@ class SharedPrior(NamedTuple):
     own_variance: np.ndarray  # (n_scales,), of the weights that are an arm's own
     noise_variance: float
     estimates_noise: bool  # else `noise_variance` is in the unit of the reward
-    forgetting: float | None = None  # None for 1 leaves what is not needed out of compiled code
+    forgetting: np.ndarray | None = None  # (n_scales,), None if all are 1, as in `Prior`
 
 
 class Workspace(NamedTuple):
@@ -242,9 +242,9 @@ def merged(
             one.units.seen[1] = 0.0  # due
             renew_units(one, prior, np.empty(dx - 1), np.empty(dx - 1))
     variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
-    n_events = [np.array([one.counters[N_EVENTS] - n_before]) for one in workers]
-    n_of_arms = [one.n_updates - base.n_updates for one in workers]
-    forgetting = 1.0 if prior.forgetting is None else prior.forgetting
+    n_events = [np.array([[one.counters[N_EVENTS] - n_before]]) for one in workers]
+    n_of_arms = [(one.n_updates - base.n_updates)[:, None] for one in workers]
+    forgetting = np.ones(n_scales) if prior.forgetting is None else prior.forgetting
     of_mean, of_factor = (1, n_scales, p), (1, n_scales, p, p) if full else (1, n_scales, p)
     start = np.sqrt(variance)[..., None] * np.eye(p) if full else variance
     first, *others = (
@@ -269,23 +269,25 @@ def merged(
             log_determinant + log_of_arms.sum(0),
         )
     if prior.estimates_noise:
-        noise = pooled_sums(base.noise, [one.noise for one in workers], n_events, forgetting)
-        result.noise[:] = noise
+        of_workers = [one.noise for one in workers]
+        result.noise[:] = pooled_sums(
+            base.noise, of_workers, [n.ravel() for n in n_events], forgetting[0]
+        )
     for worker in workers:
         result.evidence[:] += worker.evidence - base.evidence
-    if forgetting == 1.0:
-        sigma = noise_scale(result.noise) or 1.0
-        result.evidence[:] += (quadratic / sigma**2 - log_determinant) / 2
+    sigma = noise_scale(result.noise) or 1.0
+    common = (quadratic / sigma**2 - log_determinant) / 2
+    result.evidence[:] += shared_evidence(common, forgetting)
     if n_scales > 1:
         renew_shares(result.evidence, result.share)
     surplus = result.share @ quadratic
-    if prior.estimates_noise and forgetting == 1.0 and result.noise[0] > surplus:
+    if prior.estimates_noise and forgetting[0] == 1.0 and result.noise[0] > surplus:
         result.noise[0] -= surplus
     counters = base.counters.copy()
     counters[N_EVENTS] += np.sum(n_events)
     begun = n_before >= FIRST_RENEWAL or not runs
     result = result._replace(
-        n_updates=base.n_updates + np.sum(n_of_arms, axis=0), counters=counters
+        n_updates=base.n_updates + np.sum(n_of_arms, axis=0)[:, 0], counters=counters
     )
     return result, lost & begun
 

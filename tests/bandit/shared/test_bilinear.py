@@ -189,10 +189,10 @@ def test_forgetting_discounts_precisions(full):
     gamma, k, rng = 0.7, 5, np.random.default_rng(0)
     old = random_posterior(rng, full)
     new = old.copy()
-    bilinear.forget(
-        k, gamma, *arrays(new)[:2], PRIOR.variance[0], PRIOR.constant_variance[0],
-        *arrays(new)[2:], PRIOR.own_variance[0], np.empty(DX * DZ),
-    )  # fmt: skip
+    mean, cov_factor, own_mean, own_variance = arrays(new)
+    variances = PRIOR.variance[0], PRIOR.constant_variance[0]
+    bilinear.forget(gamma, mean, cov_factor, *variances, np.empty(DX * DZ))
+    bilinear.forget_own(k, gamma, own_mean, own_variance, PRIOR.own_variance[0])
     own = np.full(DX * DZ, PRIOR.variance[0])
     own[-1] = PRIOR.constant_variance[0]
     before, after = np.linalg.inv(covariance(old)), np.linalg.inv(covariance(new))

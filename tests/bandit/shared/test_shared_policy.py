@@ -1,5 +1,6 @@
 """SharedGLMPolicy: direct Bayesian regression, logs, arms that come, and replays."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -39,9 +40,9 @@ def problem():
     return X, y, Z
 
 
-@pytest.mark.parametrize("gamma", [1.0, 0.97, 0.5])
-def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma):
-    """Linear rewards, no own weights: evidence n events old counts gamma^n."""
+@pytest.mark.parametrize(("gamma", "at_once"), [(1.0, 1), (0.97, 22), (0.6, 1), (0.4, 1)])
+def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma, at_once):
+    """Linear rewards, no own weights: evidence n events old counts gamma^n, by steps of some."""
     rng = np.random.default_rng(0)
     n, nx, nz, n_arms = 60, 3, 2, 5
     X, Z = rng.normal(size=(n, nx)), pd.DataFrame(rng.normal(size=(n_arms, nz)))
@@ -54,7 +55,8 @@ def test_the_posterior_is_that_of_discounted_bayesian_regression(gamma):
     phi = np.einsum("ni,nj->nij", X1, Z1[action]).reshape(n, -1)
     prior = np.full((nx + 1) * (nz + 1), 2.0)
     prior[-1] = 1.0
-    weight = gamma ** np.arange(n)[::-1] / 0.5
+    discounts = n // at_once - np.arange(1, n + 1) // at_once
+    weight = gamma ** (at_once * discounts) / 0.5
     S = np.linalg.inv(np.diag(1 / prior) + (phi.T * weight) @ phi)
     mean = (S @ (phi.T * weight) @ reward).reshape(nx + 1, nz + 1)
     np.testing.assert_allclose(policy.coef_, mean, rtol=1e-7, atol=1e-10)
@@ -312,13 +314,53 @@ def test_prior_scales_are_mixed_by_evidence():
     X, action = rng.normal(size=(800, 3)), rng.integers(6, size=800)
     theta = 4 * (X @ rng.normal(size=(3, 2)) * Z.to_numpy()[action]).sum(axis=1)
     y = pd.DataFrame({"action": action, "reward": rng.random(800) < 1 / (1 + np.exp(-theta))})
-    policy = SharedGLMPolicy(Z, prior_scale=(0.01, 10)).fit(X, y)
+    policy = SharedGLMPolicy(Z, prior_scale=(0.01, 10), forgetting=1).fit(X, y)
     np.testing.assert_allclose(policy.scale_weights_, [0, 1])
     alone = SharedGLMPolicy(Z, prior_scale=10).fit(X, y)
     np.testing.assert_allclose(policy.decision_function(X), alone.decision_function(X), rtol=1e-9)
-    same = SharedGLMPolicy(Z, prior_scale=(10, 10)).fit(X, y)
+    same = SharedGLMPolicy(Z, prior_scale=(10, 10), forgetting=1).fit(X, y)
     np.testing.assert_allclose(same.scale_weights_, 0.5)
     np.testing.assert_allclose(same.decision_function(X), alone.decision_function(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_auto_adds_one_model_that_forgets(link):
+    """The last one learns as the middle scale would alone; the others forget nothing."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(300, 3)), pd.DataFrame(rng.normal(size=(4, 2)))
+    y = pd.DataFrame({"action": rng.integers(4, size=300), "reward": rng.integers(2, size=300)})
+    auto = SharedGLMPolicy(Z, link).fit(X, y)
+    lasting = SharedGLMPolicy(Z, link, forgetting=1).fit(X, y)
+    forgetful = SharedGLMPolicy(Z, link, prior_scale=3, forgetting=0.995).fit(X, y)
+    for name, axis in (("mean", 1), ("cov_factor", 0), ("own_mean", 1), ("own_variance", 1)):
+        learned = np.moveaxis(getattr(auto._posterior, name), axis, 0)
+        others, last = (
+            np.moveaxis(getattr(one._posterior, name), axis, 0) for one in (lasting, forgetful)
+        )
+        np.testing.assert_array_equal(learned[:-1], others)
+        np.testing.assert_array_equal(learned[-1:], last)
+
+
+@pytest.mark.parametrize("settings", [
+    {"link": "linear"}, {"prior_scale": 2}, {"prior_variance": 1.0}, {"n_features": 70},
+], ids=str)  # fmt: skip
+def test_auto_forgets_nothing_where_that_misleads_or_is_slow(settings):
+    settings = dict(settings)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, settings.pop("n_features", 2)))
+    Z = pd.DataFrame(rng.normal(size=(4, 2)))
+    y = pd.DataFrame({"action": rng.integers(4, size=50), "reward": rng.integers(2, size=50)})
+    auto, lasting = (SharedGLMPolicy(Z, forgetting=g, **settings).fit(X, y) for g in ("auto", 1))
+    np.testing.assert_array_equal(auto.scale_weights_, lasting.scale_weights_)
+    np.testing.assert_array_equal(auto.decision_function(X), lasting.decision_function(X))
+
+
+def test_the_number_of_models_is_fixed_while_learning(problem):
+    X, y, Z = problem
+    policy = SharedGLMPolicy(Z).fit(X[:50], y[:50])
+    for changed in ({"prior_scale": 2}, {"link": "linear"}, {"forgetting": 1}):
+        with pytest.raises(ValueError, match="models, but the policy has learned with 4: call fit"):
+            copy.copy(policy).set_params(**changed).partial_fit(X[50:], y[50:])
 
 
 @pytest.mark.parametrize("link", ["logistic", "linear"])
