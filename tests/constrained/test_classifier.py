@@ -344,8 +344,8 @@ GOALS = [recall() >= 0.9, false_positive_rate() <= 0.7]
     ("ramp", "solver", "used"),
     [
         (RampClassifier, "auto", "cvxpy"),
-        (RampClassifier, "cvxpy", "cvxpy"),
-        (ConstrainedRampClassifier, "cvxpy", "cvxpy"),
+        pytest.param(RampClassifier, "cvxpy", "cvxpy", marks=pytest.mark.thorough),
+        pytest.param(ConstrainedRampClassifier, "cvxpy", "cvxpy", marks=pytest.mark.thorough),
         (ConstrainedRampClassifier, "auto", "smoothed_newton"),
     ],
 )

@@ -106,7 +106,7 @@ SCORED = {
     ("scored", "positive"),
     first(1, [("forest", 0), ("proba", 1), ("forest", 1), ("svm", 1), ("chosen", 0)]),
 )
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", first(4, DECLARED))
 def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
     objective, constraints = DECLARED[name]
     estimator, parameters, method = SCORED[scored]

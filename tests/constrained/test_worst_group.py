@@ -9,6 +9,7 @@ from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.evaluation import RateScorer
 from skbandit.rates import each, error_rate, positive_rate, recall, worst
+from tests.tiers import first
 
 WORST_ERROR = worst(error_rate, by="region")
 
@@ -33,7 +34,7 @@ def worst_error(model):
 
 @pytest.mark.parametrize(
     ("objective", "constraints"),
-    [(WORST_ERROR, []), (worst(recall, by="region"), [positive_rate() <= 0.4])],
+    first(1, [(WORST_ERROR, []), (worst(recall, by="region"), [positive_rate() <= 0.4])]),
     ids=["least error", "most recall"],
 )
 def test_the_threshold_is_the_best_of_all(objective, constraints):

@@ -57,7 +57,8 @@ def test_policies_and_estimators_take_them():
     expected = SlatePolicy(n_select=2, random_state=0).fit(X[::-1], plain)
     policy.fit(log.X[:200], log.y[:200])
     assert slate_ips(policy, log.X[200:], log.y[200:]).mean_reward > 0
-    assert replay_slates(SlatePolicy(n_select=2), log.X, log.y, random_state=0).mean_reward > 0
+    few = log.X[:400], log.y[:400]
+    assert replay_slates(SlatePolicy(n_select=2), *few, random_state=0).mean_reward > 0
     sums = log.y.assign(reward=log.y["reward"].map(sum)).drop(columns="propensity")
     assert np.isfinite(slate_pseudo_inverse(policy, log.X[200:], sums[200:]).mean_reward)
     whole = SlatePolicy(n_select=2, random_state=0).fit(log.X, log.y)

@@ -63,7 +63,7 @@ def test_search_over_the_learner():
     [
         (False, None),
         pytest.param(True, None, marks=routed_to_pipelines),
-        pytest.param(True, 2, marks=routed_to_pipelines),
+        pytest.param(True, 2, marks=[routed_to_pipelines, pytest.mark.thorough]),
     ],
 )
 def test_availability_and_weights_are_routed(routing, pipeline, n_jobs):

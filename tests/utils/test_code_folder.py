@@ -26,6 +26,7 @@ from skbandit.utils._code_folder import (
     log_not_kept,
     user_cache,
 )
+from tests.tiers import first
 
 SOURCES = {
     "__init__.py": "",
@@ -154,7 +155,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("suffix", first(1, ["nbi", "nbc"]))
 def test_damaged_code_is_compiled_again_and_kept(suffix, damage, use, tmp_path):
     use(tmp_path)
     assert _compiled.compiled(first_of)(np.ones(2)) == 1.0
