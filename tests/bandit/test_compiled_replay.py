@@ -87,6 +87,10 @@ POLICIES = {name: (GLMUCBPolicy, OneByOne, settings) for name, settings in SETTI
 }
 
 
+QUICK = ("default", "full", "linear", "U1", "thompson", "squarecb", "waiting", "raw features")
+"""Of these, few are compiled anew: others take seconds each the first time."""
+
+
 @pytest.fixture(scope="module")
 def log():
     """Arms arrive and retire; features are 0 or 1, so that many arms tie."""
@@ -101,7 +105,7 @@ def log():
         {"rule": "predict"}, {"learn": False},
     ]), ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("name", first(20, POLICIES))
+@pytest.mark.parametrize("name", first(len(QUICK), dict.fromkeys(QUICK) | POLICIES))
 def test_identical(name, options, log):
     fast, slow = (
         replay(kind(**{"random_state": 3} | POLICIES[name][2]), *log, random_state=1, **options)
@@ -113,7 +117,7 @@ def test_identical(name, options, log):
 
 
 @pytest.mark.parametrize(
-    "name", ["default", "adaptive", "waiting", "shared default", "shared waiting"]
+    "name", first(3, ["default", "waiting", "shared default", "shared waiting", "adaptive"])
 )
 def test_identical_from_a_fitted_policy(name, log):
     X, y = log
