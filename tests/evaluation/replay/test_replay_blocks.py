@@ -115,8 +115,6 @@ def test_any_cut_and_any_start(places, every, learned):
 @pytest.mark.parametrize(
     "told", first(4, ["default", "waiting", "thompson", "growing", "adaptive"])
 )
-    "told", first(4, ["default", "waiting", "thompson", "growing", "adaptive"])
-)
 def test_the_compiled_pass_leaves_what_was_learned(told, monkeypatch):
     """The copy that was replayed is as if it had chosen and learned event by event."""
     from skbandit.evaluation._replay import _blocks as module
