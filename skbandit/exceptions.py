@@ -18,8 +18,9 @@ class ConstrainedFitWarning(UserWarning):
 
     It says which of these holds, with the figures:
 
-    - The objective is worse than without constraints by more than 0.1, or by more than 0.05 and a
-      half. (Not if the same prediction for all rows would be its optimum, as for recall alone.)
+    - The objective is worse than without constraints by more than 0.1, or by more than 0.05 and
+      half of its value. (Not if predicting one class for all rows would be optimal, as for recall
+      alone.)
     - A class is predicted for less than a tenth of its rows, and was not without constraints.
     - `confidence_level_` is below 0.6, and no `confidence_level` was given.
 

@@ -152,7 +152,7 @@ def check_format(found: int, writer: str) -> None:
 
 
 def _version() -> str:
-    """Version of this skbandit, of which rooms know the parts below them only."""
+    """Version of skbandit, without an import of the package from a module of its own."""
     return sys.modules["skbandit"].__version__
 
 

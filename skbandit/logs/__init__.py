@@ -1,12 +1,11 @@
 """Read logged decisions: columns, arms, availability and time order; blocks; estimated rewards.
 
-Other rooms import from here, not from the files. `read_log` turns a log in any of its forms into
-a `Log` of plain arrays, in which arms are numbers; `Codes` maps labels to these numbers.
-`read_pools`, for policies, and `read_mask`, for selectors, are two faces of the only reader of
-`available`: a boolean table with one column per arm, one collection of labels per row, or one for
-all rows. `align_rows` comes first, with X as the user passed it.
+`join_rewards` is for users. The other names are for other packages, which import them from here.
 
-`join_rewards` is for users; the other names are for the other rooms.
+`read_log` turns a log in any of its forms into a `Log` of plain arrays, in which arms are numbers;
+`Codes` maps labels to these numbers. `available` is a boolean table with one column per arm, one
+collection of labels per row, or one for all rows. `read_pools` reads it for policies, `read_mask`
+for selectors, both after `align_rows`, which needs X as the user passed it.
 """
 
 from skbandit.logs._arms import Codes as Codes

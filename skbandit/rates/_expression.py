@@ -441,7 +441,7 @@ class Constraint:
 
 
 def _counts(terms: tuple[tuple[float, Atom], ...], *, mirrored: bool = False) -> dict[Any, float]:
-    """Coefficient of each atom, or of what it is if the classes change places."""
+    """Coefficient of each atom, or of its mirror image if the classes are swapped."""
     found: dict[Any, float] = {}
     for coefficient, atom in terms:
         kind = atom.kind.mirrored if mirrored else atom.kind

@@ -145,7 +145,7 @@ KINDS: dict[str, Kind] = {
 
 
 def _mirrored(table: Table) -> Table:
-    """The table with the classes changed, in labels and predictions alike."""
+    """The table with the two classes swapped, in labels and predictions."""
     (a, b), (c, d) = table
     return (d, c), (b, a)
 

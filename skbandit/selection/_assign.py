@@ -174,8 +174,8 @@ def assign(
     the capacities. Otherwise, 1,000 rows of 100 ads take about half a second, and 5,000 rows of 50
     ads two; allocate more in batches, with capacities in proportion.
 
-    Costs of one request at a time need prices instead: this is for rows known together, such as the
-    mails of a day.
+    All rows must be known at once, such as the emails of a day. Requests that arrive one at a time
+    need an online method instead.
 
     Examples
     --------

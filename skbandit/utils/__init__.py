@@ -1,4 +1,4 @@
-"""Code without a subject of its own, shared by all rooms; private."""
+"""Private code without a subject of its own, shared by all packages."""
 
 import time
 

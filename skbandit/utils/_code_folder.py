@@ -52,8 +52,8 @@ def key_of(package: Any) -> str | None:
 def changed_since(package: Any, moment: float) -> bool:
     """Whether a source has changed since a moment in seconds since the epoch.
 
-    After an upgrade in the middle of a process, old modules and new ones meet in memory: what is
-    compiled of them must not be kept.
+    If the package is upgraded while a process runs, old and new modules are mixed in memory. Code
+    compiled from such a mixture must not be cached.
     """
     return any(
         isinstance(source, Path) and source.stat().st_ctime > moment

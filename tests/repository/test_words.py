@@ -41,6 +41,8 @@ WORDS = (
     (r"to be read from it", "Takeaway", "*To be read from it*: little."),
     (r"unasked", "by default", "It keeps a margin, unasked."),
     (r"the prices", "multipliers", "The prices are known then."),
+    (r"(other|all|which) rooms", "packages, modules", "Other rooms import it."),
+    (r"answered (positive|alike)", "predicted", "Both rows are answered alike."),
     (r"µs an? \w+", "per event, per row", "It takes 3 µs an event."),
 )
 

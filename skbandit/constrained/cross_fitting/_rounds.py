@@ -331,8 +331,8 @@ def rounds(
         Fits a task, or None for the rows as they are, and returns the scores of the rows that
         count.
     task_of : callable
-        The task at given multipliers; None if there is nothing to fit, because all rows that cost
-        anything are to be answered alike.
+        The task at given multipliers; None if there is nothing to fit, because one class is
+        best for all rows that cost anything.
     max_iter : int
         Number of rounds at most.
     tol : float

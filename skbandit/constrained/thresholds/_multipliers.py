@@ -9,8 +9,8 @@ game, Charnes and Cooper 1962 give the form for ratios): with weights y >= 0,
 Its dual has a multiplier t for the first constraint, which is the value of the best mixture, and a
 multiplier lambda_k >= 0 for each of the others. Few rules are known at first. A rule is worth
 adding if its reduced cost N0 - t D0 + lambda @ (S pi - rhs) is negative, and for given multipliers
-that is a sum over rows: each row has a cost of being answered positive, and finding the rule is one
-weighted classification (column generation, Dantzig and Wolfe 1960). At the end nothing has a
+that is a sum over rows: each row has a cost of being predicted positive, and finding the rule is
+one weighted classification (column generation, Dantzig and Wolfe 1960). At the end nothing has a
 negative reduced cost, and the rule found at these multipliers is optimal among all mixtures.
 
 Here every threshold on a score is a rule, so one fit adds many, and the mixtures only set
