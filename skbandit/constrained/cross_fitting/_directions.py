@@ -254,7 +254,11 @@ def fit_logistic(
     if d > FEW_COLUMNS:
         options = {"maxiter": MAX_LBFGS, "ftol": SMALL_DECREASE}
         found = minimize(
-            _loss, theta, (X, sign, weight), jac=True, method="L-BFGS-B", options=options
+            lambda theta: _loss(theta, X, sign, weight)[:2],
+            theta,
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
         )
         theta = found.x
     else:
@@ -262,32 +266,26 @@ def fit_logistic(
     return LinearFit(theta[:d], float(theta[d]) if fit_intercept else 0.0)
 
 
-def _scores(X: Any, theta: np.ndarray) -> np.ndarray:
-    d = X.shape[1]
-    intercept = theta[d] if len(theta) > d else 0.0
-    return np.asarray(X @ theta[:d]).ravel() + intercept
-
-
 def _loss(
     theta: np.ndarray, X: Any, sign: np.ndarray, weight: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """The objective and its gradient."""
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The objective, its gradient, and the probability of the wrong label of each row."""
     d = X.shape[1]
-    f = sign * _scores(X, theta)
+    f = sign * (np.asarray(X @ theta[:d]).ravel() + theta[d:].sum())
     value = float(weight @ np.logaddexp(0.0, -f)) + 0.5 * float(theta[:d] @ theta[:d])
-    slope = -weight * sign * expit(-f)
+    wrong = expit(-f)
+    slope = -weight * sign * wrong
     gradient = np.append(np.asarray(X.T @ slope).ravel() + theta[:d], slope.sum())
-    return value, gradient[: len(theta)]
+    return value, gradient[: len(theta)], wrong
 
 
 def _newton(
     X: Any, sign: np.ndarray, weight: np.ndarray, theta: np.ndarray, small: float
 ) -> np.ndarray:
     """Newton's method with halved steps; a full one of small expected decrease is the last."""
-    value, gradient = _loss(theta, X, sign, weight)
+    value, gradient, wrong = _loss(theta, X, sign, weight)
     for _ in range(MAX_NEWTON):
-        p = expit(_scores(X, theta))
-        hessian = _hessian(X, weight * p * (1.0 - p), len(theta))
+        hessian = _hessian(X, weight * wrong * (1.0 - wrong), len(theta))
         try:
             step = cho_solve(cho_factor(hessian, lower=True), gradient)
         except LinAlgError:  # columns of sizes so different that rounding hides some
@@ -296,13 +294,13 @@ def _newton(
         length = 1.0
         for _ in range(HALVINGS):
             proposed = theta - length * step
-            reached, slope = _loss(proposed, X, sign, weight)
+            reached, *derivatives = _loss(proposed, X, sign, weight)
             if reached < value:
                 break
             length /= 2.0
         else:
             break
-        theta, value, gradient = proposed, reached, slope
+        theta, value, (gradient, wrong) = proposed, reached, derivatives
         if expected < small and length == 1.0:
             break
     return theta

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.special import ndtri
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
@@ -262,7 +262,7 @@ def train_folds(
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
     intercept = options.fit_intercept
     if warm is None:
-        plain = [_fit_plain(columns, bound, rows, intercept) for rows in kept]
+        plain = _fit_plain(columns, bound, kept, intercept)
     else:  # which no bound changes
         plain = [one.plain for one in warm.runs[0]]
     fits, weights = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
@@ -398,7 +398,8 @@ class _Columns:
         """Some rows: divided by the units, and centered if dense."""
         part = self.design[which]
         if issparse(part):
-            return part.multiply(1.0 / self.scales[None, :]).tocsr()
+            scaled = part.data * (1.0 / self.scales)[part.indices]
+            return csr_array((scaled, part.indices, part.indptr), shape=part.shape)
         return (part if self.center is None else part - self.center) / self.scales
 
 
@@ -414,27 +415,40 @@ def _named(name: str, run: int = 0, number: int = 0) -> str:
 
 
 def _fit_plain(
-    columns: _Columns, bound: TrainingGoals, kept: np.ndarray, fit_intercept: bool
-) -> LinearFit:
-    """Logistic regression of the labels of some rows."""
-    train, factors = bound.goals.data.train, bound.factors
-    weight = kept[: len(train)] * train.weight * factors
-    return _fit_weighted(columns, WeightedTask(train.label == 1, weight), fit_intercept)
+    columns: _Columns, bound: TrainingGoals, kept: list[np.ndarray], fit_intercept: bool
+) -> list[LinearFit]:
+    """Logistic regressions of the labels, without each fold."""
+    train = bound.goals.data.train
+    task = WeightedTask(train.label == 1, train.weight * bound.factors)
+    return _fit_weighted(columns, task, kept, fit_intercept, [None] * len(kept))
 
 
 def _fit_weighted(
-    columns: _Columns, task: WeightedTask, fit_intercept: bool, start: LinearFit | None = None
-) -> LinearFit:
-    """Logistic regression of the rows with a weight; the mean weight does not count."""
-    rows = np.flatnonzero(task.weight > 0)
-    weight = task.weight[rows]
-    return fit_logistic(
-        columns.rows(rows),
-        task.positive[rows],
-        weight / weight.mean(),
-        fit_intercept=fit_intercept,
-        start=start,
-    )
+    columns: _Columns,
+    task: WeightedTask,
+    kept: list[np.ndarray],
+    fit_intercept: bool,
+    starts: Sequence[LinearFit | None],
+) -> list[LinearFit]:
+    """Logistic regressions without each fold; the mean weight does not count.
+
+    Newton steps forget where they began, so that other folds begin where the first one ended.
+    L-BFGS would remember a little of the rows that are left out.
+    """
+    forgets = columns.design.shape[1] <= FEW_COLUMNS
+    fits: list[LinearFit] = []
+    for among, start in zip(kept, starts, strict=True):
+        rows = np.flatnonzero((task.weight > 0) & among[: len(task.weight)])
+        weight = task.weight[rows]
+        fit = fit_logistic(
+            columns.rows(rows),
+            task.positive[rows],
+            weight / weight.mean(),
+            fit_intercept=fit_intercept,
+            start=fits[0] if fits and forgets else start,
+        )
+        fits.append(fit)
+    return fits
 
 
 def _train_ramps(
@@ -511,10 +525,7 @@ def _cost_sensitive_fits(
 
     def score(task: WeightedTask | None) -> np.ndarray:
         if task is not None:
-            tasks = [replace(task, weight=task.weight * rows) for rows in kept]
-            starts = zip(tasks, fits[-1], strict=True)
-            intercept = options.fit_intercept
-            fits.append([_fit_weighted(columns, one, intercept, start) for one, start in starts])
+            fits.append(_fit_weighted(columns, task, kept, options.fit_intercept, fits[-1]))
         scores = np.empty(n)
         for k, fit in enumerate(fits[-1]):
             tested = judged[fold[judged] == k]

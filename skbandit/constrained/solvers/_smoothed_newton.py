@@ -296,6 +296,8 @@ class Derivatives:
         self._smoothed = smoothed
         self._slopes, self._slopes_in_J = np.zeros(n_entries), np.zeros(n_entries)
         self._curvature = np.zeros(n)
+        at = smoothed.costs.k, smoothed.costs.indptr
+        self._slopes_by_row = csr_array((self._slopes, *at), shape=(n, n_rows)).T  # the same buffer
         self.J, self.H = np.zeros((d + 1, n_rows)), np.zeros((d + 1, d + 1))
 
     def update(self, z: np.ndarray, v: np.ndarray, smoothing: Smoothing, widen: float) -> None:
@@ -313,8 +315,7 @@ class Derivatives:
             entries = X.indptr, X.indices, X.data
             accumulate_sparse(*entries, costs, slopes, self._slopes_in_J, curvature, J, H)
         else:
-            by_row = csr_array((slopes, costs.k, costs.indptr), shape=(len(X), J.shape[1])).T
-            J[:-1], J[-1] = (by_row @ X).T, by_row.sum(axis=1)
+            J[:-1], J[-1] = (self._slopes_by_row @ X).T, self._slopes_by_row.sum(axis=1)
             curved = np.flatnonzero(curvature)
             root = np.sqrt(curvature[curved])
             if len(curved):

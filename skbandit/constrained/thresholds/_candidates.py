@@ -146,7 +146,9 @@ def sums_of_first(rows: csr_array, order: np.ndarray, n_positive: np.ndarray) ->
     sums = np.zeros((rows.shape[0], len(n_positive)))
     # One row at a time: K dense rows may not fit in cache. Those without coefficients stay 0.
     for k in np.flatnonzero(np.diff(rows.indptr)):
-        running = np.cumsum(rows[[k]].toarray().ravel()[order])
+        entries = slice(rows.indptr[k], rows.indptr[k + 1])
+        dense = np.bincount(rows.indices[entries], rows.data[entries], rows.shape[1])
+        running = np.cumsum(dense[order])
         sums[k] = np.append(0.0, running)[n_positive]
     return sums
 

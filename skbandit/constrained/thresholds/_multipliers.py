@@ -49,8 +49,14 @@ MAX_THRESHOLDS, FEW_THRESHOLDS = 400, 40
 More change multipliers by less than sampling error does; the few are for many scores at once.
 """
 
-ACCURACY = 1e-6
-"""Of the linear program, relative to the largest objective: less is a rounding error."""
+ACCURACY, ROUNDING = 1e-6, 1e-9
+"""Of the linear program, relative to the largest objective: less is a rounding error.
+
+And of reduced costs, in the same unit: a rule of less is added to the program.
+"""
+
+AT_ONCE = 100
+"""Rules that enter the linear program together: its time grows faster than their number."""
 
 FIRST_STEP, STEP_BACK = 0.25, 0.75
 """Shares of the way to the multipliers of the best mixture: at first, and after a failure.
@@ -299,7 +305,8 @@ def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     0 <= lambda <= most, mu >= 0 of sum 1.
 
     A mixture may miss a constraint at the multiplier `most`, so that multipliers exist in any case.
-    The weight of the first group, or of the only expression, is 1 minus those of the others.
+    Few of the rules bind: the program begins with some, and those that it violates most are added
+    until there are none.
 
     Parameters
     ----------
@@ -313,8 +320,27 @@ def best_multipliers(rules: Rules, most: np.ndarray) -> Multipliers:
     Multipliers
     """
     scale = np.abs(rules.missed).max(axis=1, initial=0.0)
-    scale = np.where(scale > 0, scale, 1.0)
-    size = np.abs(rules.above).max() or 1.0
+    units = np.where(scale > 0, scale, 1.0), np.abs(rules.above).max() or 1.0
+    used = np.zeros(len(rules.below), dtype=bool)
+    used[spread(np.arange(len(used)), AT_ONCE)] = True
+    used[np.argmax(rules.below)] = True  # bounds the value
+    while True:
+        multipliers = _multipliers_of_few(rules.subset(used), most, *units)
+        reduced = np.where(used, np.inf, rules.reduced(multipliers))
+        added = np.argsort(reduced, kind="stable")[:AT_ONCE]
+        added = added[reduced[added] < -ROUNDING * units[1]]
+        if not len(added):
+            return multipliers
+        used[added] = True
+
+
+def _multipliers_of_few(
+    rules: Rules, most: np.ndarray, scale: np.ndarray, size: float
+) -> Multipliers:
+    """Solve the linear program of `best_multipliers`, in units of the missed and the objective.
+
+    The weight of the first group, or of the only expression, is 1 minus those of the others.
+    """
     first, others = rules.above[0] / size, rules.above[1:] / size
     columns = np.column_stack([rules.below, -(rules.missed / scale[:, None]).T, (first - others).T])
     bounds = [(None, None), *((0.0, float(b)) for b in most * scale / size)]
