@@ -110,6 +110,8 @@ def encode(
         sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
     else:
         sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    reward = reward.view()
+    reward.flags.writeable = False  # as from pandas: another kind of array is compiled again
     return EncodedLog(X, np.empty(0, np.int64), action, reward, sets, window), codes
 
 

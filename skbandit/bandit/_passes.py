@@ -220,7 +220,8 @@ def replay_present_features(
     known, whole_prior = posterior, prior
     if weights is not None:
         posterior = gathered(posterior, weights)
-        prior = prior._replace(mean=prior.mean[weights], variance=prior.variance[:, weights])
+        variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
+        prior = prior._replace(mean=prior.mean[weights], variance=variance)
     posterior = with_arms(posterior, list(codes)[n_known:], prior)
     # new arms rank last until they are learned: arms learned in the meantime precede them
     posterior.tie_order[n_known:] += len(codes)
