@@ -21,6 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skbandit.constrained._fit_rows import Classes
 from skbandit.utils._folds import Splits
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
+from skbandit.utils._validation import first_few
 
 WEIGHT = "sample_weight"
 
@@ -265,6 +266,14 @@ def stacked(X: Any, X_extra: Any) -> Any:
     """The extra rows, if any, below the others, as an estimator takes them."""
     if X_extra is None:
         return X
+    names, others = (list(getattr(part, "columns", ())) for part in (X, X_extra))
+    if names and not others:
+        raise ValueError("the columns of X are features with names, which those of X_extra lack.")
+    if others and set(names) != set(others):
+        differ = sorted(set(names) ^ set(others), key=str)
+        raise ValueError(f"features that only one of the two has: {first_few(differ)}.")
+    if np.ndim(X) == np.ndim(X_extra) == 2 and X.shape[1] != X_extra.shape[1]:
+        raise ValueError(f"it has {X_extra.shape[1]} features, and X has {X.shape[1]}.")
     if isinstance(X, pd.DataFrame) and isinstance(X_extra, pd.DataFrame):
         return pd.concat([X, X_extra[X.columns]], ignore_index=True)
     polars = sys.modules.get("polars")

@@ -423,13 +423,18 @@ def _drop_mirrored(report: pd.DataFrame) -> pd.DataFrame:
     if report.empty:
         return report
     parts = report["constraint"].astype(object).str.extract(r"^(.*) \[(.+) ([/-]) (.+)\]$")
-    slack = report["slack"] - report.get("margin", 0.0)
+    slack, value = report["slack"] - report.get("margin", 0.0), report["value"].to_numpy()
     first: dict[tuple[str, ...], int] = {}
+    kept = []
     for k in slack.fillna(-np.inf).argsort(kind="stable"):
         declared, one, joint, other = parts.iloc[k]
         is_pair = isinstance(declared, str)
-        first.setdefault((declared, joint, *sorted((one, other))) if is_pair else (str(k),), k)
-    return report.iloc[sorted(first.values())].reset_index(drop=True)
+        j = first.setdefault((declared, joint, *sorted((one, other))) if is_pair else (str(k),), k)
+        both = value[j] * value[k] - 1.0 if joint == "/" else value[j] + value[k]
+        # beyond rounding, these are two groups whose names look like pairs
+        if j == k or abs(both) > 1e-6:
+            kept.append(k)
+    return report.iloc[sorted(kept)].reset_index(drop=True)
 
 
 def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:

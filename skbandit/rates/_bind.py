@@ -104,7 +104,9 @@ def combine_atoms(
         else:
             numerator = numerator + above * coefficient
     if rate.denominator is not None:
-        denominator, _, rows = combine_atoms(rate.denominator, bound, n)
+        denominator, below, rows = combine_atoms(rate.denominator, bound, n)
+        if rate.denominator.fractional:  # a number over a ratio: there is no other atom
+            numerator = below * rate.constant
         behind |= rows
     return numerator, denominator, behind
 

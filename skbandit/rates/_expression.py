@@ -132,22 +132,25 @@ class Rate:
 
         Recall, accuracy, precision and the like are maximized; error rate, churn and the
         like are minimized. Positive and negative rates follow the other terms and are
-        minimized on their own (Problem 1 of Goh et al.). Over pairs of groups, the worst
-        pair is improved. Terms with opposite directions raise a ValueError.
+        minimized on their own (Problem 1 of Goh et al.). A divisor counts the other way round.
+        Over pairs of groups, the worst pair is improved. Opposite directions raise a ValueError.
         """
         if self.summary is not None:
             return self.summary == "min"
+        terms = self.terms
         if self.denominator is not None:
-            return replace(self, denominator=None).greater_is_better
+            low, high = value_range(replace(self, denominator=None))
+            sign = (low >= 0) - (high <= 0)  # of the dividend, 0 if unknown
+            terms += tuple((-sign * c, atom) for c, atom in self.denominator.terms)
         wishes = {
             atom.kind.greater_is_better == (coefficient > 0)
-            for coefficient, atom in self.terms
+            for coefficient, atom in terms
             if atom.kind.greater_is_better is not None and coefficient != 0
         }
         if len(wishes) == 2:
             raise ValueError(
-                f"{self} adds a rate to maximize to a rate to minimize, so it has no direction as "
-                "an objective: change a sign, as in error_rate() - recall()."
+                f"{self} grows both with a rate to maximize and with a rate to minimize, so it has "
+                "no direction as an objective: change a sign, as in error_rate() - recall()."
             )
         return True in wishes
 

@@ -58,6 +58,10 @@ def unfair(n, seed):
 # --- what it is for --------------------------------------------------------------------------
 
 
+FRAME = pd.DataFrame(X, columns=list("abcd"), index=ATTRIBUTES.index)
+FRAME_EXTRA = pd.DataFrame(X_EXTRA, columns=list("abcd"), index=ATTRIBUTES_EXTRA.index)
+
+
 @pytest.fixture(scope="module")
 def fair():
     rows, y, people = unfair(1500, 1)
@@ -260,9 +264,7 @@ def test_extra_rows_are_judged_by_models_that_have_not_seen_them():
 def test_frames_and_sparse_rows_give_the_same():
     goal = [churn("deployed", on="extra") <= 0.3, PARITY]
     expected = fit(goal, metadata=EXTRA, cv=3)
-    frame = pd.DataFrame(X, columns=list("abcd"), index=ATTRIBUTES.index)
-    extra = pd.DataFrame(X_EXTRA, columns=list("abcd"), index=ATTRIBUTES_EXTRA.index)
-    named = fit(goal, rows=frame, metadata=EXTRA | {"X_extra": extra}, cv=3)
+    named = fit(goal, rows=FRAME, metadata=EXTRA | {"X_extra": FRAME_EXTRA}, cv=3)
     assert named.feature_names_in_.tolist() == list("abcd")
     coded = fit(
         goal,
@@ -270,10 +272,24 @@ def test_frames_and_sparse_rows_give_the_same():
         metadata=EXTRA | {"X_extra": sparse.csr_array(X_EXTRA)},
         cv=3,
     )
-    for clf, rows in ((named, frame), (coded, sparse.csr_array(X))):
+    for clf, rows in ((named, FRAME), (coded, sparse.csr_array(X))):
         assert (clf.best_rounds_, clf.n_iter_) == (expected.best_rounds_, expected.n_iter_)
         np.testing.assert_array_equal(clf.predict(rows), expected.predict(X))
         np.testing.assert_allclose(clf.multipliers_, expected.multipliers_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "extra", "message"),
+    [
+        (X, X_EXTRA[:, :3], "it has 3 features, and X has 4"),
+        (FRAME, FRAME_EXTRA[list("abc")], "only one of the two has: 'd'"),
+        (FRAME, FRAME_EXTRA.assign(e=1), "only one of the two has: 'e'"),
+        (FRAME, X_EXTRA, "features with names, which those of X_extra lack"),
+    ],
+)
+def test_extra_rows_that_do_not_fit(rows, extra, message):
+    with pytest.raises(ValueError, match=f"X_extra does not fit X: .*{message}"):
+        fit([churn("deployed", on="extra") <= 0.3], rows=rows, metadata=EXTRA | {"X_extra": extra})
 
 
 # --- labels, weights, folds ---------------------------------------------------------------------

@@ -252,6 +252,14 @@ def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():
     assert len(display.report) == 4 and not display.drawn_["satisfied"].all()
 
 
+def test_groups_whose_names_look_like_pairs_are_all_drawn():
+    rows = table(
+        ("each(recall, by='route') >= 0.5 [NY - LA]", 9, 0.5, 0.8, 0.3, True, 0.6, 0.9),
+        ("each(recall, by='route') >= 0.5 [LA - NY]", 9, 0.5, 0.7, 0.2, True, 0.5, 0.8),
+    )
+    assert len(ConstraintReportDisplay.from_report(rows).drawn_) == 2
+
+
 @pytest.mark.parametrize("draw", [ConstraintReportDisplay.from_report, draw_rates])
 def test_nothing_is_drawn_over_a_neighbor(draw, report):
     figure, pair = plt.subplots(1, 2, figsize=(14, 4), layout="constrained")

@@ -119,10 +119,19 @@ def linear(draw, positive=False):
 
 @st.composite
 def fractional(draw):
-    """A scaled and shifted precision, NPV, F1 or quotient of two linear combinations."""
-    if draw(st.booleans()):
+    """A scaled and shifted precision, NPV, F1, number over one, or quotient of linear ones."""
+    kind = draw(st.sampled_from(["ratio", "inverse", "quotient"]))
+    if kind != "quotient":
         rate, value = draw(one_rate(FRACTIONAL))
-    else:
+    if kind == "inverse":
+        shift, ratio = draw(st.sampled_from([0, 0.5])), value
+        rate = 2 / (shift + rate)
+
+        def value(table):
+            known = ratio(table) + shift
+            return 2 / known if abs(known) > 1e-12 else math.nan
+
+    if kind == "quotient":
         (above, over), (below, under) = draw(linear()), draw(linear(positive=True))
         rate = above / below
 
@@ -131,6 +140,8 @@ def fractional(draw):
             return divided / divisor if divisor > 1e-12 else math.nan
 
     factor, constant, divisor = draw(coefficients), draw(constants), draw(divisors)
+    if kind == "inverse":  # a shifted one can only be measured
+        return rate * factor / divisor, lambda table: factor * value(table) / divisor
     scaled = (
         lambda table: constant - factor * value(table) / divisor,
         lambda table: factor * value(table) / divisor + constant,

@@ -1,5 +1,7 @@
 """Rates as metrics: against scikit-learn, and where there is nothing to measure."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,6 +223,10 @@ def test_groups_that_cannot_be_measured():
         (recall() + 0 * error_rate(), True),
         (recall() / positive_rate(), True),
         (-(error_rate() / positive_rate()), True),
+        (1 / (1 + error_rate()), True),
+        (-1 / precision(), True),
+        (false_positive_rate() / (1 + recall()), False),
+        ((recall() - false_positive_rate()) / (1 + error_rate()), True),
         (each(recall, by="g"), True),
         (ratio(positive_rate, by="g"), True),
         (difference(recall, by="g"), False),
@@ -234,8 +240,9 @@ def test_direction(rate, direction):
 
 
 def test_directions_that_disagree():
-    with pytest.raises(ValueError, match=r"recall\(\) \+ error_rate\(\) adds .* change a sign"):
-        _ = (recall() + error_rate()).greater_is_better
+    for rate in (recall() + error_rate(), recall() / accuracy()):
+        with pytest.raises(ValueError, match=rf"{re.escape(repr(rate))} grows .* change a sign"):
+            _ = rate.greater_is_better
     assert (recall() + error_rate()).value([0, 1], [1, 1]) == 1.5
 
 
