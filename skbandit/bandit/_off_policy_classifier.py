@@ -268,7 +268,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             Without rewards each action counts as reward 1, with a warning, and `method` as "ips".
         available : array-like, default=None
             Arms available to each event, if not a column of `y`: tuples of labels, or a boolean
-            table with one column per arm. None is all arms of the log.
+            table with one column per arm, an array's in the order of their labels. None is all
+            arms of the log.
         sample_weight : array-like of shape (n_events,), default=None
             Number of events that each one counts for.
 

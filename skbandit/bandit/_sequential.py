@@ -523,6 +523,11 @@ class SequentialPolicy(GuardedPolicy):
         arms = self._codes if available is not None or "available" in found else ()
         log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
         self._check_rewards(log.reward)
+        if log.pools is not None:
+            new = pd.unique(log.action[log.action >= len(self._codes)])
+            if (np.diff(new) < 0).any():  # columns of `available` without names are in label order
+                self._check_described(log.arms)
+                self._number(log.arms)
         self._note_log(X, log)
         if self._first_event is None:
             self._first_event = log.take(slice(0, 1)).fingerprint(X[:1])

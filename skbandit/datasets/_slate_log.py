@@ -44,8 +44,8 @@ def read_slate_log(
         Column of the probability that the slate includes the item, or shows it at its position, as
         `slate_ips` or `slate_pseudo_inverse` take it.
     timestamp : label, default=None
-        Column of the slate's time, by which slates are ordered; None keeps the order in which they
-        first appear.
+        Column of the slate's time, the earliest of its items', by which slates are ordered; None
+        keeps the order in which they first appear.
 
     Returns
     -------
@@ -135,6 +135,6 @@ def read_slate_log(
             rows = zip(first, [*first[1:], len(code)], strict=True)
             y["action" if meaning == "item" else meaning] = [tuple(values[a:b]) for a, b in rows]
     if timestamp is not None:
-        y["timestamp"] = table[timestamp].iloc[first].to_numpy()
+        y["timestamp"] = start.sort_values(kind="stable").to_numpy()
     X = table[features].iloc[first].set_axis(index)
     return Bunch(X=X, y=pd.DataFrame(y, index=index))

@@ -86,6 +86,14 @@ def _few_plain(values: Any) -> list[Any] | None:
     return None
 
 
+def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarray:
+    """Numbers of arms, -1 for none, after `codes` has changed from those of the labels before."""
+    if list(codes)[: len(before)] == before:
+        return numbers
+    now = np.array([*(codes[label] for label in before), -1], dtype=numbers.dtype)
+    return now[numbers]
+
+
 def plain_labels(labels: Iterable[Any]) -> list[Any]:
     """Labels as Python scalars, as `ndarray.tolist` returns them."""
     return [label.item() if isinstance(label, np.generic) else label for label in labels]
@@ -212,6 +220,7 @@ def read_pools(
     codes: Codes,
     columns: Sequence[Any] | None = None,
     per_row: bool = False,
+    n_known: int | None = None,
 ) -> Pools:
     """Read `available` into sets of arm numbers; new labels are appended to `codes`.
 
@@ -228,6 +237,9 @@ def read_pools(
         Arms of the columns of an unnamed table; None is all of `codes`.
     per_row : bool, default=False
         Whether `available` is a column of a log, and so has an entry per row.
+    n_known : int, default=None
+        If not None, an unnamed table numbers all but the first `n_known` of `codes` anew, in the
+        order of their labels: nobody can arrange columns by the first row of each arm.
 
     Returns
     -------
@@ -239,8 +251,14 @@ def read_pools(
     read = list(available) if per_row else _read(available, codes)
     if isinstance(read, _Table):
         labels = read.labels
-        if labels is None:
-            labels = list(codes) if columns is None else list(columns)
+        if labels is None and columns is None:
+            labels = list(codes)
+            if n_known is not None:
+                labels[n_known:] = sorted(labels[n_known:], key=label_order)
+                codes.clear()
+                codes.update({label: k for k, label in enumerate(labels)})
+        elif labels is None:
+            labels = list(columns or ())
         return _from_table(read.flags, labels, n_rows, codes)
     pools = _from_rows(read, n_rows, codes, "add")
     empty = np.flatnonzero(pools.sizes == 0)

@@ -21,6 +21,7 @@ from skbandit.logs._arms import (
     label_order,
     plain_labels,
     read_pools,
+    renumbered,
 )
 from skbandit.utils._validation import check_not_masked, check_squares, first_few, warn_if_reordered
 
@@ -237,16 +238,16 @@ def read_log(
     arms : iterable of labels, default=()
         Arms known so far; they get the first numbers.
     table_arms : sequence of labels, default=None
-        Arms of the columns of an unnamed boolean `available`; None is all known arms and the
-        log's other actions, in order of appearance.
+        Arms of the columns of an unnamed boolean `available`; None is all known arms and then
+        the log's other actions, in the order of their labels.
     columns : dict, default=None
         Names of the columns of `y`, if different: ``{"action": "arm_id"}``.
 
     Returns
     -------
     Log
-        Its arms are the known ones, then the log's other actions in order of appearance, then
-        the remaining labels of `available`.
+        Its arms are the known ones, then the log's other actions in order of appearance, or in
+        that of the columns of an unnamed `available`, then the remaining labels of `available`.
     """
     given = {
         "reward": reward, "propensity": propensity, "available": available, "timestamp": timestamp
@@ -267,7 +268,8 @@ def read_log(
             "names, as in columns={'reward': 'clicked'}."
         )
     _refuse_slates(read)
-    codes: Codes = {label: k for k, label in enumerate(_distinct(arms))}
+    known = _distinct(arms)
+    codes: Codes = {label: k for k, label in enumerate(known)}
     action = code_labels(read["action"], codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
@@ -281,7 +283,9 @@ def read_log(
         propensities = _read_propensities(propensities, n)
     pools = read.get("available")
     if pools is not None:
-        pools = read_pools(pools, n, codes, table_arms, per_row=available is None)
+        before, n_known = list(codes), len(known)
+        pools = read_pools(pools, n, codes, table_arms, per_row=available is None, n_known=n_known)
+        action = renumbered(action, before, codes)
         _check_contains(pools, action, list(codes))
     times = read.get("timestamp")
     if times is not None:

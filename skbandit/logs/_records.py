@@ -16,6 +16,9 @@ from scipy.sparse import issparse
 from skbandit.logs._log import column_names, read_times
 from skbandit.utils._validation import first_few
 
+CLOCK_ERROR = 60.0
+"""Seconds by which a reward may be dated before its choice: clocks of servers differ."""
+
 
 def make_record(
     context: Any, arm: Any, propensity: Any, available: Iterable[Any] | None, version: int
@@ -107,8 +110,8 @@ def join_rewards(
         counts once.
     rewards : DataFrame, dict of columns, iterable of dict, or mapping of ids to rewards
         With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
-        in seconds since 1970, as in the records, or datetimes. A reward of a slate is one number,
-        or a list with one per place.
+        in seconds since 1970, as in the records, or datetimes, without a time zone in UTC. A reward
+        of a slate is one number, or a list with one per place; nan is none.
     within : float, default=None
         Seconds after the choice within which a reward counts; later ones are left out. None sets no
         limit.
@@ -136,7 +139,8 @@ def join_rewards(
     Warns
     -----
     UserWarning
-        If a choice has different rewards, of which the first counts, or a reward has no record.
+        If a choice has different rewards, of which the first counts, or a reward has no record, or
+        came long before its choice, or if all came too late.
 
     Notes
     -----
@@ -210,20 +214,33 @@ def _first_rewards(
         raise ValueError(f"within={within!r} needs the column 'time' of rewards.")
     times = read_times(table["time"], len(table)) if timed and len(table) else np.zeros(len(table))
     first: dict[str, tuple[Any, float]] = {}
-    unknown, differing = [], []
+    unknown, differing, early, late = [], [], [], []
     given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = given[0][k], _label(given[1][k]), float(times[k])
         if key not in known:
             unknown.append(key)
+        elif isinstance(reward, float) and math.isnan(reward):
+            continue
         elif key in first:
             differing += [key] if first[key][0] != reward else []
         elif within is None or at <= known[key]["time"] + within:
             first[key] = reward, at
+            early += [key] if timed and at < known[key]["time"] - CLOCK_ERROR else []
+        else:
+            late.append(key)
     if unknown:
         warnings.warn(
             f"{len(unknown)} of {len(table)} rewards have no record, such as that of id "
             f"{unknown[0]!r}: they are left out.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if early or (late and not first):
+        key, when = (early[0], "before its choice") if early else (late[0], "too late")
+        warnings.warn(
+            f"{len(early or late)} of {len(table)} rewards came {when}, as that of id {key!r}: "
+            "check that times are in seconds since 1970, or datetimes with a time zone.",
             UserWarning,
             stacklevel=3,
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools
+from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools, renumbered
 from skbandit.logs._log import column_names, columns_of, read_numbers, read_times
 from skbandit.utils._validation import check_not_masked, warn_if_reordered
 
@@ -137,13 +137,16 @@ def read_slates(
             "slates with reward=."
         )
     codes: Codes = {label: k for k, label in enumerate(arms)}
+    n_known = len(codes)
     action = _numbers(_rows(read["action"], "action"), codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} slates for {n_rows} rows of X.")
     pools = None
     if read["available"] is not None:
-        pools = read_pools(read["available"], n, codes, per_row=available is None)
+        before, per_row = list(codes), available is None
+        pools = read_pools(read["available"], n, codes, per_row=per_row, n_known=n_known)
+        action = renumbered(action, before, codes)
         _check_available(pools, action, list(codes))
     times = read.get("timestamp")
     return SlateLog(

@@ -67,6 +67,12 @@ def test_policies_and_estimators_take_them():
     )
 
 
+def test_a_slate_has_the_earliest_time_of_its_items():
+    shown = {"view": [1, 1, 2, 2], "ad": [*"abab"], "rank": [1, 2, 1, 2], "clicked": 0.0}
+    log = read_slate_log(shown | {"at": [10, 5, 7, 7], "x": 1.0}, **NAMES, timestamp="at")
+    assert log.y["timestamp"].to_dict() == {1: 5, 2: 7}
+
+
 def test_rewards_may_be_unknown_and_slates_of_any_size():
     table = {"view": [1, 1, 2], "ad": ["a", "b", "c"], "rank": [0, 1, 0], "clicked": [1, None, 0]}
     log = read_slate_log(table | {"x": [0.5, 0.5, np.nan]}, **NAMES)

@@ -22,7 +22,9 @@ from skbandit.bandit import (
     select,
 )
 from skbandit.datasets import make_bandit_log
-from skbandit.logs import align_rows, label_array, read_log, read_mask, read_pools
+from skbandit.evaluation import ReplayScorer, off_policy_value, replay, slate_ips
+from skbandit.exceptions import ReplayCoverageWarning
+from skbandit.logs import align_rows, label_array, read_log, read_mask, read_pools, read_slates
 from skbandit.selection import PopularitySetSelector, assign, logged_costs
 
 Y = pd.DataFrame({"action": ["a", "b", "a", "c"], "reward": [1.0, 0.0, 0.0, 1.0]})
@@ -160,6 +162,9 @@ def test_every_door_matches_rows_by_label(model, y, methods):
 def test_functions_match_rows_by_label():
     order = _rng.permutation(40)
     pipeline = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0)).fit(CONTEXTS, EVENTS)
+    other = make_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0)).fit(-CONTEXTS, EVENTS)
+    slates = SlatePolicy(n_select=1, random_state=0).fit(CONTEXTS, SLATES)
+    policy = GLMUCBPolicy(arms=[0, 1, 2], random_state=0)
     calls = [
         lambda available: select(copy.deepcopy(pipeline), CONTEXTS, available=available),
         lambda available: assign(COSTS, {0: 20}, available=available),
@@ -171,11 +176,48 @@ def test_functions_match_rows_by_label():
             .fit(CONTEXTS, SLATES, available=available)
             .select(CONTEXTS, available=available)
         ),
+        lambda available: replay(policy, CONTEXTS, EVENTS, available=available).mean_reward,
+        lambda available: ReplayScorer(random_state=0, min_accepted=1)(
+            policy, CONTEXTS, EVENTS, available=available
+        ),
+        lambda available: (
+            off_policy_value(other, CONTEXTS, EVENTS, method="ips", available=available).mean_reward
+        ),
+        lambda available: (
+            slate_ips(
+                slates, CONTEXTS, SLATES, propensity=np.full((40, 1), 0.4), available=available
+            ).mean_reward
+        ),
     ]
     for call in calls:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the weights 1/propensity")
+            warnings.simplefilter("ignore", ReplayCoverageWarning)
             np.testing.assert_array_equal(call(ALLOWED.iloc[order]), call(ALLOWED))
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist], ids=["array", "lists"])
+def test_columns_without_names_are_arms_in_the_order_of_their_labels(make):
+    """Whichever arm the log shows first; arms known before keep their places."""
+    flags = make(TABLE.to_numpy())
+    for first in (0, 1, 3):
+        rows = [first, *(k for k in range(4) if k != first)]
+        shown = Y.iloc[rows].reset_index(drop=True)
+        log = read_log(shown, available=[flags[k] for k in rows])
+        sets, numbers = log.available_sets()
+        assert [set(sets[k]) for k in numbers] == [set(SETS[k]) for k in rows]
+        assert log.arms[log.action].tolist() == shown["action"].tolist()
+        assert log.arms.tolist() == ["a", "b", "c"]
+    assert read_log(Y, available=TABLE[["c", "a", "b"]].to_numpy(), arms="c").arms[0] == "c"
+    slates = pd.DataFrame({"action": [["c"], ["a"]], "reward": [[1.0], [0.0]]})
+    slate_log = read_slates(slates, available=make(np.array([[False, True], [True, False]])))
+    assert slate_log.available_sets() == [("c",), ("a",)]
+    policy = GLMUCBPolicy(random_state=0)
+    backwards = Y.iloc[::-1].reset_index(drop=True)
+    policy.fit(np.ones((4, 1)), backwards, available=flags[::-1])
+    assert policy.arms_.tolist() == ["a", "b", "c"], "as select reads such a table"
+    policy.fit(np.ones((4, 1)), backwards, available=SETS[::-1])
+    assert policy.arms_.tolist() == ["c", "a", "b"]
 
 
 SLATES = pd.DataFrame(

@@ -188,6 +188,30 @@ def test_different_rewards_of_one_choice_and_rewards_of_none_are_told():
     assert log["id"].tolist() == ["0"]
 
 
+def test_times_that_cannot_be_are_told():
+    at = 1_700_000_000.0
+    records = records_at(at, at + 1)
+    early = [{"id": "0", "reward": 1, "time": at + 2}, {"id": "1", "reward": 1, "time": at - 3600}]
+    with pytest.warns(UserWarning, match=r"1 of 2 rewards came before its choice, .* '1': check"):
+        join_rewards(records, early, within=30)
+    late = [{"id": str(k), "reward": 1, "time": 1000 * at} for k in range(2)]
+    with pytest.warns(UserWarning, match=r"2 of 2 rewards came too late, .*seconds since 1970"):
+        join_rewards(records, late, within=30, missing=0.0)
+    skewed = [{"id": "0", "reward": 1, "time": at - 0.5}]
+    assert len(join_rewards(records, skewed, within=30)[1]) == 1
+
+
+def test_nan_is_no_reward():
+    records = records_at(0.0, 1.0)
+    rewards = [
+        {"id": "0", "reward": np.nan, "time": 1.0},
+        {"id": "0", "reward": 1.0, "time": 2.0},
+        {"id": "1", "reward": np.nan, "time": 2.0},
+    ]
+    _, log = join_rewards(records, rewards, within=30, missing=0.0, now=100.0)
+    assert log[["id", "reward"]].values.tolist() == [["0", 1.0], ["1", 0.0]]
+
+
 def test_nothing_to_join():
     X, log = join_rewards(records_at(0.0), [])
     assert len(X) == len(log) == 0

@@ -17,7 +17,7 @@ from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import SlateLog, are_slates, read_slates
+from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
@@ -466,7 +466,7 @@ def _read(
         None if X is None else count_rows(X),
         reward=reward,
         propensity=propensity,
-        available=available,
+        available=align_rows(available, X),
         columns=name_columns(policy, columns, named=not are_slates(y))[0],
     )
 

@@ -22,6 +22,7 @@ from skbandit.evaluation._policy_protocol import (
 from skbandit.logs import (
     Codes,
     Log,
+    align_rows,
     check_uniform,
     code_labels,
     column_names,
@@ -95,6 +96,7 @@ def read_evaluated(
     rule: str,
     columns: Mapping[str, Any] | None = None,
     reward: Any = None,
+    available: Any = None,
     of_logged: bool = False,
     **options: Any,
 ) -> EvaluatedLog:
@@ -105,7 +107,7 @@ def read_evaluated(
     given : policy or array-like
         A fitted policy, or a Pipeline that ends in one; or probabilities of all arms or of the
         logged actions; or labels of the chosen arms.
-    X, y, rule, columns, reward : object
+    X, y, rule, columns, reward, available : object
         As in `skbandit.evaluation.off_policy_value`.
     of_logged : bool, default=False
         Whether one value per event is known to be a probability, not a label.
@@ -136,6 +138,7 @@ def read_evaluated(
         y,
         None if X is None else count_rows(X),
         reward=reward,
+        available=align_rows(available, X),
         table_arms=table_arms,
         columns=columns,
         **options,

@@ -37,6 +37,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
     Log,
     ReplayRequest,
+    align_rows,
     check_in_order,
     check_uniform,
     column_names,
@@ -330,7 +331,9 @@ def replay(
         figures: the reward of deploying the policy without further learning.
     available : array-like, default=None
         Arms available to each event: one tuple of labels per row, one list of labels for all
-        rows, or a boolean table with one column per arm. None makes all arms of the log available.
+        rows, or a boolean table with one column per arm: an array's are those of the policy's
+        `arms_`, or else the arms of the log in the order of their labels. None makes all arms of
+        the log available.
     reward, propensity, timestamp : array-like of shape (n_events,), default=None
         Values that are not columns of `y`. `propensity` is the probability with which the action
         was chosen; without it, actions count as chosen uniformly among the available arms.
@@ -484,11 +487,14 @@ def _describe_arms(policy: Any, arm_features: Any) -> Any:
     return copy.deepcopy(policy).describe_arms(arm_features)
 
 
-def read_replayed(policy: Any, X: Any, y: Any, **options: Any) -> tuple[Any, Log]:
+def read_replayed(
+    policy: Any, X: Any, y: Any, *, available: Any = None, **options: Any
+) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
     warn_if_reordered({"X": X, "y": y})
-    log = read_log(y, count_rows(X), table_arms=known_arms(policy), **options)
+    available = align_rows(available, X)
+    log = read_log(y, count_rows(X), available=available, table_arms=known_arms(policy), **options)
     if log.timestamp is not None:
         check_in_order(log.timestamp, "replay")
     return X, _with_sorted_arms(log)
