@@ -272,8 +272,8 @@ def stacked(X: Any, X_extra: Any) -> Any:
     if others and set(names) != set(others):
         differ = sorted(set(names) ^ set(others), key=str)
         raise ValueError(f"features that only one of the two has: {first_few(differ)}.")
-    if np.ndim(X) == np.ndim(X_extra) == 2 and X.shape[1] != X_extra.shape[1]:
-        raise ValueError(f"it has {X_extra.shape[1]} features, and X has {X.shape[1]}.")
+    if (size := np.shape(X_extra)[1:]) != np.shape(X)[1:]:
+        raise ValueError(f"it has features of shape {size}, and X has {np.shape(X)[1:]}.")
     if isinstance(X, pd.DataFrame) and isinstance(X_extra, pd.DataFrame):
         return pd.concat([X, X_extra[X.columns]], ignore_index=True)
     polars = sys.modules.get("polars")

@@ -281,7 +281,7 @@ def test_frames_and_sparse_rows_give_the_same():
 @pytest.mark.parametrize(
     ("rows", "extra", "message"),
     [
-        (X, X_EXTRA[:, :3], "it has 3 features, and X has 4"),
+        (X, X_EXTRA[:, :3], r"it has features of shape \(3,\), and X has \(4,\)"),
         (FRAME, FRAME_EXTRA[list("abc")], "only one of the two has: 'd'"),
         (FRAME, FRAME_EXTRA.assign(e=1), "only one of the two has: 'e'"),
         (FRAME, X_EXTRA, "features with names, which those of X_extra lack"),
