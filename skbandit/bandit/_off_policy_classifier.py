@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from skbandit.bandit._events import count_actions
 from skbandit.logs import (
     Codes,
-    Log,
     LoggedSlates,
     align_rows,
     check_uniform,
@@ -299,11 +298,12 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             propensity=propensity,
             available=available,
             columns=None if column_names(y) is None else self.columns,
-        )
+        ).with_sorted_arms()
         if log.propensity is None and not labels_only:
             check_uniform(log, stacklevel=6)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
-        labels, action, allowed = _sorted_arms(log)
+        labels, action = log.arms, log.action.astype(np.intp)
+        allowed = log.available_mask(len(labels))
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
         slates = LoggedSlates(
@@ -505,15 +505,3 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 def _has_scores(classifier: Any) -> bool:
     """Whether a classifier can choose among available classes."""
     return hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
-
-
-def _sorted_arms(log: Log) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels in order, if they can be sorted, with the log's arm numbers and mask accordingly."""
-    labels = log.arms.tolist()
-    try:
-        order = np.array(sorted(range(len(labels)), key=labels.__getitem__))
-    except TypeError:  # labels of different types
-        order = np.arange(len(labels))
-    number = np.empty(len(order), dtype=np.intp)
-    number[order] = np.arange(len(order))
-    return log.arms[order], number[log.action], log.available_mask(len(labels))[:, order]

@@ -19,6 +19,7 @@ from skbandit.logs._arms import (
     code_labels,
     label_array,
     label_order,
+    order_of_labels,
     plain_labels,
     read_pools,
     renumbered,
@@ -199,6 +200,16 @@ class Log:
         for part in (*parts, self.reward[rows]):
             digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
         return digest.digest()
+
+    def with_sorted_arms(self) -> Log:
+        """The log with sorted arms, whose order reveals nothing about when they were logged."""
+        order = order_of_labels(self.arms)
+        number = np.argsort(order).astype(self.action.dtype)
+        pools = self.pools
+        if pools is not None:
+            arms = number[pools.arms]
+            pools = replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
+        return replace(self, arms=self.arms[order], action=number[self.action], pools=pools)
 
     def take(self, rows: np.ndarray | slice) -> Log:
         """The given events as a log, in the given order."""

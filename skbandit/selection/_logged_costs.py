@@ -20,6 +20,7 @@ from skbandit.logs import (
     ips_costs,
     label_array,
     offset_costs,
+    order_of_labels,
     read_mask,
     read_pools,
     snips_costs,
@@ -257,7 +258,7 @@ def _read_slates(
             f"Row {where} shows {labels[n_known]!r}, which is not in ads: add it, or drop the row."
         )
     if ads is None:
-        order = _ascending(labels)
+        order = order_of_labels(labels)
         labels, ad = labels[order], np.argsort(order)[ad]
     allowed = None
     if available is not None and ads is not None:
@@ -266,7 +267,7 @@ def _read_slates(
         codes = {label: k for k, label in enumerate(labels.tolist())}
         pools = read_pools(available, len(names), codes)
         labels = label_array(codes)
-        order = _ascending(labels)
+        order = order_of_labels(labels)
         labels, ad = labels[order], np.argsort(order)[ad]
         allowed = pools.mask(len(labels))[:, order]
     first_seen = np.unique(row * len(labels) + ad, return_index=True)[1]
@@ -307,11 +308,3 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
-
-
-def _ascending(labels: np.ndarray) -> np.ndarray:
-    """Order that sorts the labels; as they are, if they cannot be compared."""
-    try:
-        return np.argsort(labels, kind="stable")
-    except TypeError:  # labels of different types
-        return np.arange(len(labels))

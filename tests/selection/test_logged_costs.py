@@ -99,7 +99,7 @@ def test_index_labels_and_order():
     assert costs.columns.tolist() == [3, 2, 1]
     assert costs.to_numpy().tolist() == [[0, 0, 0], [0, 0, 2], [4, 0, 0]]
     mixed = logged_costs(["x", 1], [1.0, 1.0], [1.0, 1.0])
-    assert mixed.columns.tolist() == ["x", 1]  # labels of two kinds: in order of appearance
+    assert mixed.columns.tolist() == [1, "x"]  # of two kinds: numbers first
 
 
 @pytest.mark.parametrize(

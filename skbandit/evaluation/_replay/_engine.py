@@ -41,7 +41,6 @@ from skbandit.logs import (
     check_in_order,
     check_uniform,
     column_names,
-    label_order,
     read_log,
 )
 from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
@@ -497,20 +496,7 @@ def read_replayed(
     log = read_log(y, count_rows(X), available=available, table_arms=known_arms(policy), **options)
     if log.timestamp is not None:
         check_in_order(log.timestamp, "replay")
-    return X, _with_sorted_arms(log)
-
-
-def _with_sorted_arms(log: Log) -> Log:
-    """The log with sorted arms, whose order reveals nothing about when they were logged."""
-    labels = log.arms.tolist()
-    order = sorted(range(len(labels)), key=lambda k: label_order(labels[k]))
-    number = np.empty(len(order), dtype=log.action.dtype)
-    number[order] = np.arange(len(order))
-    pools = log.pools
-    if pools is not None:
-        arms = number[pools.arms]
-        pools = replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
-    return replace(log, arms=log.arms[order], action=number[log.action], pools=pools)
+    return X, log.with_sorted_arms()
 
 
 def replay_runs(
