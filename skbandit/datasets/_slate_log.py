@@ -84,6 +84,9 @@ def read_slate_log(
     >>> policy = SlatePolicy(n_select=2, random_state=0).fit(log.X, log.y)
     """
     table = pd.DataFrame(table)
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()].tolist()
+        raise ValueError(f"the table has two columns {first_few(twice)}: rename one.")
     per_item = {"item": item, "reward": reward, "propensity": propensity}
     named = {"slate": slate, "position": position, "timestamp": timestamp} | per_item
     named = {meaning: name for meaning, name in named.items() if name is not None}
@@ -101,8 +104,16 @@ def read_slate_log(
             raise ValueError(f"{name!r}, the {meaning}, is missing on row {np.argmax(empty)}.")
     if not len(table):
         raise ValueError("the table is empty: it has a row for each item shown.")
+    if not pd.api.types.is_numeric_dtype(table[position]):
+        raise ValueError(f"{position!r}, the position, must be integers: see pandas.to_numeric.")
     code, ids = pd.factorize(table[slate])
     if timestamp is not None:
+        kind = table[timestamp].dtype
+        if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind)):
+            raise ValueError(
+                f"{timestamp!r}, the timestamp, must be datetimes or numbers of seconds: see "
+                "pandas.to_datetime."
+            )
         start = table.groupby(code)[timestamp].min()
         rank = np.empty(len(ids), dtype=np.int64)
         rank[np.argsort(start.to_numpy(), kind="stable")] = np.arange(len(ids))

@@ -71,7 +71,8 @@ def read_vw_dsjson(
           features. A feature that an event lacks is missing.
         - ``y``: DataFrame with ``action``, ``reward`` (minus the cost), ``propensity``,
           ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC).
-        - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1.
+        - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1. To
+          estimate from such a log, divide ``propensity`` by it and pass the pairs (X, y).
         - ``action_features``: DataFrame, one row per event and action, with both as its index;
           None without the argument `action_features`.
         - ``n_not_learned``: number of events so far that are marked ``_skipLearn``, which are left
@@ -205,9 +206,17 @@ def _parse(line: bytes) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a JSON number")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for k, name in enumerate(names) if name in names[:k])
+            raise ValueError(f"the member {twice!r:.60} occurs twice")
+        return members
+
     try:
         text = line.decode("utf-8-sig")
-        event = json.loads(text, parse_constant=refuse)
+        event = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
         if _SURROGATE.search(text):
             json.dumps(event, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:

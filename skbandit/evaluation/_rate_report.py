@@ -110,7 +110,13 @@ def rate_report(
     """
     check_level(confidence_level)
     data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
-    warn_if_reordered({"y_true": y_true, "by": by})
+    given = {
+        "y_true": y_true, "y_pred": y_pred, "attributes": attributes, "sample_weight": sample_weight
+    }  # fmt: skip
+    for name, part in given.items():
+        if hasattr(part, "index"):
+            warn_if_reordered({name: part, "by": by})
+            break
     table = _group_table(by, data)
     columns = table.columns.tolist()
     parts = [((ALL,) * len(columns), data), *_groups(table, data)]
@@ -234,6 +240,10 @@ def _groups(table: pd.DataFrame, data: Data) -> Iterator[tuple[tuple[Any, ...], 
     names, rows = table.columns.tolist(), data.train
     if not names:
         return
+    if (table == MISSING_GROUP).to_numpy(dtype=bool, na_value=False).any():
+        raise ValueError(
+            f"by={names}: a group is {MISSING_GROUP!r}, the label of rows without one; rename it."
+        )
     labeled = {
         name: np.where(table[name].isna(), MISSING_GROUP, table[name].astype(object))
         for name in names
@@ -338,6 +348,8 @@ def to_model_card(
     needed = {"n_rows", "effective_n", "value"}
     if not isinstance(report, pd.DataFrame) or not needed <= set(report.columns):
         raise TypeError("report must be a DataFrame returned by rate_report or constraint_report.")
+    if "cross_fitted" in report:  # which the intervals and verdicts are about
+        report = report.assign(value=report["cross_fitted"])
     parts = [("Intended use", goal), ("Evaluation data", data)]
     parts.append(("Quantitative analysis", f"{_verdict(report)}\n\n{_table(report, digits)}"))
     parts.append(("Caveats and recommendations", limits))

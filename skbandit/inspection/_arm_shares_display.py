@@ -208,8 +208,10 @@ class ArmSharesDisplay:
         if timestamp is not None:
             timestamp = times_as_series(timestamp)
             order = read_times(timestamp, len(action)).argsort(kind="stable")
-            at, action = pd.Index(timestamp)[order], action[order]
-            label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
+            times, action = pd.Index(timestamp)[order], action[order]
+            if times[0] != times[-1]:
+                at = times
+                label = "time" if isinstance(at, pd.DatetimeIndex) else "time in seconds"
         shares = _count_shares(at, action, label_array(codes))
         return cls(shares, label=label).plot(ax, arms=arms)
 
@@ -299,13 +301,17 @@ def _read_shares(shares: Any) -> tuple[np.ndarray, list[Any]]:
 
 
 def _count_shares(at: pd.Index, action: np.ndarray, arms: np.ndarray) -> pd.DataFrame:
-    """Shares of the arms among ordered events, in parts of equal size.
+    """Shares of the arms among ordered events, in parts of about equal size.
 
-    `at` is the ascending position of each event, `action` the number of its arm.
+    `at` is the ascending position of each event, `action` the number of its arm. Events of one
+    position are in one part, and those of the last one in that before it.
     """
     n_events, n_arms = len(action), len(arms)
     n_parts = min(_MAX_PARTS, max(1, n_events // _MIN_EVENTS))
-    start = np.arange(n_parts + 1) * n_events // n_parts
+    position = pd.factorize(at)[0]
+    first = np.searchsorted(position, position[np.arange(n_parts) * n_events // n_parts])
+    first = np.unique(first[(position[first] < position[-1]) | (first == 0)])
+    start, n_parts = np.append(first, n_events), len(first)
     part = np.repeat(np.arange(n_parts), np.diff(start))
     counts = np.bincount(part * n_arms + action, minlength=n_parts * n_arms)
     counts = counts.reshape(n_parts, n_arms)

@@ -465,9 +465,9 @@ def _name_rows(report: pd.DataFrame) -> list[str]:
     """The goal for all rows of data, and the group below it."""
     columns = report.columns.tolist()
     groups = report[[c for c in columns[: columns.index("n_rows")] if c != "goal"]]
-    return [
-        _style.wrap(
-            goal if all(value == ALL for value in group) else ", ".join(map(str, group)), 40
-        )
-        for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True)
-    ]
+    names, above = [], None
+    for goal, group in zip(report["goal"], groups.to_numpy(dtype=object), strict=True):
+        parts = [] if all(value == ALL for value in group) else [*map(str, group)]
+        names.append(_style.wrap(", ".join(parts if goal == above else [goal, *parts]), 40))
+        above = goal
+    return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from skbandit.constrained import ConstraintPath, constraint_path
@@ -291,6 +292,12 @@ class TradeoffDisplay:
             raise ValueError(
                 f"test has {len(test)} rows and train has {len(train)}: pass tables of the same "
                 "models, in the same order."
+            )
+        if (differ := test["bound"].to_numpy() != train["bound"].to_numpy()).any():
+            row = int(np.argmax(differ))
+            raise ValueError(
+                f"test has the bound {test['bound'].iloc[row]:g} in row {row}, where train has "
+                f"{train['bound'].iloc[row]:g}: pass tables of the same models, in the same order."
             )
         return {"train": train, "test": test}
 

@@ -54,6 +54,13 @@ def read_block(
         X, y = block
     elif hasattr(block, "X") and hasattr(block, "y"):
         X, y = block.X, block.y
+        weight = getattr(block, "sample_weight", None)
+        if weight is not None and not np.all(np.asarray(weight) == 1):
+            raise ValueError(
+                "the block has a sample_weight other than 1, as events were dropped before they "
+                "were logged, and no estimate uses it: divide the propensities by it, pass the pair "
+                "(X, y), and estimate by replay or snips."
+            )
     else:
         raise TypeError(
             "a block must be a table, a pair (X, y), or an object with X and y, got "

@@ -88,6 +88,7 @@ def test_rewards_may_be_unknown_and_slates_of_any_size():
         ({"rank": [1, 2, 2, 3]}, "slate 8 has the position 2 where 1 is expected"),
         ({"x": [1.0, 2.0, 3.0, 3.0]}, "the feature 'x' varies within slate 7"),
         ({"ad": ["a", None, "a", "b"]}, "'ad', the item, is missing on row 1"),
+        ({"rank": [*"1212"]}, "'rank', the position, must be integers"),
     ],
 )
 def test_tables_that_are_no_slates(change, match):
@@ -100,5 +101,10 @@ def test_tables_that_are_no_slates(change, match):
     }
     with pytest.raises(ValueError, match=match):
         read_slate_log(table | change, **NAMES)
+    with pytest.raises(ValueError, match="'at', the timestamp, must be datetimes or numbers"):
+        read_slate_log(table | {"at": [*"9911"]}, **NAMES, timestamp="at")
+    twice = pd.DataFrame(table).rename(columns={"x": "ad"})
+    with pytest.raises(ValueError, match="two columns 'ad': rename one"):
+        read_slate_log(twice, **NAMES)
     with pytest.raises(ValueError, match="item names the column 'adv', which the table lacks"):
         read_slate_log(table, **NAMES | {"item": "adv"})

@@ -3,6 +3,7 @@
 import gzip
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,10 @@ def test_events_kept_at_random_and_events_not_to_be_learned(tmp_path):
     (log,) = read_vw_dsjson(written(tmp_path, *events))
     assert log.sample_weight.tolist() == [1.0, 4.0, 1.0]
     assert (len(log.X), log.n_not_learned) == (3, 1)
+    policy = GLMUCBPolicy(arms=["a", "b", "c"])
+    for estimate in (off_policy_blocks, partial(replay_blocks, acceptance=0.1)):
+        with pytest.raises(ValueError, match=r"sample_weight other than 1, .* pass the pair"):
+            estimate(policy, [log])
 
 
 def test_blocks_have_the_same_columns(tmp_path):
@@ -181,6 +186,10 @@ WRONG = {
     "object": (changed(c__multi=[{"_tag": {"b": 1}}] * 3), "label of action 1 is {'b': 1}, not"),
     "no tag": (changed(c__multi=[{"_tag": "a"}, {}, {}]), "action 2 has no _tag"),
     "twice": (changed(c_User=[{"age": 1}, {"age": 2}]), "'User.age' occurs twice"),
+    "again": (
+        json.dumps(EVENT).replace("{", '{"_label_cost": 0, ', 1),
+        "'_label_cost' occurs twice",
+    ),
     "time": (changed(Timestamp="yesterday"), "Timestamp must be like .* got 'yesterday'"),
     "no time": (changed(Timestamp=None), "Timestamp is missing, unlike in earlier"),
     "pdrop": (changed(pdrop=1), r"pdrop must be in \[0, 1\), got 1"),

@@ -311,15 +311,29 @@ def test_a_classifier_whose_precision_rests_on_few_rows_warns():
         (recall(), {"by": [3]}, TypeError, "by must list names of attribute columns"),
         (recall(), {"by": TABLE["sex"][1:]}, ValueError, r"by\['sex'\] has 799 rows for 800 rows"),
         (recall(), {"by": TABLE[["sex"]].replace("F", "all")}, ValueError, "a group is 'all', the"),
+        (recall(), {"by": TABLE[["sex"]].replace("F", "(missing)")}, ValueError,
+         r"a group is '\(missing\)', the label of rows without one"),
         (recall(), {"by": "sx"}, ValueError, "unknown column 'sx'; known columns are 'sex'"),
         (recall(), {"by": ["sex", "sex"]}, ValueError, "would be two columns"),
         (recall(), {"by": TABLE["sex"].rename("value")}, ValueError, "'value' would be two"),
         (recall(), {"confidence_level": 95}, ValueError, "confidence_level=95 must lie between"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input(goals, options, error, message):
     with pytest.raises(error, match=message):
         report(goals, **options)
+
+
+@pytest.mark.parametrize("given", ["y_pred", "attributes", "sample_weight"])
+def test_groups_in_another_order_are_told(given):
+    rows = {"y_pred": pd.Series([1, 0] * 20), "y_true": None}
+    rows |= (
+        {} if given == "y_pred" else {"y_pred": np.array([1, 0] * 20), given: pd.Series([1.0] * 40)}
+    )
+    rows["attributes"] = None if given != "attributes" else pd.DataFrame({"old": [True] * 40})
+    by = pd.Series(["F", "M"] * 20).sort_values()
+    with pytest.warns(UserWarning, match="same row labels in different orders"):
+        rate_report(goals=positive_rate(), by=by, **rows)
 
 
 # --- model cards ---------------------------------------------------------------------------
@@ -403,7 +417,11 @@ def test_a_model_card_writes_numbers_of_rows_for_people():
 def test_a_model_card_of_a_classifiers_report():
     X = RNG.normal(size=(N, 2)) + Y[:, None]
     clf = ConstrainedRampClassifier(constraints=recall() >= 0.5, solver="newton").fit(X, Y)
-    assert "| recall() >= 0.5 |" in to_model_card(clf.constraint_report_)
+    found = clf.constraint_report_.assign(value=0.111)
+    card = to_model_card(found)
+    assert "| recall() >= 0.5 |" in card
+    assert f"| {found['cross_fitted'][0]:.3f} |" in card, "which its interval is of"
+    assert "0.111" not in card
     assert "No constraints were measured." in to_model_card(report(f1()))
     with pytest.raises(TypeError, match="returned by rate_report or constraint_report"):
         to_model_card([1])

@@ -111,17 +111,21 @@ def test_more_arms_than_colors_are_told_apart_by_patterns():
 def test_a_replay_is_counted_over_all_runs(result):
     display = ArmSharesDisplay.from_result(result)
     kept = result.history[result.history["bucket"] == "learning"]
-    part = np.repeat(np.arange(len(display.shares)), np.diff(_starts(len(kept), display)))
-    by_step = kept.sort_values("step", kind="stable")
-    expected = pd.crosstab(part, by_step["action"].to_numpy(), normalize="index")
+    part = np.searchsorted(display.shares.index.left, kept["step"], side="right") - 1
+    expected = pd.crosstab(part, kept["action"].to_numpy(), normalize="index")
     np.testing.assert_allclose(display.shares[expected.columns], expected)
     assert display.shares.drop(columns=expected.columns).to_numpy().sum() == 0
     assert display.ax_.get_xlabel() == "event played, T"
 
 
-def _starts(n_events, display):
-    n_parts = len(display.shares)
-    return [k * n_events // n_parts for k in range(n_parts + 1)]
+def test_events_of_one_day_are_in_one_part():
+    day = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.repeat(np.arange(7), 100), unit="D")
+    log = pd.DataFrame({"action": np.tile(np.repeat(["a", "b"], 50), 7), "timestamp": day})
+    shares = ArmSharesDisplay.from_log(log).shares
+    assert len(shares) == 6 and (shares.index.right > shares.index.left).all()
+    np.testing.assert_allclose(shares, 0.5)
+    at_once = ArmSharesDisplay.from_log(log.assign(timestamp=day[0]))
+    assert at_once.ax_.get_xlabel() == "event"
 
 
 def test_the_deployment_bucket_is_drawn_when_it_is_given(result):

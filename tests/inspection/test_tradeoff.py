@@ -151,6 +151,7 @@ def test_long_and_dollared_labels_are_wrapped_and_taken_literally(path):
         ({"train": {"feasible": np.nan}}, ValueError, "must be true or false, found nan"),
         ({"test": {"objective_low": None}}, ValueError, "one column 'objective_low', got"),
         ({"test": slice(1)}, ValueError, "test has 1 rows and train has 3: pass tables"),
+        ({"test": slice(None, None, -1)}, ValueError, r"test has the bound 0\.\S+ in row 0, where"),
         ({"sense": "<"}, ValueError, "sense='<' must be '<=', '>=' or None"),
     ],
 )
