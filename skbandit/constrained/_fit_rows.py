@@ -56,7 +56,15 @@ class Classes:
                 f"Two classes are needed, y has one class only: {labels.tolist()[0]!r}."
             )
         if pos_label is not None and pos_label not in labels.tolist():
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.")
+            cure = ""
+            if labels.tolist() == [0, 1]:  # as ensembles encode them
+                cure = (
+                    " VotingClassifier, StackingClassifier and BaggingClassifier replace labels by "
+                    "0 and 1: pass them labels 0 and 1, of which 1 is positive."
+                )
+            raise ValueError(
+                f"pos_label={pos_label!r} is not among the classes {labels.tolist()}.{cure}"
+            )
         return cls(labels, labels.tolist()[1] if pos_label is None else pos_label)
 
     @property
