@@ -58,8 +58,8 @@ def read_block(
         if weight is not None and not np.all(np.asarray(weight) == 1):
             raise ValueError(
                 "the block has a sample_weight other than 1, as events were dropped before they "
-                "were logged, and no estimate uses it: divide the propensities by it, pass the pair "
-                "(X, y), and estimate by replay or snips."
+                "were logged, and no estimate uses it: divide the propensities by it, pass the "
+                "pair (X, y), and estimate by replay or snips."
             )
     else:
         raise TypeError(
