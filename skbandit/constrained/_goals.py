@@ -27,7 +27,6 @@ from skbandit.rates._bind import (
     warn_of_groups,
 )
 from skbandit.rates._columns import Data, distinct, positive_is_known
-from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
 from skbandit.rates._expression import AbsoluteRate
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
 from skbandit.rates._metric import warn_of_few, worst_pairs
@@ -45,14 +44,11 @@ class MeasuredGoals:
         The constraints that were not skipped.
     rows : ndarray of int
         The rows with a coefficient in some expression; all expressions are over these.
-    limits : tuple of ConfidenceLimit
-        One per constraint if there is a confidence level, else empty.
     """
 
     objective: LinearFractionalForms
     constraints: BoundConstraints
     rows: np.ndarray
-    limits: tuple[ConfidenceLimit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,8 +65,6 @@ class Goals:
         One-sided, with groups filled in; of forms over many pairs of groups, a working set.
     data : Data
         The rows.
-    limits : tuple of ConfidenceLimit
-        One per constraint that was not skipped if there is a confidence level, else empty.
     every : tuple of Constraint
         All constraints, of which `constraints` are those numbered `working`.
     working : ndarray of int
@@ -84,7 +78,6 @@ class Goals:
     maximize: bool
     constraints: BoundConstraints
     data: Data
-    limits: tuple[ConfidenceLimit, ...] = ()
     every: tuple[Constraint, ...] = ()
     working: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     counted: np.ndarray | None = None
@@ -108,7 +101,6 @@ class Goals:
             objective.columns(rows),
             replace(constraints, forms=constraints.forms.columns(rows)),
             rows,
-            tuple(limit.columns(rows) for limit in self.limits),
         )
 
     def predicted(self, positive: np.ndarray) -> np.ndarray:
@@ -204,9 +196,7 @@ class Declared:
                     f"{labels[0]!r} and {labels[1]!r}: choose one with pos_label=."
                 )
 
-    def bind(
-        self, data: Data, factors: np.ndarray | None = None, error: float | None = None
-    ) -> Goals:
+    def bind(self, data: Data, factors: np.ndarray | None = None) -> Goals:
         """Bind to data.
 
         Parameters
@@ -215,8 +205,6 @@ class Declared:
             The rows.
         factors : ndarray or None
             Factors of the weights of the rows of X in the objective.
-        error : float or None
-            Probability with which any confidence limit may be wrong; None makes no limits.
         """
         weighted = data if factors is None else with_weights(data, factors)
         rates, forms, n_rows = bind_objective(objective_rates(self.objective, data), weighted)
@@ -228,10 +216,9 @@ class Declared:
         # before there is a model, pairs are those that a perfect one has the most trouble with
         working = worst_pairs(every, data, labels == 1)
         constraints = bind_constraints([every[k] for k in working], data)
-        limits = () if error is None else confidence_limits(constraints, data, error)
         maximize = bool(self.objective.greater_is_better)
         counted = None if len(working) == len(every) else _counted(every, data)
-        return Goals(forms, maximize, constraints, data, limits, every, working, counted, rates)
+        return Goals(forms, maximize, constraints, data, every, working, counted, rates)
 
     def bind_part(
         self,

@@ -17,7 +17,7 @@ from skbandit.rates._columns import Columns, Data, Rows, read_predictions
 from skbandit.rates._expression import AbsoluteRate, fill, on_given_rows
 from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
 from skbandit.rates._score_limits import interval
-from skbandit.utils._validation import check_level, warn_if_reordered
+from skbandit.utils._validation import check_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -109,14 +109,7 @@ def rate_report(
     5  found    M      20   1.00       True
     """
     check_level(confidence_level)
-    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label)
-    given = {
-        "y_true": y_true, "y_pred": y_pred, "attributes": attributes, "sample_weight": sample_weight
-    }  # fmt: skip
-    for name, part in given.items():
-        if hasattr(part, "index"):
-            warn_if_reordered({name: part, "by": by})
-            break
+    data, positive = read_predictions(y_true, y_pred, attributes, sample_weight, pos_label, by=by)
     table = _group_table(by, data)
     columns = table.columns.tolist()
     parts = [((ALL,) * len(columns), data), *_groups(table, data)]

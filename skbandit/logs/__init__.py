@@ -12,6 +12,7 @@ from skbandit.logs._arms import Codes as Codes
 from skbandit.logs._arms import Pools as Pools
 from skbandit.logs._arms import align_rows as align_rows
 from skbandit.logs._arms import code_labels as code_labels
+from skbandit.logs._arms import in_label_order as in_label_order
 from skbandit.logs._arms import label_array as label_array
 from skbandit.logs._arms import label_order as label_order
 from skbandit.logs._arms import order_of_labels as order_of_labels
@@ -30,7 +31,6 @@ from skbandit.logs._log import check_in_order as check_in_order
 from skbandit.logs._log import check_uniform as check_uniform
 from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import columns_of as columns_of
-from skbandit.logs._log import in_label_order as in_label_order
 from skbandit.logs._log import is_far as is_far
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers

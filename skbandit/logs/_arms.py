@@ -157,6 +157,11 @@ class Pools:
         """Sets of the given events."""
         return Pools(self.of_event[rows], self.start, self.arms)
 
+    def renumbered(self, number: np.ndarray) -> Pools:
+        """The same sets, with `number[k]` for arm k."""
+        arms = number[self.arms]
+        return Pools(self.of_event, self.start, arms[np.lexsort((arms, self.set_of_arm))])
+
     def mask(self, n_arms: int) -> sp.csr_array:
         """Mask of shape (n_events, n_arms)."""
         flags = np.ones(len(self.arms), dtype=bool)
@@ -174,6 +179,20 @@ class _Table:
 
 # The labels of each row, or those of all rows.
 _Rows = list[Any] | tuple[Any, ...]
+
+
+def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
+    """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
+
+    Ties between arms, and draws from their probabilities, then depend on the sets alone.
+    """
+    labels = list(codes)
+    order = sorted(labels[n_known:], key=label_order)
+    if order == labels[n_known:]:
+        return codes, pools
+    ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
+    number = np.array([ordered[label] for label in labels], dtype=pools.arms.dtype)
+    return ordered, pools.renumbered(number)
 
 
 def align_rows(available: Any, X: Any) -> Any:

@@ -18,7 +18,6 @@ from skbandit.logs._arms import (
     Pools,
     code_labels,
     label_array,
-    label_order,
     order_of_labels,
     plain_labels,
     read_pools,
@@ -205,10 +204,7 @@ class Log:
         """The log with sorted arms, whose order reveals nothing about when they were logged."""
         order = order_of_labels(self.arms)
         number = np.argsort(order).astype(self.action.dtype)
-        pools = self.pools
-        if pools is not None:
-            arms = number[pools.arms]
-            pools = replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
+        pools = None if self.pools is None else self.pools.renumbered(number)
         return replace(self, arms=self.arms[order], action=number[self.action], pools=pools)
 
     def take(self, rows: np.ndarray | slice) -> Log:
@@ -302,20 +298,6 @@ def read_log(
     if times is not None:
         times = read_times(times, n)
     return Log(label_array(codes), action, rewards, propensities, pools, times)
-
-
-def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
-    """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
-
-    Ties between arms, and draws from their probabilities, then depend on the sets alone.
-    """
-    labels = list(codes)
-    order = sorted(labels[n_known:], key=label_order)
-    if order == labels[n_known:]:
-        return codes, pools
-    ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
-    arms = np.array([ordered[label] for label in labels], dtype=pools.arms.dtype)[pools.arms]
-    return ordered, replace(pools, arms=arms[np.lexsort((arms, pools.set_of_arm))])
 
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:

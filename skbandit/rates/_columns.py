@@ -390,7 +390,13 @@ SCORES = "y_pred holds scores ({}): pass labels, as of predict()."
 
 
 def read_predictions(
-    y_true: Any, y_pred: Any, attributes: Any, sample_weight: Any, pos_label: Any, X: Any = None
+    y_true: Any,
+    y_pred: Any,
+    attributes: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    X: Any = None,
+    by: Any = None,
 ) -> tuple[Data, np.ndarray]:
     """Validate predictions: one dataset, and 1.0 per positive and 0.0 per negative prediction."""
     n = count_rows(y_pred)
@@ -401,6 +407,7 @@ def read_predictions(
             "y_pred": y_pred,
             "attributes": attributes,
             "sample_weight": sample_weight,
+            "by": by,
         }
     )
     check_consistent_length(y_pred, y_true)

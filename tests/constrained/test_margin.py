@@ -48,7 +48,6 @@ TABLE = pd.DataFrame(
     }
 )
 SCORES = X[:, 0] + 0.3 * X[:, 1]
-F, M = {"sex": "F"}, {"sex": "M"}
 
 
 def data_of(y=Y, table=TABLE, weight=None):
@@ -68,8 +67,6 @@ DECLARED = {
     "groups": (error_rate(), [each(recall, by="sex") >= 0.7, positive_rate() <= 0.6]),
     "precision": (recall(), [precision() >= 0.7]),
     "f1": (false_positive_rate(), [f1() >= 0.65]),
-    "difference": (error_rate(), [abs(recall(F) - recall(M)) <= 0.22]),
-    "ratio": (error_rate(), [positive_rate(F) / positive_rate(M) >= 0.5]),
     "money": (error_rate(), [recall(weight="amount") >= 0.8]),
 }
 

@@ -327,9 +327,7 @@ def test_wrong_input(goals, options, error, message):
 @pytest.mark.parametrize("given", ["y_pred", "attributes", "sample_weight"])
 def test_groups_in_another_order_are_told(given):
     rows = {"y_pred": pd.Series([1, 0] * 20), "y_true": None}
-    rows |= (
-        {} if given == "y_pred" else {"y_pred": np.array([1, 0] * 20), given: pd.Series([1.0] * 40)}
-    )
+    rows |= {} if given == "y_pred" else {"y_pred": [1, 0] * 20, given: pd.Series([1.0] * 40)}
     rows["attributes"] = None if given != "attributes" else pd.DataFrame({"old": [True] * 40})
     by = pd.Series(["F", "M"] * 20).sort_values()
     with pytest.warns(UserWarning, match="same row labels in different orders"):

@@ -70,8 +70,7 @@ class SeparateLimits:
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
         """The smallest distance of a limit from its bound."""
-        sizes = [limit.rows.shape[0] for limit in self.limits]
-        parts = np.split(sums, np.cumsum(sizes)[:-1])
+        parts = np.split(sums, len(self.limits))
         ends = [limit.of_sums(part) for limit, part in zip(self.limits, parts, strict=True)]
         return least_slack(self.goals, np.stack(ends))
 
@@ -121,7 +120,8 @@ def required_limits(
     limits: ScoreLimits, goals: Goals, level: float, prefit: bool
 ) -> SharedRisk | SeparateLimits:
     """Limits at a level above 1/2; one per constraint if that is an exact guarantee."""
-    single = all(len(one.rate.atoms) == 1 for one in goals.measured.constraints.constraints)
+    rates = [one.rate for one in goals.measured.constraints.constraints]
+    single = all(len(rate.terms) == 1 and rate.denominator is None for rate in rates)
     if not (prefit and single and level > 0.5):
         return SharedRisk(limits, level)
     exact = confidence_limits(goals.constraints, goals.data, allowed_error(level))
