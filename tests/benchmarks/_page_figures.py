@@ -69,7 +69,7 @@ def goals_figure(frame: pd.DataFrame) -> Any:
     """The share of fairness goals met on new rows, and below it what it costs."""
     parts = [part for part in frame["part"].unique() if "fairness" in part]
     figure, axes = plt.subplots(
-        2, len(parts), figsize=(10, 5), layout="constrained", sharey=True, squeeze=False
+        2, len(parts), figsize=(10.5, 5), layout="constrained", sharey=True, squeeze=False
     )
     for column, part in zip(axes.T, parts, strict=True):
         for ax, measure, words in zip(
@@ -80,7 +80,7 @@ def goals_figure(frame: pd.DataFrame) -> Any:
         ):
             _dots(ax, "goals", *_of_methods(frame[frame["part"] == part], measure))
             ax.set_xlabel(words)
-        column[0].set_xlim(0, 1.05)
+        column[0].set(xlim=(0, 1.05), xticks=[0, 0.5, 1])
         column[0].set_title(part, fontsize=10)
     return figure
 
