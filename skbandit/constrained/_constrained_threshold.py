@@ -92,10 +92,11 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     n_jobs : int, default=None
         Number of folds fitted in parallel.
     confidence_level : float in [0.5, 1) or None, default=None
-        Approximate probability that all constraints hold in the population. None aims for 0.8, and
-        for less if that cannot be reached or would cost more than 0.05 of the objective. If a
-        number cannot be reached, `fit` raises an error. 0.5 leaves no margin: a binding
-        constraint is then violated about every second time.
+        Approximate probability that all constraints hold in the population. None aims for 0.8,
+        which differences and ratios of few rows fall short of, and for less if that cannot be
+        reached or would cost more than 0.05 of the objective. If a number cannot be reached, `fit`
+        raises an error. 0.5 leaves no margin: a binding constraint is then violated about every
+        second time.
     by : str or list of str, default=None
         Columns of `attributes`, or of X, whose values (or combinations of values) are groups with a
         threshold each. `predict` then needs these columns, too: see Notes.
@@ -161,7 +162,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
       `by`, in the groups that have the thresholds. Choosing among thresholds does not
       invalidate it. For precision, F1 and accuracy it is approximate.
     - Otherwise it is approximate: Wilson's limits (Clopper-Pearson for fewer than 10 rows) are
-      combined by MOVER, and the risks of violating each constraint must add up to at most 1 - c.
+      combined by MOVER, with (1 - c)/A for an expression of A rates, and the risks of violating
+      each constraint must add up to at most 1 - c.
 
     `decision_function` is the response minus the threshold. `predict_proba` is that of
     `estimator_`, so it stays calibrated, and is not 1/2 at the threshold.

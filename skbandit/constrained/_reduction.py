@@ -79,9 +79,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         that constraints hold on new data. With "train", rows are scored by the model fitted to
         them, with one fit per round: only for learners that barely overfit, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
-        Approximate probability that all constraints hold in the population. None aims for 0.8, and
-        for less if that cannot be reached or would cost more than 0.05 of the objective. If a
-        number cannot be reached, `fit` raises an error. 0.5 leaves no margin.
+        Approximate probability that all constraints hold in the population. None aims for 0.8,
+        which differences and ratios of few rows fall short of, and for less if that cannot be
+        reached or would cost more than 0.05 of the objective. If a number cannot be reached, `fit`
+        raises an error. 0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
         Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. A row may be
         tested at most once; rows that are never tested are used for fitting only.

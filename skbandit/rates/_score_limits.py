@@ -124,6 +124,8 @@ class ScoreLimits:
         D in the same way.
     exact_below : float
         Numbers of trials below which a rate has Clopper and Pearson's limit instead of Wilson's.
+    widening : ndarray of shape (K,), or None
+        Factors of the limits' distances from the rates; None is for 1.
     """
 
     rows: csr_array
@@ -135,10 +137,18 @@ class ScoreLimits:
     divisor: np.ndarray
     divisor_offset: np.ndarray
     exact_below: float = 0.0
+    widening: np.ndarray | None = None
 
-    def exact_for_few(self) -> ScoreLimits:
-        """The limits for a level that is promised: those of few trials never cover too rarely."""
-        return replace(self, exact_below=FEW_TRIALS)
+    def promised(self, level: float) -> ScoreLimits:
+        """The limits for a level that is promised.
+
+        Those of few trials never cover too rarely, and those of A rates have the tail of the level
+        divided by A. This rule of thumb pays for the choice of the best among many rules, whose
+        errors tend to be in its favor: see the derivations.
+        """
+        tail, counts = 1.0 - level, np.count_nonzero(self.coefficients, axis=1)
+        widening = ndtri(tail / np.maximum(counts, 1)) / ndtri(tail) if tail < 0.5 else None
+        return replace(self, exact_below=FEW_TRIALS, widening=widening)
 
     def columns(self, rows: np.ndarray) -> ScoreLimits:
         """Keep some of the n rows; the others are counted as predicted negative."""
@@ -201,7 +211,8 @@ class ScoreLimits:
         coefficients, value = self.coefficients[which], measured.value
         found = -(self.offset[which, None] + coefficients @ value)
         if measured.below is not None:
-            found -= _distances(coefficients, measured, self.pairs)
+            distances = _distances(coefficients, measured, self.pairs)
+            found -= distances if self.widening is None else self.widening[which, None] * distances
         divisors = self.divisor[which] @ value + self.divisor_offset[which, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(divisors > 0, found / divisors, -np.inf)

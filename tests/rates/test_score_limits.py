@@ -119,6 +119,18 @@ def test_limits_move_inwards_with_the_quantile_and_outwards_with_rows():
     assert (of_more.at(positive[four], 1.0) > limits.at(positive, 1.0)).all()
 
 
+def test_at_a_promised_level_rates_share_out_its_tail():
+    """Distances of limits of two rates grow as if each had half of the tail."""
+    x, data = made()
+    _, limits = bound_limits([error_rate() <= 0.4, recall("sex == 'F'") - recall() <= 0.1], data)
+    positive = (x > 0).astype(float)
+    promised, at_rates = limits.promised(0.9), limits.at(positive, 0.0)
+    np.testing.assert_array_equal(promised.at(positive, 0.0), at_rates)
+    grown = (at_rates - promised.at(positive, Z)) / (at_rates - limits.at(positive, Z))
+    np.testing.assert_allclose(grown, [1.0, norm.isf(0.05) / Z])
+    np.testing.assert_array_equal(limits.promised(0.5).at(positive, 0.0), at_rates)
+
+
 def test_common_factors_of_weights_do_not_matter():
     weight = np.random.default_rng(1).exponential(size=N)
     x, data = made(weight=weight)

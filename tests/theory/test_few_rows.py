@@ -44,7 +44,7 @@ def test_a_rate_of_few_rows_at_its_bound_passes_no_more_often_than_the_level_all
     z, exact, score = norm.ppf(level), [], []
     for rate in RATES:
         limits = limits_of(recall(SMALL) >= rate, (n, 1))
-        for one, found in ((limits, score), (limits.exact_for_few(), exact)):
+        for one, found in ((limits, score), (limits.promised(level), exact)):
             inside = passes(one, (n, 1), z)[:, 0]
             found.append(binom.pmf(np.arange(n + 1), n, rate) @ inside)
     assert max(exact) <= 1 - level + 1e-9
@@ -56,7 +56,7 @@ def test_a_rate_of_few_rows_at_its_bound_passes_no_more_often_than_the_level_all
 def test_so_does_a_difference_from_a_large_group(n, gap):
     sizes, level, worst = (n, 60), 0.9, {}
     limits = limits_of(recall(SMALL) - recall(LARGE) <= gap, sizes)
-    for name, one in (("score", limits), ("exact", limits.exact_for_few())):
+    for name, one in (("score", limits), ("exact", limits.promised(level))):
         inside = passes(one, sizes, norm.ppf(level))
         chances = [
             binom.pmf(np.arange(n + 1), n, rate + gap) @ inside @ binom.pmf(np.arange(61), 60, rate)
@@ -70,4 +70,4 @@ def test_so_does_a_difference_from_a_large_group(n, gap):
 def test_many_rows_have_score_limits():
     limits = limits_of(recall(SMALL) >= 0.5, (10, 1))
     positive = np.append(np.arange(10) < 8, 0.0)
-    assert limits.at(positive, 1.0) == limits.exact_for_few().at(positive, 1.0)
+    assert limits.at(positive, 1.0) == limits.promised(0.8).at(positive, 1.0)

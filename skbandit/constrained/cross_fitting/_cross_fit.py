@@ -287,9 +287,9 @@ def _multipliers(
 
 
 def _limits(goals: Goals, options: CrossFitOptions) -> ScoreLimits:
-    """Limits of the constraints over the rows that count: exact for few rows under a level."""
+    """Limits of the constraints over the rows that count: promised under a level."""
     limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
-    return limits if options.level is None else limits.exact_for_few()
+    return limits if options.level is None else limits.promised(options.level)
 
 
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:

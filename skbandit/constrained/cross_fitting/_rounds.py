@@ -165,8 +165,8 @@ class Criterion:
         """A level of None is for `default`, or less if that is out of reach or too costly."""
         measured, relax = goals.measured, level is None
         limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        if not relax:
-            limits = limits.exact_for_few()
+        if level is not None:
+            limits = limits.promised(level)
         level = default if level is None else level
         max_loss = max_objective_loss(measured)
         return cls(measured, limits, level, relax, usual, max_loss, group, n_groups)
