@@ -142,7 +142,7 @@ class ScoreLimits:
     def promised(self, level: float) -> ScoreLimits:
         """The limits for a level that is promised.
 
-        Those of few trials never cover too rarely, and those of A rates have the tail of the level
+        Those of few trials never cover too rarely, and one of A rates has the tail of the level
         divided by A. This rule of thumb pays for the choice of the best among many rules, whose
         errors tend to be in its favor: see the derivations.
         """
@@ -236,7 +236,17 @@ class ScoreLimits:
         the limit at z is inside. For several, it is 1 - (1 - p)(1 - p') ..., as if they went
         wrong independently: those far from their bounds hardly count.
         """
-        return risk_of(reached_quantiles(self.slack(sums, 0.0), self.slack(sums, z), z))
+        return self.risk_of(reached_quantiles(self.slack(sums, 0.0), self.slack(sums, z), z))
+
+    def risk_of(self, quantiles: np.ndarray) -> np.ndarray:
+        """Risk that some of K limits is missed, of shape (C,), from `reached_quantiles` (K, C).
+
+        Widened limits count one at a time, as a choice favors the errors of one of them.
+        """
+        if self.widening is None:
+            return -np.expm1(log_ndtr(quantiles).sum(axis=0))
+        together = log_ndtr(self.widening[:, None] * quantiles).sum(axis=0)
+        return -np.expm1(np.minimum(together, log_ndtr(quantiles).min(axis=0, initial=0.0)))
 
     def _measure(
         self, share: _Share, sums: np.ndarray, z: float
@@ -279,11 +289,6 @@ def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> 
         quantile = z * at_rates / (at_rates - at_limits)
     exact = np.where(at_rates >= -RATE_TOL, np.inf, -np.inf)  # without width
     return np.where(np.isfinite(quantile), quantile, exact)
-
-
-def risk_of(quantiles: np.ndarray) -> np.ndarray:
-    """Risk that some of K limits is missed, of shape (C,), from `reached_quantiles` (K, C)."""
-    return -np.expm1(log_ndtr(quantiles).sum(axis=0))
 
 
 def _distances(

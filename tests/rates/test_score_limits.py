@@ -19,7 +19,7 @@ from skbandit.rates import (
 )
 from skbandit.rates._bind import bind_constraints, expand, flatten_constraints
 from skbandit.rates._columns import Columns, Data, Rows
-from skbandit.rates._score_limits import interval, score_limits
+from skbandit.rates._score_limits import interval, reached_quantiles, score_limits
 from tests.tiers import first
 
 N = 400
@@ -129,6 +129,21 @@ def test_at_a_promised_level_rates_share_out_its_tail():
     grown = (at_rates - promised.at(positive, Z)) / (at_rates - limits.at(positive, Z))
     np.testing.assert_allclose(grown, [1.0, norm.isf(0.05) / Z])
     np.testing.assert_array_equal(limits.promised(0.5).at(positive, 0.0), at_rates)
+
+
+def test_risks_at_a_promised_level_add_up_undivided():
+    """One at a time, constraints of two rates count twice; together, once."""
+    x, data = made()
+    larger = set()
+    for bound in (0.02, 0.2):
+        _, limits = bound_limits([difference(recall, by="sex") <= bound], data)
+        sums = (limits.rows @ (x > 0).astype(float))[:, None]
+        quantile = reached_quantiles(limits.slack(sums, 0.0), limits.slack(sums, Z), Z)[:, 0]
+        alone = norm.sf(quantile * Z / norm.isf(0.05)).max()  # at the widened limit
+        together = 1 - np.prod(norm.cdf(quantile))
+        assert limits.promised(0.9).risk(sums, Z)[0] == pytest.approx(max(together, alone))
+        larger.add(together > alone)
+    assert larger == {True, False}
 
 
 def test_common_factors_of_weights_do_not_matter():

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import RATE_TOL
-from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch, small_risk
+from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
 from skbandit.rates._score_limits import ScoreLimits
 
 DEFAULT_LEVEL = 0.8
@@ -147,7 +147,7 @@ def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, Threshold
     search, threshold = searches[tighter.name], tighter.threshold.value
     at = np.flatnonzero(search.thresholds == threshold)
     if choice.quantile > 0 and len(search.limits.offset):
-        at = at[small_risk(search.quantiles(choice.quantile, at), choice.quantile)]
+        at = at[search.small_risk(at, choice.quantile)]
     if not len(at) or search.slack[at[0]] < -RATE_TOL:
         return choice
     now = replace(tighter.threshold, slack=float(search.slack[at[0]]))

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from skbandit.constrained._tolerances import RATE_TOL, SAME_SCORE
 from skbandit.rates._confidence import ConfidenceLimit
 from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
-from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles, risk_of
+from skbandit.rates._score_limits import MeasuredShares, ScoreLimits, reached_quantiles
 
 if TYPE_CHECKING:
     from skbandit.constrained._goals import MeasuredGoals
@@ -337,7 +337,7 @@ class ThresholdSearch:
         if not len(inside):
             least_missed = np.flatnonzero(self.slack >= self.slack.max() - RATE_TOL)
             return self._nearest(least_missed, preferred)
-        risk = risk_of(self.quantiles(z, inside))
+        risk = self.limits.risk_of(self.quantiles(z, inside))
         found = self._nearest(inside[risk <= risk.min() + RATE_TOL], preferred)
         return Threshold(found.value, found.objective, -np.inf)
 
@@ -347,11 +347,21 @@ class ThresholdSearch:
         if z > 0 and len(self.limits.offset) and len(inside):
             if len(inside) > 2 * COARSE:
                 sample = inside[:: len(inside) // COARSE]
-                sample = sample[small_risk(self.quantiles(z, sample), z)]
+                sample = sample[self.small_risk(sample, z)]
                 enough = self.objective[sample].min(initial=np.inf)
                 inside = inside[self.objective[inside] <= enough + RATE_TOL]
-            inside = inside[small_risk(self.quantiles(z, inside), z)]
+            inside = inside[self.small_risk(inside, z)]
         return self._nearest(inside, preferred) if len(inside) else None
+
+    def small_risk(self, at: np.ndarray, z: float) -> np.ndarray:
+        """Whether the risk at some thresholds, by number, is at most the tail of z.
+
+        It is at least that of each constraint, which excludes most thresholds without a logarithm.
+        """
+        quantiles, most = self.quantiles(z, at), float(ndtr(-z)) + RATE_TOL
+        small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
+        small[small] = self.limits.risk_of(quantiles[:, small]) <= most
+        return small
 
     def positive(self, threshold: float) -> np.ndarray:
         """1.0 where the score is above a threshold."""
@@ -368,14 +378,3 @@ class ThresholdSearch:
 
     def _sums_of(self, rows: csr_array) -> np.ndarray:
         return sums_of_first(rows, self.order, self.n_positive)
-
-
-def small_risk(quantiles: np.ndarray, z: float) -> np.ndarray:
-    """Whether the risk at C thresholds is at most the tail of z, from their quantiles (K, C).
-
-    It is at least that of each constraint, which excludes most thresholds without a logarithm.
-    """
-    most = float(ndtr(-z)) + RATE_TOL
-    small = quantiles.min(axis=0, initial=np.inf) >= -ndtri(most)
-    small[small] = risk_of(quantiles[:, small]) <= most
-    return small
