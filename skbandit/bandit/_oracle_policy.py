@@ -423,8 +423,8 @@ class OraclePolicy(SequentialPolicy):
             words = [self._model_seed, arm_key(label) % 2**64]
             low, high = self._range
             return low + (high - low) * np.random.default_rng(words).random(self._replicates())
-        weight, reward = self._totals.sum(axis=0).T
-        return reward / weight
+        weight, reward = self._totals.sum(axis=0).T  # 0 if the arms of all events were dropped
+        return np.divide(reward, weight, out=np.zeros_like(reward), where=weight > 0)
 
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Probability of each arm, known and new."""

@@ -28,7 +28,7 @@ from skbandit.bandit._state import (
     workspace_for,
 )
 from skbandit.bandit._units import FIRST_RENEWAL, carry_over, count, is_due, renew
-from skbandit.bandit.links import linear, log_predictive, step
+from skbandit.bandit.links import linear, log_evidence, step
 from skbandit.utils._compiled import (
     allocating_exactly,
     called_exactly,
@@ -203,7 +203,7 @@ def learn(
         _forget(k, e, mean, cov_factor, prior, prior.forgetting, workspace)
         m, v = moments(x, mean, cov_factor, k, e, workspace[0])
         if n_scales > 1:
-            evidence[e] += weight * log_predictive(m, v, r, link, prior.noise_variance)
+            evidence[e] += log_evidence(m, v, r, weight, link, prior.noise_variance)
         if v > 0.0:
             g, h = step(m, weight * v, r, link, prior.noise_variance)
             _absorb(x, k, e, weight * g, weight * h, v, mean, cov_factor, workspace)

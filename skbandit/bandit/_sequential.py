@@ -32,6 +32,7 @@ from skbandit.bandit._state import (
     ArmSets,
     Rule,
     all_arms,
+    built_with,
     read_alphas,
     read_interval,
     read_rule,
@@ -323,10 +324,10 @@ class SequentialPolicy(GuardedPolicy):
         policy counts as one of them if it has learned events since `base`. `merge` changes none of
         them.
 
-        With ``link="linear"``, ``covariance="full"``, nothing forgotten and arms that `base` has
-        learned, the result equals learning all events in one process, up to rounding. Otherwise it
-        is an approximation: posteriors are multiplied by their natural parameters. In models that
-        forget, events count as if the workers had taken turns.
+        For a `GLMUCBPolicy` with ``link="linear"``, ``covariance="full"``, nothing forgotten and
+        arms that `base` has learned, the result equals learning all events in one process, up to
+        rounding. Otherwise it is an approximation: posteriors are multiplied by their natural
+        parameters. In models that forget, events count as if the workers had taken turns.
 
         Parameters
         ----------
@@ -390,6 +391,7 @@ class SequentialPolicy(GuardedPolicy):
         self._labels = label_array([])
         self._waiting = []
         self._latest = self._first_log = self._first_event = None
+        self._built_with = built_with(self)
         self._start()
         if self.arms is not None:
             codes: Codes = {}
@@ -578,6 +580,12 @@ class SequentialPolicy(GuardedPolicy):
     def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, Codes]:
         """Sets of available arms per row, and numbers of the known arms and then the new ones."""
         if available is None:
+            if not self._codes:
+                raise NotFittedError(
+                    f"This {type(self).__name__} knows no arms, as its events wait for the end of "
+                    "their window of update_every: pass available= to choose by the prior, name "
+                    "the arms with arms=, or call advance()."
+                )
             return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
         pools = read_pools(available, n_rows, codes)

@@ -228,8 +228,24 @@ def explorations_by(*given: str) -> set[str]:
     return {name for name, need in EXPLORATIONS.items() if need in given}
 
 
+BUILT_WITH = ("covariance", "fit_intercept", "standardize")
+"""Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
+
+
+def built_with(policy: Any) -> dict[str, Any]:
+    """The values of those parameters that the policy has."""
+    return {name: getattr(policy, name) for name in BUILT_WITH if hasattr(policy, name)}
+
+
 def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
+    built = policy._built_with
+    if built != (now := built_with(policy)):
+        name = next(name for name in now if now[name] != built[name])
+        raise ValueError(
+            f"{name}={now[name]!r}, but the policy has learned with {name}={built[name]!r}: call "
+            "fit to start afresh."
+        )
     return _rule(
         policy.link, policy.exploration, policy.ucb, policy.mean, policy.epsilon,
         policy.fit_intercept, seed,

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import _arm_keys
@@ -190,6 +191,15 @@ def test_drop_arms_takes_delayed_events_along():
     policy.drop_arms(["a"]).advance()
     assert policy.arms_.tolist() == [arm for arm in dict.fromkeys(Y["action"]) if arm != "a"]
     assert policy.n_updates_.sum() == (Y["action"] != "a").sum()
+
+
+def test_no_arm_is_known_before_the_first_window_ends():
+    policy = GLMUCBPolicy(update_every=1e9, random_state=0).fit(X, TIMED)
+    for method in (policy.select, policy.predict, policy.select_proba):
+        with pytest.raises(NotFittedError, match="knows no arms, as its events wait"):
+            method(X)
+    assert set(policy.select(X, available=["a", "b"])) <= {"a", "b"}
+    assert len(policy.advance().select(X)) == len(X)
 
 
 def test_wrong_drops():

@@ -8,7 +8,7 @@ from scipy.special import expit, logsumexp, ndtr
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._posterior import renew_shares
 from skbandit.bandit._state import LEAST_SHARE
-from skbandit.bandit.links import LINEAR, LOGISTIC, PROBIT, log_predictive
+from skbandit.bandit.links import LINEAR, LOGISTIC, PROBIT, log_evidence
 from tests.tiers import first
 
 SCALES = (0.3, 2.0, 15.0)
@@ -146,13 +146,13 @@ def test_predictive_likelihoods_are_integrals(m, v, r):
             lambda theta, f=likelihood: f(theta) * posterior.pdf(theta),
             m - 12 * np.sqrt(v), m + 12 * np.sqrt(v), limit=200,
         )  # fmt: skip
-        assert np.exp(log_predictive(m, v, r, link, 0.7)) == pytest.approx(exact, abs=error)
+        assert np.exp(log_evidence(m, v, r, 1.0, link, 0.7)) == pytest.approx(exact, abs=error)
 
 
 def test_unlikely_rewards_have_finite_evidence():
     for link in (LINEAR, LOGISTIC, PROBIT):
-        assert log_predictive(-700.0, 0.1, 1.0, link, 1.0) < -500
-        assert np.isfinite(log_predictive(-700.0, 0.1, 1.0, link, 1.0))
+        assert log_evidence(-700.0, 0.1, 1.0, 1.0, link, 1.0) < -500
+        assert np.isfinite(log_evidence(-700.0, 0.1, 1.0, 1.0, link, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,19 @@ def test_unlikely_rewards_have_finite_evidence():
 def test_scales_are_positive_numbers(wrong):
     with pytest.raises(ValueError, match="prior_scale"):
         GLMUCBPolicy(prior_scale=wrong).fit([[1.0]], [0], reward=[1])
+
+
+def test_a_weight_is_a_number_of_events():
+    """For linear rewards exactly: the same evidence as of repeated rows, which are all equal."""
+    X, action, reward = events()
+    weight = np.arange(len(X)) % 4 + 1
+    policy = GLMUCBPolicy("linear", prior_scale=SCALES, standardize=False, covariance="full")
+    repeated = (np.repeat(part, weight, axis=0) for part in (X, action, reward))
+    X_each, action_each, reward_each = repeated
+    policy.fit(X, action, reward=reward, sample_weight=weight)
+    shares = policy.scale_weights_
+    policy.fit(X_each, action_each, reward=reward_each)
+    np.testing.assert_allclose(shares, policy.scale_weights_, rtol=1e-9)
 
 
 def test_another_number_of_scales_starts_afresh():

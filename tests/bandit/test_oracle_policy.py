@@ -170,6 +170,15 @@ def test_copies_and_dropped_arms_have_events_of_their_own(log):
     np.testing.assert_allclose(policy.predict_reward(X)[:, old], before[:, old], atol=1e-3)
 
 
+@pytest.mark.parametrize("exploration", ["squarecb", "greedy", "epsilon_greedy"])
+def test_no_event_is_left_when_its_arms_are_dropped(exploration):
+    X, y = np.ones((20, 1)), {"action": [0] * 20, "reward": [1.0] * 20}
+    policy = OraclePolicy(CountingMean(), arms=[0, 1], exploration=exploration, random_state=0)
+    policy.fit(X, y).drop_arms([0])
+    assert policy.predict_reward(X[:1]).tolist() == [[0.0]]
+    assert policy.select_proba(X[:1], available=[1, 2]).tolist() == [[0.5]]
+
+
 def test_errors_leave_the_policy_unchanged(log):
     X, y = log
     policy = OraclePolicy(KNeighborsRegressor(20), min_events=5)

@@ -197,6 +197,21 @@ def test_parameters_can_change_between_choices():
     assert (explored > policy.decision_function(X)).all()
 
 
+@pytest.mark.parametrize(
+    "change", [{"fit_intercept": False}, {"covariance": "full"}, {"standardize": "scale"}], ids=str
+)
+def test_what_a_posterior_is_made_of_cannot_change(change):
+    X, y = make_log()
+    policy = GLMUCBPolicy(prior_scale=1, forgetting=1, random_state=0).fit(X, y)
+    policy.set_params(**change)
+    told = f"{next(iter(change))}=.*, but the policy has learned with .*: call fit to start afresh"
+    later = y.assign(timestamp=y["timestamp"] + 1e6)
+    for method in (policy.select, policy.predict_reward, lambda X: policy.partial_fit(X, later)):
+        with pytest.raises(ValueError, match=told):
+            method(X)
+    policy.fit(X, y).select(X)
+
+
 FREQUENCIES = [
     *(GLMUCBPolicy("probit", 1.0, exploration=rule, epsilon=0.3, random_state=0)
       for rule in ("ucb", "thompson", "epsilon_greedy", "squarecb")),

@@ -45,13 +45,18 @@ def step(m: float, v: float, r: float, link: int, noise_variance: float) -> tupl
 
 
 @called_exactly
-def log_predictive(m: float, v: float, r: float, link: int, noise_variance: float) -> float:
-    """Log likelihood of the reward r where θ ~ N(m, v)."""
+def log_evidence(
+    m: float, v: float, r: float, weight: float, link: int, noise_variance: float
+) -> float:
+    """Log likelihood of `weight` rewards r where θ ~ N(m, v), but for what m and v do not change.
+
+    Exact for linear rewards; for others, as if each reward were the first to be seen.
+    """
     if link == LINEAR:
-        return linear.log_predictive(m, v, r, noise_variance)
+        return linear.log_predictive(m, v, r, noise_variance / weight)
     if link == LOGISTIC:
-        return logistic.log_predictive(m, v, r)
-    return probit.log_predictive(m, v, r)
+        return weight * logistic.log_predictive(m, v, r)
+    return weight * probit.log_predictive(m, v, r)
 
 
 @called_exactly

@@ -233,11 +233,12 @@ def _observe_zero(
 def add_residual(m: float, v: float, r: float, weight: float, noise: np.ndarray) -> None:
     """Add the residual of a linear reward, θ ~ N(m, v σ²) before it, to an estimate of σ².
 
-    (r - m)²/(1/weight + v) has the mean σ² under the model, whose mean does not depend on σ² if all
-    variances are multiples of it (the normal-inverse-gamma model).
+    `weight` rewards r have the squared residual weight (r - m)²/(1 + weight v), besides their
+    differences from each other, which are 0. For one, its mean is σ² under the model, whose mean
+    does not depend on σ² if all variances are multiples of it (the normal-inverse-gamma model).
     """
     noise[0] += weight * (r - m) * (r - m) / (1.0 + weight * v)
-    noise[1] += 1.0
+    noise[1] += weight
 
 
 @called_exactly
@@ -246,7 +247,7 @@ def residual_evidence(m: float, v: float, r: float, weight: float, noise: np.nda
 
     Student's t: the normal likelihood integrated over σ², given the residuals so far.
     """
-    square, power = weight * (r - m) * (r - m) / (1.0 + weight * v), 0.5 * (noise[1] + 1.0)
+    square, power = weight * (r - m) * (r - m) / (1.0 + weight * v), 0.5 * (noise[1] + weight)
     found = -0.5 * math.log(1.0 + weight * v)
     if noise[0] > 0.0:
         found -= power * math.log1p(square / noise[0])

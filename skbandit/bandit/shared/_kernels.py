@@ -7,7 +7,7 @@ import numpy as np
 from skbandit.bandit._posterior import mixed, of_mixture, renew_shares
 from skbandit.bandit._state import N_EVENTS, Rule
 from skbandit.bandit._units import count, show
-from skbandit.bandit.links import log_predictive, step
+from skbandit.bandit.links import log_evidence, step
 from skbandit.bandit.shared._bilinear import (
     absorb,
     add_residual,
@@ -109,7 +109,7 @@ def learn(
         if n_scales > 1 and prior.estimates_noise:
             evidence[e] += residual_evidence(m, v, r, weight, posterior.noise)
         elif n_scales > 1:
-            evidence[e] += weight * log_predictive(m, v, r, rule.link, prior.noise_variance)
+            evidence[e] += log_evidence(m, v, r, weight, rule.link, prior.noise_variance)
         if v > 0.0:
             g, h = step(m, weight * v, r, rule.link, prior.noise_variance)
             absorb(

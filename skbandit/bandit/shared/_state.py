@@ -71,7 +71,7 @@ class SharedPosterior(NamedTuple):
     tie_order: np.ndarray  # (n_arms,), breaks ties of greedy choices: the smallest wins
     rng_key: np.ndarray  # (n_arms,), keys of the arms' random streams; fixed
     counters: np.ndarray  # (3,): events learned, exploring choices made, arms known or learned
-    noise: np.ndarray  # (2,): squared residuals over their variances, their number; or 1, 1
+    noise: np.ndarray  # (2,): squared residuals over their variances, their weight; or 1, 1
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
 

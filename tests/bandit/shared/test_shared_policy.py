@@ -308,6 +308,8 @@ def test_sample_weights_are_powers_of_the_likelihood():
         np.repeat(X, 3, axis=0), y.loc[y.index.repeat(3)].reset_index(drop=True)
     )
     np.testing.assert_allclose(weighted.coef_, thrice.coef_, rtol=1e-9)
+    # with the noise estimated: as many events, so as narrow bounds
+    np.testing.assert_allclose(weighted.select_scores(X), thrice.select_scores(X), rtol=1e-9)
 
 
 def test_prior_scales_are_mixed_by_evidence():
