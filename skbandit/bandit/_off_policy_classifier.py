@@ -396,9 +396,8 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         scores = self._scores(X)
         known = scores.shape[1]
         best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
-        unknown = ~allowed[:, :known].any(axis=1)
-        if unknown.any():
-            best[unknown] = allowed[unknown].argmax(axis=1)
+        without = ~allowed[np.arange(len(best)), best]  # no available arm has a score above -inf
+        best[without] = allowed[without].argmax(axis=1)
         return label_array(codes)[best]
 
     def select(self, X: Any, *, available: Any = None, return_proba: bool = False) -> Any:

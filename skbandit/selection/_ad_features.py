@@ -89,6 +89,7 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
     table = ad_features[0] if isinstance(ad_features, tuple) else ad_features
     if sp.issparse(table):
         raise TypeError("ad_features must not be sparse: pass ad_features.toarray().")
+    names = feature_names(table)
     if not hasattr(table, "ndim"):
         table = check_array(table, dtype=None, input_name="ad_features")
     if np.ndim(table) != 2:
@@ -97,11 +98,11 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
         )
     index = getattr(table, "index", None)
     if index is None:
-        return AdFeatures(np.arange(len(table)), check_array(table), feature_names(table))
+        return AdFeatures(np.arange(len(table)), check_array(table), names)
     repeated = index[index.duplicated()]
     if len(repeated):
         raise ValueError(f"ad_features describes ad {quoted(repeated)} more than once.")
-    return AdFeatures(np.asarray(index), table, feature_names(table))
+    return AdFeatures(np.asarray(index), table, names)
 
 
 # --- bilinear ridge regression ---------------------------------------------------------

@@ -233,6 +233,8 @@ def _read_capacity(capacity: Any, ads: np.ndarray) -> np.ndarray:
         return np.full(len(ads), np.inf)
     if hasattr(capacity, "items"):
         by_label = dict(capacity.items())
+        if len(by_label) < len(capacity):
+            raise ValueError("capacity names an ad twice: give each label one capacity.")
         unknown = [label for label in by_label if label not in set(ads.tolist())]
         if unknown:
             raise ValueError(f"capacity names {unknown[0]!r}, which costs has no column for.")

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -202,6 +203,8 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
 
 def check_n_select(n_select: int, n_ads: int, n_rounds: int | None = None) -> None:
     """Raise unless n_select is from 1 to n_ads and to n_rounds, the number of rounds trained."""
+    if not isinstance(n_select, Integral):
+        raise TypeError(f"n_select must be an integer, got {n_select!r}.")
     if n_rounds is not None and n_rounds < n_select <= n_ads:
         raise ValueError(
             f"n_select={n_select} is more than {n_rounds}, the number of ads that this selector "

@@ -290,11 +290,15 @@ def _table(values: Any, name: str) -> pd.DataFrame:
     if not isinstance(values, pd.Series | pd.DataFrame):
         if not isinstance(values, Iterable) or isinstance(values, type) or issparse(values):
             raise TypeError(f"{name} must be an array with one row per sample, got {values!r}.")
-        values = np.asarray(values) if hasattr(values, "__array__") else list(values)
+        if hasattr(values, "rows"):  # a polars table: numpy would round integers beside nulls
+            values = values.rows()
+        values = values if isinstance(values, np.ndarray) else list(values)
     if np.ndim(values) not in (1, 2):
         raise ValueError(
             f"{name} must have one row per sample, and either one column or one per slot."
         )
+    if isinstance(values, list):  # of Python numbers, as they are
+        values = np.array(values, dtype=object)
     return pd.DataFrame(values)
 
 

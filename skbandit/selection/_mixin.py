@@ -267,7 +267,7 @@ class SetSelectorMixin:
         if np.isnan(total).any() and self._costs_missing:
             estimates = selector._estimates(costs, weight, available)
             total = np.take_along_axis(estimates, chosen, axis=1) @ per_position
-        unobserved = np.isnan(total)
+        unobserved = np.isnan(total) & (weight > 0)
         if unobserved.any():
             row = np.flatnonzero(unobserved)[0]
             raise ValueError(
@@ -277,7 +277,7 @@ class SetSelectorMixin:
                 "skbandit.selection.logged_costs. In a search or cross-validation, available= "
                 "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
-        return -float(np.average(total, weights=weight))
+        return -float(np.average(total[weight > 0], weights=weight[weight > 0]))
 
     def _read_training(
         self, X: Any, y: Any, available: Any, sample_weight: Any
@@ -305,14 +305,15 @@ class SetSelectorMixin:
         check_n_select(self.n_select, n_ads)
         self.ads_ = costs.ads
         self._had_availability = allowed is not None
-        n_needed = n_rows * n_ads if allowed is None else int(allowed.sum())
+        weight = None
+        if sample_weight is not None:
+            weight = check_row_weights(sample_weight, n_rows, "sample_weight")
+            used = np.flatnonzero(weight)
+            X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
+            allowed = None if allowed is None else allowed[used]
+        n_needed = costs.shape[0] * n_ads if allowed is None else int(allowed.sum())
         self._costs_missing = int(costs.n_observed().sum()) < n_needed
-        if sample_weight is None:
-            return X, costs, allowed, None
-        weight = check_row_weights(sample_weight, n_rows, "sample_weight")
-        used = np.flatnonzero(weight)
-        allowed = None if allowed is None else allowed[used]
-        return rows_of(X, used), costs.of_rows(used), allowed, weight[used]
+        return X, costs, allowed, weight
 
     def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:
         """Estimated costs; all nan if it is unknown which ads were available."""
@@ -424,4 +425,6 @@ def _labeled(chosen: np.ndarray, ads: np.ndarray, fill: Any) -> np.ndarray:
     filler = np.array([fill])
     kinds = {filler.dtype.kind, ads.dtype.kind}
     dtype = np.result_type(filler, ads) if len(kinds) == 1 or kinds <= set("iuf") else object
+    if np.dtype(dtype).kind != "O" and (ads.astype(dtype).astype(ads.dtype) != ads).any():
+        dtype = object  # else large integers would be rounded
     return np.where(chosen < 0, np.array(fill, dtype=dtype), ads.astype(dtype)[chosen])

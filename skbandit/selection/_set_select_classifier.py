@@ -399,7 +399,7 @@ default="auto"
     def _reduction(self) -> str:
         if self.reduction != "auto":
             return self.reduction
-        if self.estimator is None:  # whatever the number of ads
+        if self.estimator is None and vars(self).get("_described") is None:  # whatever n_ads
             return choose_reduction(None, 0, rounds_differ=self._rounds_differ)
         return vars(self).get("reduction_", "auto")
 

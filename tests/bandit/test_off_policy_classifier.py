@@ -280,3 +280,12 @@ def test_arms_that_are_rarely_available_lose_nothing():
 def test_no_weighted_examples():
     row, _, weight = weighted_examples(np.ones((4, 2)), np.ones((4, 2), dtype=bool), np.ones(4))
     assert len(row) == len(weight) == 0
+
+
+def test_an_arm_without_examples_is_chosen_where_no_other_is_available():
+    X, action = np.arange(30.0)[:, None] % 7, np.arange(30) % 3
+    reward = (action < 2).astype(float)  # so that arm 2 has no example
+    policy = OffPolicyClassifier(RidgeClassifier(), method="ips")
+    policy.fit(X, action, reward=reward, propensity=np.full(30, 1 / 3))
+    assert policy.predict(X[:3], available=[2]).tolist() == [2, 2, 2]
+    assert policy.predict(X[:1], available=["new"]).tolist() == ["new"]

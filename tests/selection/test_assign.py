@@ -156,3 +156,8 @@ def test_a_cost_that_is_unknown():
     with pytest.raises(ValueError, match="cost of ad 1 in row 0 is nan"):
         assign(costs)
     assert assign(costs, available=[0]) == [[0]]
+
+
+def test_an_ad_has_one_capacity():
+    with pytest.raises(ValueError, match="capacity names an ad twice"):
+        assign(pd.DataFrame({"a": [1.0]}), capacity=pd.Series([1, 2], index=["a", "a"]))

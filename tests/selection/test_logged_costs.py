@@ -156,3 +156,17 @@ def test_sparse_rows_for_dr():
     dense = logged_costs(*log, method="dr", X=X, random_state=0)
     sparse = logged_costs(*log, method="dr", X=csr_array(X), random_state=0)
     np.testing.assert_allclose(sparse, dense, atol=1e-3)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_large_integers_beside_empty_slots_are_not_rounded(slots):
+    shown = [2**53, 2**53 + 1, None]
+    action = shown if slots == 1 else [[7, shown[0]], [7, shown[1]], [7, None]]
+    filled = np.array([row is not None for row in shown])
+    cost = np.where(filled, -1.0, np.nan)
+    if slots == 2:
+        cost = np.column_stack([np.zeros(3), cost])
+    costs = logged_costs(action, cost, np.where(np.isnan(cost), np.nan, 0.5))
+    assert costs.columns.tolist() == [7, 2**53, 2**53 + 1][2 - slots :]
+    expected = np.vstack([np.diag([-2.0, -2.0]), np.zeros(2)])
+    np.testing.assert_array_equal(costs[[2**53, 2**53 + 1]], expected)

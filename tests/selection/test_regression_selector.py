@@ -521,3 +521,25 @@ def test_masks_are_taken_as_they_are():
         selector.predict(X, available=AVAILABLE[:, :7])
     with pytest.raises(ValueError, match="Row 0 has 0"):
         selector.predict(X, available=np.zeros_like(AVAILABLE))
+
+
+def test_large_integers_beside_nan_are_not_rounded():
+    ads = [2**53 + 1, 2**53 + 3]
+    selector = RegressionSetSelector(n_select=2).fit(X, pd.DataFrame(Y[:, :2], columns=ads))
+    assert selector.predict(X[:1], available=[(ads[0],)], fill=np.nan)[0, 0] == ads[0]
+
+
+def test_rows_of_no_weight_are_absent_from_scores():
+    hidden, weight = Y.copy(), np.ones(len(Y))
+    hidden[0], weight[0] = np.nan, 0.0
+    selector = RegressionSetSelector(n_select=3).fit(X, Y)
+    assert selector.score(X, hidden, sample_weight=weight) == selector.score(X[1:], Y[1:])
+    selector.fit(X, hidden, sample_weight=weight)
+    with pytest.raises(ValueError, match="was not observed"):  # as if it had never been there
+        selector.score(X, hidden)
+
+
+@pytest.mark.parametrize("n_select", [2.0, "2"])
+def test_numbers_of_ads_are_integers(n_select):
+    with pytest.raises(TypeError, match="n_select must be an integer, got"):
+        RegressionSetSelector().fit(X, Y).predict(X, n_select=n_select)

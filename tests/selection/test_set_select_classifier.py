@@ -356,3 +356,30 @@ def test_wrong_data_are_named(data):
         selector.score(X, hidden)
     with pytest.raises(ValueError, match="takes no ad_features"):
         selector.predict(X, ad_features=np.eye(6))
+
+
+def test_means_of_features_do_not_count():
+    """No intercept is penalized, so that the choices are the same, however large the means."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X @ np.array([[1, -1, 0], [2, -2, 0], [3, -3, 1.0]]) + 0.01 * rng.normal(size=(300, 3))
+    near, far = SetSelectClassifier().fit(X, y), SetSelectClassifier().fit(X + 1e4, y)
+    assert (near.predict(X) == far.predict(X + 1e4)).mean() > 0.98
+
+
+@pytest.mark.parametrize("reduction", ["weighted_all_pairs", "filter_tree"])
+def test_a_row_with_nearly_all_of_the_stakes_can_be_learned(reduction):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 4))
+    y[0] = [1e18, -1e18, 2e18, 5e18]
+    selector = SetSelectClassifier(reduction=reduction).fit(X, y)
+    assert selector.predict(X).shape == (60, 1)
+
+
+def test_pairs_of_described_ads_have_no_costs():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 4))
+    selector = SetSelectClassifier().fit(X, y)
+    assert hasattr(selector, "predict_costs")
+    selector.fit(X, y, ad_features=np.eye(4))
+    assert selector.reduction_ == "weighted_all_pairs" and not hasattr(selector, "predict_costs")

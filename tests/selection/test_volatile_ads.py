@@ -119,3 +119,13 @@ def test_wrong_propensities_are_told():
 def test_masked_costs_are_refused():
     with pytest.raises(TypeError, match="cost is a masked array"):
         logged_costs(["a"], np.ma.masked_array([1.0], [True]), [0.5])
+
+
+def test_columns_of_polars_features_have_names():
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 4))
+    Z = polars.DataFrame({"p": [1.0, 2.0, 3.0, 4.0], "q": [10.0, -3.0, 5.0, 0.0]})
+    selector = RegressionSetSelector().fit(X, y, ad_features=Z)
+    with pytest.raises(ValueError, match="in a different order than in fit"):
+        selector.predict(X, ad_features=Z[["q", "p"]])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -116,10 +117,17 @@ class SharedPenalty:
 
     alpha: float
 
-    def learner(self, label: np.ndarray, weight: np.ndarray) -> LogisticRegression:
-        """The logistic regression of labels 0 and 1, both of which occur, with weights."""
-        p = float(np.average(label, weights=weight))
-        return LogisticRegression(C=1.0 / (self.alpha * p * (1.0 - p)), max_iter=1000)
+    def fit(self, X: Any, label: np.ndarray, weight: np.ndarray) -> LogisticRegression:
+        """The logistic regression of labels 0 and 1, both of which occur, with weights.
+
+        Dense rows are centered, since L-BFGS stops far from the optimum where means are large.
+        """
+        v = np.average(label, weights=weight) * np.average(1 - label, weights=weight)
+        shift = np.zeros(X.shape[1]) if issparse(X) else weight @ X / weight.sum()
+        found = LogisticRegression(C=1.0 / (self.alpha * float(v)), max_iter=1000)
+        found.fit(X if issparse(X) else X - shift, label, sample_weight=weight)
+        found.intercept_ = found.intercept_ - found.coef_ @ shift
+        return found
 
 
 def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> Any:
@@ -129,7 +137,7 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
     if label.min() == label.max():
         return ConstantPrediction(float(label[0]))
     if isinstance(learner, SharedPenalty):
-        learner = learner.learner(label, weight)
+        return learner.fit(X, label, weight)
     return clone(learner).fit(X, label, **weight_params(learner, weight))
 
 
