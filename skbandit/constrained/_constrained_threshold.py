@@ -132,7 +132,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         `cross_fitted`, from `ci_low` to `ci_high`, and the other columns are out of fold. With a
         `confidence_level`, `margin` is the slack that it requires.
     confidence_level_ : float
-        The level that was reached; 0.5 if the rates meet their bounds without a margin.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
+        they miss them, in an error's `closest_`.
     feasible_ : bool
         Whether all constraints are satisfied; False only in an error's `closest_`.
     n_features_in_ : int
@@ -289,7 +290,10 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         report = self._report(scores + shifts, goals.data, goals.constraints, plain)
         margins = None if limits is None else margins_of(goals, limits, positive)
         if not prefit:
-            report = self._cross_fitted(report, positive, goals, own + shifts, rows.data, margins)
+            decisions = own + shifts
+            predicted = ~np.isnan(decisions[: len(y)])  # rows of unknown groups are refused
+            data = with_weights(rows.data, predicted.astype(float))
+            report = self._cross_fitted(report, positive, goals, decisions, data, margins)
         elif margins is not None:
             report = with_margins(report, goals.is_measured, margins)
         self._report_columns = plain_columns(report)
@@ -318,7 +322,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
                 break
             goals = wider
         self._set_thresholds(rule, criterion, signed[rows])
-        self.duality_gap_, self.confidence_level_ = rule.gap, float(ndtr(z))
+        self.duality_gap_ = rule.gap
+        self.confidence_level_ = float(ndtr(z)) if rule.feasible else np.nan
         self._take_constraints(goals)
         known = criterion.known()
         known.add(signed[rows])

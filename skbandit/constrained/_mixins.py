@@ -242,10 +242,12 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         positive, expected = self._predicted_positive(scores), self._expected(scores)
         multipliers = getattr(self, "multipliers_", None)
         if multipliers is not None and len(self._all_pairs) > len(self._constraints):
-            labels = [one.label for one in self._constraints]
-            known = dict(zip(labels, multipliers, strict=True))
+            names = [(one.label, one.text) for one in self._constraints]  # labels may be alike
+            known = dict(zip(names, multipliers, strict=True))
             # 0 for pairs of groups that training did not need
-            multipliers = np.array([known.get(one.label, 0.0) for one in goals.constraints])
+            multipliers = np.array(
+                [known.get((one.label, one.text), 0.0) for one in goals.constraints]
+            )
         return report_table(goals, data, positive, expected, multipliers, unconstrained)
 
     def _take_constraints(self, goals: Goals) -> None:

@@ -123,7 +123,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         `unconstrained`, the rate of plain logistic regression. With a `confidence_level`, `margin`
         is the slack that it requires of each constraint, and `satisfied` means at least that.
     confidence_level_ : float
-        The level that was reached; 0.5 if the rates meet their bounds without a margin.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
+        they miss them, in an error's `closest_`.
     feasible_ : bool
         Whether all constraints are satisfied out of fold, and the final rule violates none on its
         training rows beyond a 95% interval.

@@ -128,7 +128,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         Shadow prices, one per row of `constraint_report_`: how much the objective improves per
         unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint was skipped.
     confidence_level_ : float
-        The level that was reached; 0.5 if the rates meet their bounds without a margin.
+        The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
+        they miss them, in an error's `closest_`.
     classes_ : ndarray of shape (2,)
         Class labels.
     constraint_report_ : DataFrame

@@ -118,5 +118,5 @@ RELAXED_STEPS = 10
 WORTHWHILE = 1e-3
 """Gain of the objective, expected of slack that hard rates do not use, that is worth a round."""
 
-SAME_SCORE = 1e-10
+SAME_SCORE = 1e-13
 """Scores closer than this, relative to them and to the median, may differ by rounding only."""

@@ -276,6 +276,7 @@ def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
     assert not hasattr(clf, "estimator_")
     closest = pickle.loads(pickle.dumps(caught.value)).closest_
     assert not closest.feasible_ and not closest.constraint_report_["satisfied"].all()
+    assert np.isnan(closest.confidence_level_)
     scores = out_of_fold(RATE, "predict_proba")
     distinct = np.unique(scores)
     slacks = [

@@ -232,3 +232,16 @@ def test_rows_without_a_group_share_a_threshold(name):
     np.testing.assert_array_equal(clf.predict(X, attributes=named), predicted)
     with pytest.raises(ValueError, match="'g' is missing in 150 rows, row 0 first"):
         clf.predict(X, attributes=attributes)
+
+
+def test_goals_of_one_name_have_multipliers_of_their_own():
+    rng = np.random.default_rng(0)
+    n, groups = 700, rng.integers(0, 7, 700)
+    X = np.column_stack([rng.normal(size=(n, 2)), groups])
+    y = (X[:, 0] + 0.1 * (groups - 3) + 0.7 * rng.normal(size=n) > 0.3).astype(int)
+    parity = difference(positive_rate, by="h") <= 0.15
+    alarms = difference(false_positive_rate, by="h") <= 0.9
+    clf = RampClassifier(constraints=[parity.named("fair"), alarms.named("fair")], solver="newton")
+    clf.fit(X, y, attributes={"h": groups})
+    highest = clf.multipliers_.max()
+    assert highest > 0 and clf.constraint_report_["multiplier"].max() == highest

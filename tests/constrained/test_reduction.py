@@ -353,6 +353,7 @@ def test_impossible_goals_are_named_and_the_closest_model_is_there():
     closest = caught.value.closest_
     assert not closest.feasible_ and closest.predict(X).shape == Y.shape
     assert not closest.constraint_report_["satisfied"].all()
+    assert np.isnan(closest.confidence_level_)
 
 
 def test_a_level_that_the_rows_cannot_support_says_what_it_takes():

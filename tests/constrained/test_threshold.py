@@ -123,7 +123,7 @@ def test_tiny_changes_of_the_scores_change_no_answer(seed, name):
     scores += 0.1  # no near-threshold tie between two middles
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     one = best_threshold(scores, objective, goals, preferred=0.123)
-    moved = scores + 1e-13 * rng.normal(size=25)
+    moved = scores + 1e-15 * rng.normal(size=25)
     other = best_threshold(moved, objective, goals, preferred=0.123)
     np.testing.assert_array_equal(scores > one.value, moved > one.value)
     np.testing.assert_array_equal(scores > one.value, moved > other.value)
@@ -254,7 +254,7 @@ def test_without_shift_b_is_left_alone():
     assert trained.point is trained.mm.point
 
 
-@pytest.mark.parametrize("gap", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("gap", [1e-12, 1e-9, 1e-6, 1e-3])
 def test_scores_that_differ_beyond_rounding_are_told_apart(gap):
     """Of 40 scores around 1, only the threshold through their middle makes no error."""
     scores = 1 + gap * np.arange(40)
@@ -265,7 +265,7 @@ def test_scores_that_differ_beyond_rounding_are_told_apart(gap):
 
 
 def test_scores_that_differ_by_rounding_are_not_told_apart():
-    scores = 1 + 1e-13 * np.arange(40)
+    scores = 1 + 1e-15 * np.arange(40)
     y = (np.arange(40) >= 20).astype(int)
     found = best_threshold(scores, *forms_of(y, None, error_rate(), []), preferred=0.0)
     assert found.objective == pytest.approx(0.5) and abs(found.value - 1) > 0.4
@@ -288,3 +288,12 @@ def test_where_no_limit_is_inside_cuts_with_rates_outside_are_not_closer():
     assert (goals.slack(goals.values(positive)) >= -RATE_TOL).all()
     reached = goals.slack(np.array([limit.at(positive) for limit in limits]))
     assert not found.feasible and found.slack == pytest.approx(reached.min())
+
+
+def test_probabilities_that_crowd_near_one_are_told_apart():
+    """As of naive Bayes: the best threshold is above 1 - 1e-11."""
+    y = np.arange(40) % 4 > 0
+    scores = 1 - np.where(y, 1e-13, 1e-11) * (1 + np.arange(40))
+    objective, goals = forms_of(y.astype(int), None, recall(), [false_positive_rate() <= 0.05])
+    found = best_threshold(scores, objective, goals, preferred=0.5)
+    np.testing.assert_array_equal(scores > found.value, y)

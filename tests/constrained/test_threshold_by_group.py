@@ -9,7 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, TimeSeriesSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
@@ -85,6 +85,16 @@ def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
     np.testing.assert_array_equal(known, fit().predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA))
     with pytest.raises(ValueError, match=r"group sex='X'.* or set unseen='overall'"):
         fit().predict(X_EXTRA, attributes=strangers)
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_training_rows_of_a_group_without_a_threshold_are_not_in_its_rates(pos_label):
+    """As `predict` refuses them: their group is in no fold that tests."""
+    known = np.arange(len(Y)) >= len(Y) // 5
+    sex = ATTRIBUTES.assign(sex=np.where(known, ATTRIBUTES["sex"], "X"))
+    clf = fit(positive_rate() <= 0.95, pos_label=pos_label, cv=TimeSeriesSplit(4), attributes=sex)
+    answers = clf.predict(X[known], attributes=sex[known])
+    assert clf.constraint_report_["value"][0] == pytest.approx((answers == pos_label).mean())
 
 
 def test_the_common_threshold_of_other_groups_has_the_exact_limits_of_a_fitted_classifier():

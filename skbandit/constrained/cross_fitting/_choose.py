@@ -70,8 +70,8 @@ class Choice:
 
     @property
     def level(self) -> float:
-        """The confidence level of `quantile`."""
-        return float(ndtr(self.quantile))
+        """The confidence level of `quantile`; nan if the threshold is not inside."""
+        return float(ndtr(self.quantile)) if self.feasible else np.nan
 
 
 def choose(

@@ -390,8 +390,8 @@ class Winner:
 
     @property
     def level(self) -> float:
-        """The confidence level of `quantile`."""
-        return float(ndtr(self.quantile))
+        """The confidence level of `quantile`; nan if the rule is not inside."""
+        return float(ndtr(self.quantile)) if self.rule.feasible else np.nan
 
 
 def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Winner:

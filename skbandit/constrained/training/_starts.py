@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
@@ -259,9 +260,9 @@ def in_words(found: Relaxations, goals: Goals, where: str = "On these rows") -> 
             alone.append(f"{label} to {_beyond(bound + sign * own, sign)}")
         if 0 < shared < np.inf:
             together.append(f"{label} to {_beyond(bound + sign * shared, sign)}")
-    said = f"{where} it suffices to relax {', or '.join(alone)}. " if alone else ""
+    said = f"{where} it is about enough to relax {', or '.join(alone)}. " if alone else ""
     if len(together) > 1:
-        said += f"Relaxing several, it suffices to move {' and '.join(together)}. "
+        said += f"Relaxing several, it is about enough to move {' and '.join(together)}. "
     return said
 
 
@@ -270,12 +271,17 @@ def declared_bounds(goals: Goals) -> list[tuple[str, np.ndarray]]:
 
     Constraints for groups are named by what was declared and, in brackets, the groups.
     """
-    families: dict[tuple[str, str], list[int]] = {}
+    families: dict[tuple[Any, ...], list[int]] = {}
     measured = goals.constraints.subset(goals.is_measured)
+    labels = [one.label for one in measured.constraints]
     for k, one in enumerate(measured.constraints):
-        label = re.sub(r" \[[^\[\]]*\]$", "", one.label)
-        families.setdefault((label, str(one.sense)), []).append(k)
-    return [(label, np.array(rows)) for (label, _), rows in families.items()]
+        label = re.sub(r" \[[^\[\]]*\]$", "", labels[k])
+        kinds = tuple(atom.kind for atom in one.rate.atoms)  # users may name others alike
+        families.setdefault((label, one.sense, one.bound, kinds), []).append(k)
+    return [
+        (label if len(rows) > 1 else labels[rows[0]], np.array(rows))
+        for (label, *_), rows in families.items()
+    ]
 
 
 def _beyond(bound: float, sign: float) -> str:

@@ -63,7 +63,7 @@ def test_what_the_error_tells_suffices():
         clf = RampClassifier(constraints=[*goals, recall() >= rate], alpha=1e-3, solver="newton")
         return clf.fit(X, y, attributes={"g": group})
 
-    with pytest.raises(InfeasibleConstraintsError, match="it suffices to relax") as error:
+    with pytest.raises(InfeasibleConstraintsError, match="it is about enough to relax") as error:
         fit(0.02, 0.85, 0.9)
     labels = [
         "difference(positive_rate, by='g') <= 0.02", "precision() >= 0.85", "recall() >= 0.9"
@@ -74,3 +74,22 @@ def test_what_the_error_tells_suffices():
     # the rule found is among those that training compares, so it is found again
     assert fit(0.02, first_told[1][0] - 0.01, 0.9).feasible_
     assert fit(0.02, 0.85, first_told[2][0] - 0.01).feasible_
+
+
+def test_constraints_of_like_names_are_relaxed_one_by_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=300) > 0.3).astype(int)
+    g = np.array(["a", "b"])[rng.integers(0, 2, 300)]
+    constraints = [
+        (recall({"g": "a"}) >= 0.97).named("recall [a]"),
+        (recall({"g": "b"}) >= 0.3).named("recall [b]"),
+        positive_rate() <= 0.2,
+    ]
+    said = []
+    for order in ([0, 1, 2], [1, 0, 2]):
+        clf = RampClassifier(constraints=[constraints[k] for k in order], solver="newton")
+        with pytest.raises(InfeasibleConstraintsError) as error:
+            clf.fit(X, y, attributes={"g": g})
+        said.append([told(error.value, name) for name in ("recall [a]", "recall [b]", "recall")])
+    assert said[0] == said[1] and said[0][0] and not said[0][1] and not said[0][2]
