@@ -155,7 +155,7 @@ def fit_bilinear(
 ) -> Bilinear:
     """Fit the bilinear model with an effect per ad.
 
-    With A = [X - shift, 1], z~ = [1, z - center] and the mean cost c, the objective is
+    With A = [X - mean, 1], z~ = [1, z - center] and the mean cost c, the objective is
 
         sum_ia s_i (f_ia - c - A_i'(W z~_a + u_a))^2 + alpha (||W||^2 + ||U||^2 / ad_effect).
 
@@ -190,9 +190,10 @@ def fit_bilinear(
         sums = _over_blocks(equations, costs, lambda rows, seen: seen)
     right = equations.right_hand_sides(costs)
     mean = right[-1].sum() / sums[-1].sum()
-    right = right - mean * sums
+    center_rows, of_centered = _centering(equations.gram)
+    right = center_rows(right - mean * sums)
 
-    d, Q = eigh(equations.gram)
+    d, Q = eigh(center_rows(center_rows(equations.gram).T))
     observed = sums[-1].mean() / equations.gram[-1, -1]
 
     def solve_complete(R: np.ndarray) -> np.ndarray:
@@ -200,16 +201,32 @@ def fit_bilinear(
 
     def normal(B: np.ndarray) -> np.ndarray:
         predicted = _over_blocks(
-            equations, costs, lambda rows, seen: seen * (equations.design[rows] @ B)
+            equations,
+            costs,
+            lambda rows, seen: seen * (equations.design[rows] @ of_centered(B)),
         )
-        return predicted + alpha * kernel.solve(B)
+        return center_rows(predicted) + alpha * kernel.solve(B)
 
     B = solve_complete(right) if complete else _conjugate_gradients(normal, right, solve_complete)
     W = kernel.shared(B)
     U = B - W @ kernel.features.T
-    W, U = equations.for_X(W).weights, equations.for_X(U).weights
+    W, U = (equations.for_X(of_centered(part)).weights for part in (W, U))
     W[-1, 0] += mean
     return Bilinear(W, U, center)
+
+
+def _centering(
+    gram: np.ndarray,
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """T' and T for which A T has columns of mean 0, but for the last one of ones.
+
+    Sparse rows are not centered themselves; for dense ones, T is 1 up to rounding.
+    """
+    m = gram[:-1, -1] / gram[-1, -1]
+    return (
+        lambda R: np.vstack([R[:-1] - np.outer(m, R[-1]), R[-1:]]),
+        lambda B: np.vstack([B[:-1], B[-1:] - m @ B[:-1]]),
+    )
 
 
 def mean_prior_variance(Z: np.ndarray, ad_effect: float) -> float:

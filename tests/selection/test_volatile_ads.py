@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from skbandit import RegressionSetSelector
 from skbandit.selection import logged_costs
@@ -129,3 +130,16 @@ def test_columns_of_polars_features_have_names():
     selector = RegressionSetSelector().fit(X, y, ad_features=Z)
     with pytest.raises(ValueError, match="in a different order than in fit"):
         selector.predict(X, ad_features=Z[["q", "p"]])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_sparse_rows_are_the_dense_ones(missing):
+    """Also where columns have means, which only dense rows are freed of."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 2)) + 5, rng.normal(size=(50, 4))
+    y[rng.random(y.shape) < missing] = np.nan
+    dense, sparse = (
+        RegressionSetSelector().fit(rows, y, ad_features=np.eye(4)).predict_costs(rows)
+        for rows in (X, csr_array(X))
+    )
+    np.testing.assert_allclose(dense, sparse, rtol=1e-8, atol=1e-10)
