@@ -176,6 +176,18 @@ def test_a_weight_is_a_number_of_events():
     np.testing.assert_allclose(shares, policy.scale_weights_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_a_weight_of_two_is_nearly_the_event_twice(link):
+    rng = np.random.default_rng(1)
+    X, action = rng.normal(size=(40, 2)), rng.integers(2, size=40)
+    reward = (rng.random(40) < expit(2 * X[:, 0])).astype(float)
+    policy = GLMUCBPolicy(link, prior_scale=(0.1, 1, 10), standardize=False, forgetting=1)
+    policy.fit(X, action, reward=reward, sample_weight=np.full(40, 2))
+    shares = policy.scale_weights_
+    policy.fit(*(np.repeat(part, 2, axis=0) for part in (X, action)), reward=np.repeat(reward, 2))
+    np.testing.assert_allclose(shares, policy.scale_weights_, atol=0.05)
+
+
 def test_another_number_of_scales_starts_afresh():
     X, action, reward = events()
     policy = GLMUCBPolicy("linear").fit(X, action, reward=reward)

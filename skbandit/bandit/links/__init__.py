@@ -50,13 +50,21 @@ def log_evidence(
 ) -> float:
     """Log likelihood of `weight` rewards r where θ ~ N(m, v), but for what m and v do not change.
 
-    Exact for linear rewards; for others, as if each reward were the first to be seen.
+    Exact for linear rewards; for others, as if all but the first were seen right after it.
     """
     if link == LINEAR:
         return linear.log_predictive(m, v, r, noise_variance / weight)
-    if link == LOGISTIC:
-        return weight * logistic.log_predictive(m, v, r)
-    return weight * probit.log_predictive(m, v, r)
+    found, left = 0.0, weight
+    if weight > 1.0:
+        found, left = _log_predictive(m, v, r, link), weight - 1.0
+        g, h = step(m, v, r, link, noise_variance)
+        m, v = m + v * g, v - v * v * h
+    return found + left * _log_predictive(m, v, r, link)
+
+
+@called_exactly
+def _log_predictive(m: float, v: float, r: float, link: int) -> float:
+    return logistic.log_predictive(m, v, r) if link == LOGISTIC else probit.log_predictive(m, v, r)
 
 
 @called_exactly
