@@ -197,7 +197,8 @@ def check_every_ad_observed(costs: CostMatrix) -> None:
     if len(never):
         raise ValueError(
             f"No cost of ad {quoted(costs.ads[never])} was observed: its column of y is nan in "
-            "every row where it was available. Drop the column, or pass ad_features=."
+            "every row where it was available. Drop the column, or describe the ads to a "
+            "RegressionSetSelector by ad_features=."
         )
 
 

@@ -312,7 +312,10 @@ class SetSelectorMixin:
             X, costs, weight = rows_of(X, used), costs.of_rows(used), weight[used]
             allowed = None if allowed is None else allowed[used]
         n_needed = costs.shape[0] * n_ads if allowed is None else int(allowed.sum())
-        self._costs_missing = int(costs.n_observed().sum()) < n_needed
+        n_observed = int(costs.n_observed().sum())
+        if not n_observed:
+            raise ValueError("No cost was observed: y is nan wherever an ad was available.")
+        self._costs_missing = n_observed < n_needed
         return X, costs, allowed, weight
 
     def _estimates(self, costs: CostMatrix, weight: np.ndarray, available: Any) -> np.ndarray:

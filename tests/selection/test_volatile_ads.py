@@ -143,3 +143,8 @@ def test_sparse_rows_are_the_dense_ones(missing):
         for rows in (X, csr_array(X))
     )
     np.testing.assert_allclose(dense, sparse, rtol=1e-8, atol=1e-10)
+
+
+def test_costs_of_which_none_was_observed_are_refused():
+    with pytest.raises(ValueError, match="No cost was observed"):
+        RegressionSetSelector().fit(np.eye(4), np.full((4, 3), np.nan), ad_features=np.eye(3))
