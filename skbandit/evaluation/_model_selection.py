@@ -22,7 +22,7 @@ from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_times
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
-from skbandit.utils._validation import check_row_weights
+from skbandit.utils._validation import check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -331,6 +331,7 @@ class ReplayScorer(_PolicyScorer):
         )
         policy, X = behind_transformers(estimator, X)
         columns, _ = name_columns(policy, None, named=column_names(y) is not None)
+        warn_if_reordered({"y": y, "sample_weight": sample_weight})
         options.check_policy(policy)
         X, log = read_replayed(
             policy,

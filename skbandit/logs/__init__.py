@@ -48,6 +48,9 @@ from skbandit.logs._reward_models import shrunk_weights as shrunk_weights
 from skbandit.logs._reward_models import snips_costs as snips_costs
 from skbandit.logs._slates import SlateLog as SlateLog
 from skbandit.logs._slates import are_slates as are_slates
+from skbandit.logs._slates import check_shown as check_shown
+from skbandit.logs._slates import code_slates as code_slates
 from skbandit.logs._slates import read_slates as read_slates
+from skbandit.logs._slates import slate_labels as slate_labels
 
 __all__ = ["join_rewards"]

@@ -147,7 +147,7 @@ def read_slates(
         before, per_row = list(codes), available is None
         pools = read_pools(read["available"], n, codes, per_row=per_row, n_known=n_known)
         action = renumbered(action, before, codes)
-        _check_available(pools, action, list(codes))
+        check_shown(pools, action, list(codes))
     times = read.get("timestamp")
     return SlateLog(
         label_array(codes),
@@ -171,6 +171,8 @@ def _rows(values: Any, name: str) -> list[Any]:
         raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
     if isinstance(values, pd.DataFrame):
         values = values.to_numpy()
+    elif hasattr(values, "to_list"):  # a Series of polars has lists as Series otherwise
+        values = values.to_list()
     check_not_masked(values, name)
     if hasattr(values, "__array__") and not isinstance(values, Iterable):
         values = np.asarray(values)
@@ -183,13 +185,25 @@ def _numbers(rows: list[Any], codes: Codes) -> np.ndarray:
     """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
     if not rows:
         raise ValueError("the log is empty: y has no slates.")
-    slates = [_labels(row, k) for k, row in enumerate(rows)]
+    return code_slates([_labels(row, k) for k, row in enumerate(rows)], codes)
+
+
+def slate_labels(slates: Any, n_events: int, name: str) -> list[list[Any]]:
+    """Labels of the slates of an evaluated policy, without empty places at their ends."""
+    rows = _rows(slates, name)
+    if len(rows) != n_events:
+        raise ValueError(f"{name}: there are {len(rows)} slates for {n_events} events.")
+    return [_labels(row, k) for k, row in enumerate(rows)]
+
+
+def code_slates(slates: list[list[Any]], codes: Codes) -> np.ndarray:
+    """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
     flat = [label for slate in slates for label in slate]
     objects = np.empty(len(flat), dtype=object)
     objects[:] = flat
     of_flat = code_labels(objects, codes)
     sizes = np.array([len(slate) for slate in slates])
-    action = np.full((len(rows), sizes.max()), -1, dtype=np.int64)
+    action = np.full((len(slates), sizes.max()), -1, dtype=np.int64)
     action[np.arange(sizes.max()) < sizes[:, None]] = of_flat
     in_order = np.sort(action, axis=1)
     twice = ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)).any(axis=1)
@@ -215,8 +229,8 @@ def _labels(row: Any, k: int) -> list[Any]:
     return slate
 
 
-def _check_available(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
-    """Require that shown arms were available."""
+def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
+    """Require that shown arms, of numbers up to those of the labels, were available."""
     mask = pools.mask(len(labels)).toarray()
     shown = action >= 0
     wrong = shown & ~mask[np.arange(len(action))[:, None], np.where(shown, action, 0)]

@@ -17,10 +17,20 @@ from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.logs import SlateLog, align_rows, are_slates, read_slates
+from skbandit.logs import (
+    SlateLog,
+    align_rows,
+    are_slates,
+    check_in_order,
+    check_shown,
+    code_slates,
+    read_slates,
+    slate_labels,
+)
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._validation import warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -73,41 +83,37 @@ def weights_of_independent(at_place: np.ndarray, propensity: np.ndarray) -> np.n
 
 
 def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
-    """Labels of the slates that a policy shows, or that are given, (n_events, m)."""
+    """Numbers of the arms that a policy shows, or that are given, (n_events, m).
+
+    -1 is an empty place; arms that the log lacks follow its own ones.
+    """
     if policy_of(given) is None:
-        return checked_slates(given, len(log), "the evaluated policy")
+        return _numbers_of(slate_labels(given, len(log), "the evaluated policy"), log)
     if X is None:
         raise ValueError("X is None: a policy needs contexts.")
     policy, X = behind_transformers(given, X)
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
     slates = getattr(policy, rule)(X, available=log.available_sets())
-    return checked_slates(slates, len(log), f"{type(policy).__name__}.{rule}")
+    return _numbers_of(slate_labels(slates, len(log), f"{type(policy).__name__}.{rule}"), log)
 
 
-def checked_slates(slates: Any, n_events: int, name: str) -> np.ndarray:
-    """Slates as an array of labels of shape (n_events, m)."""
-    table = slates.to_numpy() if isinstance(slates, pd.DataFrame) else np.asarray(slates)
-    if table.ndim != 2 or len(table) != n_events:
-        raise ValueError(
-            f"{name}: slates have shape {table.shape}, expected a row of labels for each of the "
-            f"{n_events} events."
-        )
-    return table
+def _numbers_of(slates: list[list[Any]], log: SlateLog) -> np.ndarray:
+    labels = log.arms.tolist()
+    numbers = code_slates(slates, {label: k for k, label in enumerate(labels)})
+    if log.pools is not None:
+        check_shown(log.pools, np.where(numbers < len(labels), numbers, -1), labels)
+    return numbers
 
 
-def place_matches(slates: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.ndarray]:
+def place_matches(numbers: np.ndarray, log: SlateLog) -> tuple[np.ndarray, np.ndarray]:
     """Whether each shown arm of the log has its own place in a slate, and whether any place.
 
     Returns
     -------
     at_place, included : ndarray of bool, shape (n_events, n_places)
     """
-    codes = {label: k for k, label in enumerate(log.arms.tolist())}
-    numbers = np.array(
-        [[codes.get(label, -2) for label in slate] for slate in slates.tolist()], dtype=np.int64
-    ).reshape(len(log), -1)
-    equal = log.action[:, :, None] == numbers[:, None, :]
+    equal = log.action[:, :, None] == np.where(numbers < 0, -2, numbers)[:, None, :]
     places = min(equal.shape[1:])
     at_place = np.zeros(log.action.shape, dtype=bool)
     diagonal = np.arange(places)
@@ -143,7 +149,7 @@ def inclusion_of_shown(given: Any, X: Any, log: SlateLog, rule: str) -> tuple[np
             return _of_table(np.asarray(found, dtype=np.float64), policy.arms_.tolist(), log)
     slates = shown_slates(given, X, log, rule)
     _, included = place_matches(slates, log)
-    return np.where(log.shown, included, np.nan), float(slates.shape[1])
+    return np.where(log.shown, included, np.nan), float((slates >= 0).sum(axis=1).mean())
 
 
 def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.ndarray, float]:
@@ -156,8 +162,18 @@ def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.nda
             f"{arms[column]!r}."
         )
     codes = {label: k for k, label in enumerate(arms)}
+    if len(codes) < len(arms):
+        raise ValueError(f"two columns of inclusion probabilities have one label: {arms}.")
     column = np.array([codes.get(label, -1) for label in log.arms.tolist()])
     padded = np.column_stack([table, np.zeros(len(table))])  # arms without a column
+    if log.pools is not None:
+        unavailable = (padded[:, column] > 0) & ~log.pools.mask(len(column)).toarray()
+        if unavailable.any():
+            row, arm = np.argwhere(unavailable)[0]
+            raise ValueError(
+                f"row {row} has a positive probability of {log.arms[arm]!r}, which was not "
+                "available."
+            )
     included = padded[np.arange(len(log))[:, None], column[log.action]]
     return np.where(log.shown, included, np.nan), float(table.sum(axis=1).mean())
 
@@ -430,6 +446,8 @@ def replay_slates(
         player.random_state = seed_for("replay", random_state) % 2**31
     if isinstance(getattr(player, "columns", None), Mapping):
         player.columns = None
+    if log.timestamp is not None:
+        check_in_order(log.timestamp, "replay_slates")
     sets = log.available_sets()
     weight = np.zeros(log.action.shape)
     sizes = np.zeros(len(log))
@@ -441,7 +459,11 @@ def replay_slates(
         )
     for k in range(len(log)):
         x = rows_of(rows, [k])
-        slate = checked_slates(getattr(player, rule)(x, available=[sets[k]]), 1, rule)[0].tolist()
+        if log.timestamp is not None and hasattr(player, "advance"):
+            player.advance(log.timestamp[k])
+        slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), 1, rule)[0]
+        if outside := set(slate) - set(sets[k]):
+            raise ValueError(f"row {k}: {outside.pop()!r} is shown, but was not available.")
         logged = log.action[k][log.shown[k]]
         place = {label: j for j, label in enumerate(log.arms[logged].tolist())}
         both = [place[label] for label in slate if label in place]
@@ -461,6 +483,8 @@ def _read(
     policy: Any, X: Any, y: Any, available: Any, reward: Any, propensity: Any, columns: Any
 ) -> SlateLog:
     """Read a log of slates."""
+    given = policy if policy_of(policy) is None else None
+    warn_if_reordered({"X": X, "policy": given, "y": y})
     return read_slates(
         y,
         None if X is None else count_rows(X),

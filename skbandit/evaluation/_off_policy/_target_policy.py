@@ -126,11 +126,14 @@ def read_evaluated(
     columns, reward = name_columns(policy, columns, reward, named=named)
     table = None
     if policy is None:
-        warn_if_reordered({"X": X, "policy": given, "y": y})
+        warn_if_reordered({"X": X, "policy": given, "y": y, "reward": reward})
+        if isinstance(given, list | tuple) and len(given) and isinstance(given[0], tuple):
+            arms = read_log(y, reward=reward, columns=columns).arms.tolist()
+            given = pd.Series(label_array(given)) if given[0] in arms else given
         table = _as_table(given)
         table_arms = _arms_of_columns(table, y, reward, columns)
     else:
-        warn_if_reordered({"X": X, "y": y})
+        warn_if_reordered({"X": X, "y": y, "reward": reward})
         table_arms = known_arms(policy)
         if X is None:
             raise ValueError("X is None: a policy needs contexts.")
@@ -229,6 +232,11 @@ def _of_labels(labels: Any, n_events: int, codes: Codes, name: str = "") -> np.n
             "label per event."
         )
     arms = list(codes)
+    if not name and labels.dtype == bool and not set(arms) <= {0, 1}:  # True equals 1
+        raise ValueError(
+            f"the policy is an array of booleans, which are no arms of the log, {first_few(arms)}: "
+            "pass the labels of the chosen arms, or probabilities."
+        )
     choice = code_labels(labels, codes, name or "the label of the chosen arm")
     if not name and (choice >= len(arms)).all():
         new = list(codes)[len(arms) :]

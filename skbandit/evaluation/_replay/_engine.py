@@ -491,7 +491,7 @@ def read_replayed(
 ) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
     (X,) = indexable(X)
-    warn_if_reordered({"X": X, "y": y})
+    warn_if_reordered({"X": X, "y": y, "reward": options.get("reward")})
     available = align_rows(available, X)
     log = read_log(y, count_rows(X), available=available, table_arms=known_arms(policy), **options)
     if log.timestamp is not None:

@@ -98,3 +98,25 @@ def test_a_named_column_must_hold_floats():
         off_policy_blocks("mine", [block])
     found = off_policy_blocks("sure", [block])["ips"]  # said to be probabilities: not ambiguous
     assert found.mean_reward == pytest.approx(ips(BEST, None, Y).mean_reward)
+
+
+def test_tuples_that_are_arms_are_labels():
+    arms, k = [(0, 1), (1, 0)], np.arange(200) % 2
+    action = np.empty(200, dtype=object)
+    action[:] = [arms[j] for j in k]
+    log = pd.DataFrame({"action": action, "reward": (k == 1) * 1.0, "propensity": 0.5})
+    assert off_policy_value([(0, 1)] * 200, None, log).mean_reward == 0
+    assert off_policy_value([(1, 0)] * 200, None, log).mean_reward == 1
+
+
+def test_booleans_are_no_labels_of_other_arms():
+    log = pd.DataFrame({"action": np.arange(60) % 3, "reward": 1.0, "propensity": 1 / 3})
+    with pytest.raises(ValueError, match="array of booleans, which are no arms of the log"):
+        off_policy_value(log["action"] == 1, None, log)
+
+
+def test_rewards_in_another_order_are_told():
+    order, action = np.random.default_rng(0).permutation(N), Y["action"].to_numpy()
+    best, given = pd.Series(BEST).iloc[order], {"reward": Y["reward"], "propensity": [0.5] * N}
+    with pytest.warns(UserWarning, match="same row labels in different orders"):
+        off_policy_value(best, None, action, **given)

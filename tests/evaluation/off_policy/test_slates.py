@@ -237,3 +237,79 @@ def test_errors_name_the_row():
     with pytest.raises(ValueError, match="feedback='cascade'"):
         cascade = SlatePolicy(feedback="cascade")
         replay_slates(cascade, np.zeros((50, 1)), slates, reward=clicks)
+
+
+def uniform_slates(arms, n=200, **columns):
+    rng = np.random.default_rng(0)
+    shown = [(arms[k],) for k in rng.integers(len(arms), size=n)]
+    reward = [(float(arm == arms[-1]),) for (arm,) in shown]
+    return pd.DataFrame({"action": shown, "reward": reward, **columns})
+
+
+@pytest.mark.parametrize("arms", [["a", "b", 0], [("x", 1), ("x", 2)], ["a", "b"]], ids=str)
+@pytest.mark.parametrize("form", [list, pd.Series, lambda slates: pd.DataFrame(slates)])
+def test_slates_in_any_form_keep_their_labels(arms, form):
+    log = uniform_slates(arms)
+    slates = [(arms[-1],) if k % 2 else (arms[0],) for k in range(len(log))]
+    matches = np.array([a == b for a, b in zip(slates, log["action"], strict=True)])
+    reward = np.array([r for (r,) in log["reward"]])
+    expected = len(arms) * (matches * reward).mean()
+    assert slate_ips(form(slates), None, log).mean_reward == pytest.approx(expected)
+    log["reward"] = reward
+    with_places = slate_pseudo_inverse(form(slates), None, log).mean_reward
+    of_one = np.where(matches, 1 + (len(arms) - 1), 0.0) * reward
+    assert with_places == pytest.approx(of_one.mean())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([["a"]] * 200, "row 0: 'a' is shown, but not among the available arms"),
+        ([["b", "b"]] * 200, "row 0 shows an arm twice"),
+        ([["b"]] * 3, "there are 3 slates for 200 events"),
+        (pd.DataFrame({"a": [0.5] * 200, "b": [0.5] * 200}), "row 0 has a positive probability"),
+        (pd.DataFrame([[0.5, 0.5]] * 200, columns=["b", "b"]), "two columns .* have one label"),
+    ],
+)
+def test_slates_that_cannot_be_shown_are_refused(given, message):
+    log = uniform_slates(["b", "c"], available=[("b", "c")] + [("a", "b", "c")] * 199)
+    with pytest.raises(ValueError, match=message):
+        slate_ips(given, None, log)
+
+
+def test_rows_in_another_order_are_told():
+    log, order = uniform_slates(["a", "b"]), np.random.default_rng(1).permutation(200)
+    given = pd.DataFrame({"place": ["a"] * 200})
+    for estimate in (slate_ips, slate_pseudo_inverse):
+        y = log if estimate is slate_ips else log.assign(reward=1.0)
+        with pytest.warns(UserWarning, match="same row labels in different orders"):
+            estimate(given.iloc[order], None, y)
+
+
+class Clock:
+    """Shows "b" from t = 450 on."""
+
+    now = 0.0
+
+    def advance(self, timestamp):
+        self.now = timestamp
+
+    def select(self, X, *, available=None):
+        return [["b" if self.now >= 450 else "a"]] * len(X)
+
+
+def test_a_replay_of_slates_advances_the_clock():
+    log = uniform_slates(["a", "b"], 900, timestamp=np.arange(900.0))
+    estimate = replay_slates(Clock(), np.zeros((900, 1)), log, learn=False)
+    late = np.array([r for (r,) in log["reward"]])[450:]
+    assert estimate.mean_reward == pytest.approx(2 * late.sum() / 900)
+    with pytest.raises(ValueError, match="replay_slates needs events in order of time"):
+        replay_slates(Clock(), np.zeros((900, 1)), log[::-1], learn=False)
+
+
+def test_slates_from_polars():
+    polars = pytest.importorskip("polars")
+    log = uniform_slates(["a", "b"])
+    table = polars.DataFrame({name: [list(row) for row in log[name]] for name in log})
+    found, expected = (slate_ips([["b"]] * 200, None, y).mean_reward for y in (table, log))
+    assert found == expected
