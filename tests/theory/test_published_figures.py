@@ -134,13 +134,14 @@ def churning(request, a9a):
 def test_churn_stays_below_its_target(churning):
     """The randomized rule's is just the target where hard rates do not move its bounds.
 
-    That, with the published settings, is tested with the benchmark that has them.
+    That, with the published settings, is tested with the benchmark that has them. On test rows it
+    is up to .015 higher, as training rows are taken at face value.
     """
     targets, _, ours, expected, _ = churning
     assert (expected[:2] <= targets[:2] + 3e-4).all()
     assert (expected[:2] >= 0.95 * targets[:2]).all()
     assert (ours["churn train"] <= targets + 1e-9).all()
-    assert (ours["churn test"] <= targets + 0.01).all()
+    assert (ours["churn test"] <= targets + 0.015).all()
     assert (np.diff(ours["churn train"]) > 0).all()
 
 
