@@ -138,7 +138,7 @@ def read_slates(
         )
     codes: Codes = {label: k for k, label in enumerate(arms)}
     n_known = len(codes)
-    action = _numbers(_rows(read["action"], "action"), codes)
+    action = code_slates(slate_labels(read["action"], "action"), codes)
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} slates for {n_rows} rows of X.")
@@ -181,23 +181,18 @@ def _rows(values: Any, name: str) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _numbers(rows: list[Any], codes: Codes) -> np.ndarray:
-    """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
-    if not rows:
-        raise ValueError("the log is empty: y has no slates.")
-    return code_slates([_labels(row, k) for k, row in enumerate(rows)], codes)
-
-
-def slate_labels(slates: Any, n_events: int, name: str) -> list[list[Any]]:
-    """Labels of the slates of an evaluated policy, without empty places at their ends."""
+def slate_labels(slates: Any, name: str, n_events: int | None = None) -> list[list[Any]]:
+    """Labels of slates, of which there must be `n_events`, without empty places at their ends."""
     rows = _rows(slates, name)
-    if len(rows) != n_events:
+    if n_events is not None and len(rows) != n_events:
         raise ValueError(f"{name}: there are {len(rows)} slates for {n_events} events.")
     return [_labels(row, k) for k, row in enumerate(rows)]
 
 
 def code_slates(slates: list[list[Any]], codes: Codes) -> np.ndarray:
     """Numbers of the labels of slates, -1 in empty places; new labels extend `codes`."""
+    if not slates:
+        raise ValueError("the log is empty: y has no slates.")
     flat = [label for slate in slates for label in slate]
     objects = np.empty(len(flat), dtype=object)
     objects[:] = flat

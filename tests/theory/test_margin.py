@@ -109,7 +109,7 @@ SEVERAL = {
 
 def violations(name, margin, n, times, seed=0):
     """In how many samples a threshold was found, and in how many of these it errs."""
-    objective, constraint, holds = (MONOTONE | OTHERS)[name]
+    objective, constraint, holds = (MONOTONE | OTHERS | SEVERAL)[name]
     rng = np.random.default_rng(seed)
     found = violated = 0
     for _ in range(times):
@@ -170,6 +170,11 @@ def test_several_rates_share_out_the_tail(name, n):
         assert best.feasible
         violated += not holds(population(best.value))
     assert violated <= at_most(DELTA, times)
+
+
+@pytest.mark.parametrize("name", first(1, SEVERAL))
+def test_several_rates_without_limits_are_violated(name):
+    assert violations(name, None, 1000, 200)[1] >= at_least(0.4, 200)
 
 
 # --- trained on few rows -------------------------------------------------------------------

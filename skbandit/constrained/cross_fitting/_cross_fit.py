@@ -34,6 +34,7 @@ from skbandit.constrained.cross_fitting._folds import (
     train_folds,
 )
 from skbandit.constrained.thresholds._candidates import ThresholdSearch, spread
+from skbandit.constrained.thresholds._limits import limits_at
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     LinearProblem,
@@ -48,7 +49,7 @@ from skbandit.constrained.training._starts import (
     declared_bounds,
     least_relaxations,
 )
-from skbandit.rates._score_limits import ScoreLimits, score_limits
+from skbandit.rates._score_limits import ScoreLimits
 
 SELECTION_ROWS = 100_000
 """Rows by which one of the mixtures is preselected where they are more than twice as many."""
@@ -172,7 +173,8 @@ class SharedWork:
         if self.candidates is None:
             assert self.trained is not None
             mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
-            self.candidates = Candidates(self.trained, mixtures, _limits(bound.goals, options))
+            limits = limits_at(bound.goals, options.level)
+            self.candidates = Candidates(self.trained, mixtures, limits)
         return self.candidates
 
 
@@ -203,7 +205,7 @@ class Candidates:
     ) -> dict[str, ThresholdSearch]:
         """All mixtures; on large data, those preselected for this bound and for a tighter one."""
         measured, directions = bound.goals.measured, self.trained.directions
-        limits = _limits(bound.goals, options).sharing_rows(self.limits)
+        limits = limits_at(bound.goals, options.level).sharing_rows(self.limits)
         settings, names = _choice_settings(options, measured), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(self.mixtures, directions, bound, settings)
@@ -286,12 +288,6 @@ def _multipliers(
     return shadow_prices(Rules.joined(rules), problem, choice.positive)
 
 
-def _limits(goals: Goals, options: CrossFitOptions) -> ScoreLimits:
-    """Limits of the constraints over the rows that count: promised under a level."""
-    limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
-    return limits if options.level is None else limits.promised(options.level)
-
-
 def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
     """How far to relax the declared bounds, by the rates out of fold."""
     declared = [rows for _, rows in declared_bounds(goals)]
@@ -317,7 +313,7 @@ def _preselected(
     """The plain direction, and the mixture that is best on a sample of the rows."""
     part = bound.sample(SELECTION_ROWS)
     measured = part.measured
-    limits = score_limits(part.constraints, part.data).columns(measured.rows)
+    limits = limits_at(part, None)
     candidates = {
         name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
     }

@@ -22,7 +22,7 @@ from skbandit.constrained.cross_fitting._choose import (
     quantiles_of,
 )
 from skbandit.constrained.thresholds._groups import Rule, best_model, best_rule
-from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk
+from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk, limits_at
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     MAX_THRESHOLDS,
@@ -38,7 +38,7 @@ from skbandit.constrained.thresholds._multipliers import (
     with_group_thresholds,
 )
 from skbandit.rates._columns import Data
-from skbandit.rates._score_limits import ScoreLimits, score_limits
+from skbandit.rates._score_limits import ScoreLimits
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,7 @@ class Criterion:
     ) -> Criterion:
         """A level of None is for `default`, or less if that is out of reach or too costly."""
         measured, relax = goals.measured, level is None
-        limits = score_limits(goals.constraints, goals.data).columns(measured.rows)
-        if level is not None:
-            limits = limits.promised(level)
+        limits = limits_at(goals, level)
         level = default if level is None else level
         max_loss = max_objective_loss(measured)
         return cls(measured, limits, level, relax, usual, max_loss, group, n_groups)

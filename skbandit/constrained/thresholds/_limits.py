@@ -14,7 +14,7 @@ from skbandit.constrained._goals import Goals
 from skbandit.constrained.thresholds._candidates import least_slack
 from skbandit.rates._confidence import ConfidenceLimit, confidence_limits
 from skbandit.rates._forms import BoundConstraints
-from skbandit.rates._score_limits import ScoreLimits
+from skbandit.rates._score_limits import ScoreLimits, score_limits
 
 
 def allowed_error(confidence_level: float) -> float:
@@ -24,6 +24,12 @@ def allowed_error(confidence_level: float) -> float:
     closer to 1 than that is left as it is.
     """
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
+
+
+def limits_at(goals: Goals, level: float | None) -> ScoreLimits:
+    """Limits of the constraints over the rows that count: promised if there is a level."""
+    limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
+    return limits if level is None else limits.promised(level)
 
 
 class Limits(Protocol):

@@ -14,7 +14,7 @@ import pandas as pd
 from skbandit.evaluation._difference import EventParts
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
 from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
-from skbandit.evaluation._off_policy._target_policy import policy_of
+from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
 from skbandit.evaluation._policy_protocol import check_rule, name_columns
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import (
@@ -88,14 +88,14 @@ def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
     -1 is an empty place; arms that the log lacks follow its own ones.
     """
     if policy_of(given) is None:
-        return _numbers_of(slate_labels(given, len(log), "the evaluated policy"), log)
+        return _numbers_of(slate_labels(given, "the evaluated policy", len(log)), log)
     if X is None:
         raise ValueError("X is None: a policy needs contexts.")
     policy, X = behind_transformers(given, X)
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
     slates = getattr(policy, rule)(X, available=log.available_sets())
-    return _numbers_of(slate_labels(slates, len(log), f"{type(policy).__name__}.{rule}"), log)
+    return _numbers_of(slate_labels(slates, f"{type(policy).__name__}.{rule}", len(log)), log)
 
 
 def _numbers_of(slates: list[list[Any]], log: SlateLog) -> np.ndarray:
@@ -166,14 +166,7 @@ def _of_table(table: np.ndarray, arms: list[Any], log: SlateLog) -> tuple[np.nda
         raise ValueError(f"two columns of inclusion probabilities have one label: {arms}.")
     column = np.array([codes.get(label, -1) for label in log.arms.tolist()])
     padded = np.column_stack([table, np.zeros(len(table))])  # arms without a column
-    if log.pools is not None:
-        unavailable = (padded[:, column] > 0) & ~log.pools.mask(len(column)).toarray()
-        if unavailable.any():
-            row, arm = np.argwhere(unavailable)[0]
-            raise ValueError(
-                f"row {row} has a positive probability of {log.arms[arm]!r}, which was not "
-                "available."
-            )
+    check_available(padded[:, column], log, log.arms.tolist())
     included = padded[np.arange(len(log))[:, None], column[log.action]]
     return np.where(log.shown, included, np.nan), float(table.sum(axis=1).mean())
 
@@ -461,7 +454,7 @@ def replay_slates(
         x = rows_of(rows, [k])
         if log.timestamp is not None and hasattr(player, "advance"):
             player.advance(log.timestamp[k])
-        slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), 1, rule)[0]
+        slate = slate_labels(getattr(player, rule)(x, available=[sets[k]]), rule, 1)[0]
         if outside := set(slate) - set(sets[k]):
             raise ValueError(f"row {k}: {outside.pop()!r} is shown, but was not available.")
         logged = log.action[k][log.shown[k]]

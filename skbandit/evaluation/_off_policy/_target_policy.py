@@ -22,6 +22,7 @@ from skbandit.evaluation._policy_protocol import (
 from skbandit.logs import (
     Codes,
     Log,
+    SlateLog,
     align_rows,
     check_uniform,
     code_labels,
@@ -162,7 +163,7 @@ def read_evaluated(
         return EvaluatedLog(log, logged, None, list(codes))
     else:
         of_arms = _of_labels(table, len(log), codes)
-    _check_available(of_arms, log, list(codes))
+    check_available(of_arms, log, list(codes))
     return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
@@ -351,11 +352,11 @@ def _check_range(probabilities: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def _check_available(of_arms: np.ndarray, log: Log, labels: list[Any]) -> None:
+def check_available(of_arms: np.ndarray, log: Log | SlateLog, labels: list[Any]) -> None:
     """Require that only available arms are chosen, if the log has availability."""
     if log.pools is None:
         return
-    wrong = (of_arms > 0) & ~log.available_mask(len(labels))
+    wrong = (of_arms > 0) & ~log.pools.mask(len(labels)).toarray()
     if wrong.any():
         row, arm = (int(k) for k in np.argwhere(wrong)[0])
         raise ValueError(

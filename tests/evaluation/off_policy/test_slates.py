@@ -267,7 +267,10 @@ def test_slates_in_any_form_keep_their_labels(arms, form):
         ([["a"]] * 200, "row 0: 'a' is shown, but not among the available arms"),
         ([["b", "b"]] * 200, "row 0 shows an arm twice"),
         ([["b"]] * 3, "there are 3 slates for 200 events"),
-        (pd.DataFrame({"a": [0.5] * 200, "b": [0.5] * 200}), "row 0 has a positive probability"),
+        (
+            pd.DataFrame({"a": [0.5] * 200, "b": [0.5] * 200}),
+            "row 0: arm 'a' is chosen with probability 0.5, but was not",
+        ),
         (pd.DataFrame([[0.5, 0.5]] * 200, columns=["b", "b"]), "two columns .* have one label"),
     ],
 )
