@@ -25,6 +25,7 @@ from skbandit.bandit.exploration import (
     alpha_scale,
     compares_proposal,
     probabilities,
+    probability,
     proposes,
     score,
 )
@@ -199,18 +200,21 @@ def probability_rows(
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
         prepare(pool, mean, Model(posterior, rule, work))
         for k in pool:
-            m[k], v[k] = moments(k, mean, Model(posterior, rule, work))
             if draws is None:  # scores do not depend on the choice
-                scores[k] = score(m[k], v[k], alpha, NO_ARM, NO_ARM, rule)
+                scores[k] = scored(k, NO_ARM, alpha, mean, Model(posterior, rule, work))
+            else:
+                m[k], v[k] = moments(k, mean, Model(posterior, rule, work))
         if out.ndim == 2:
             probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
         else:
-            probabilities(pool, m, v, alpha, n_events, rule, others, p, proposing, draws)
             if draws is not None:
                 for k in pool:
                     scores[k] = score(m[k], v[k], alpha, t, posterior.rng_key[k], rule)
-            chosen[row] = _choice(pool, t, alpha, Model(known, rule, work), proposing)
-            out[row] = p[chosen[row]]
+            best = _choice(pool, t, alpha, Model(known, rule, work), proposing)
+            out[row] = probability(
+                best, pool, m, v, alpha, n_events, rule, others, p, proposing, draws
+            )
+            chosen[row] = best
             t += t >= 0
 
 

@@ -26,7 +26,6 @@ from skbandit.bandit._state import EXPLORATIONS, LINKS, Rule
 from skbandit.bandit.exploration import _greedy as epsilon_greedy
 from skbandit.bandit.exploration import _squarecb as squarecb
 from skbandit.bandit.exploration import _thompson as thompson
-from skbandit.bandit.exploration._greedy import share_best
 from skbandit.bandit.links import mean_index, upper_index
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
@@ -116,9 +115,40 @@ def probabilities(
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    share_best(pool, scores, out)
+    best, n_best = epsilon_greedy.largest(pool, scores)
+    first = -1
+    for k in pool:
+        if first >= 0 and scores[k] == best:
+            out[k] = out[first]
+        else:
+            out[k] = _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule, proposing)
+            first = k if scores[k] == best else first
+
+
+@called_exactly
+def probability(
+    k: int, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
+    rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+) -> float:  # fmt: skip
+    """Probability of one arm, as by `probabilities`; `out` is overwritten."""
+    if draws is not None:
+        thompson.probabilities(pool, m, v, alpha, buffer, out)
+        return out[k]
+    scores = buffer[0]
+    best, n_best = epsilon_greedy.largest(pool, scores)
+    return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule, proposing)
+
+
+@inlined_exactly
+def _of_scores(
+    k: int, best: float, n_best: int, pool: np.ndarray, scores: np.ndarray, alpha: float,
+    n_events: int, rule: Rule, proposing: bool | None,
+) -> float:  # fmt: skip
+    """Probability of an arm where scores are not draws, the largest of them on `n_best` arms."""
+    found = 1.0 / n_best if scores[k] == best else 0.0
     if proposing is not None:
         if rule.exploration == EPSILON_GREEDY:
-            epsilon_greedy.probabilities(pool, rule, out)
+            found = epsilon_greedy.probability(found, len(pool), rule)
         else:
-            squarecb.probabilities(pool, scores, alpha, n_events, rule, out)
+            found = squarecb.probability(k, found, best, pool, scores, alpha, n_events, rule)
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from skbandit.bandit._state import Rule
 from skbandit.bandit.exploration._random import COIN, EXPLORE, NO_ARM, TIE, uniform
-from skbandit.utils._compiled import called_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 
 @called_exactly
@@ -28,23 +28,16 @@ def uniform_score(t: int, key: int, rule: Rule) -> float:
     return uniform(rule.seed, t, key, EXPLORE)
 
 
-@called_exactly
-def share_best(pool: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
-    """Write probability 1 for the best arm of the pool, shared equally by ties."""
-    best = scores[pool[0]]
-    n_best = 0
+@inlined_exactly
+def largest(pool: np.ndarray, scores: np.ndarray) -> tuple[float, int]:
+    """Largest score of the pool, and the number of arms that have it."""
+    best, n_best = scores[pool[0]], 0
     for k in pool:
         if scores[k] > best:
             best, n_best = scores[k], 1
         elif scores[k] == best:
             n_best += 1
-    total = 0.0
-    for k in pool:
-        out[k] = 1.0 / n_best if scores[k] == best else 0.0
-        total += out[k]
-    if n_best > 1:
-        for k in pool:
-            out[k] /= total
+    return best, n_best
 
 
 @called_exactly
@@ -53,11 +46,10 @@ def proposes(t: int, rule: Rule) -> bool:
     return uniform(rule.seed, t, NO_ARM, COIN) < rule.epsilon
 
 
-@called_exactly
-def probabilities(pool: np.ndarray, rule: Rule, out: np.ndarray) -> None:
-    """ε/K for each of the K arms, and the remaining 1 - ε for the best, whose shares `out` has."""
-    for k in pool:
-        out[k] = (1.0 - rule.epsilon) * out[k] + rule.epsilon / len(pool)
+@inlined_exactly
+def probability(share: float, n_arms: int, rule: Rule) -> float:
+    """ε/K for each of the K arms; the best take the remaining 1 - ε, each its share of them."""
+    return (1.0 - rule.epsilon) * share + rule.epsilon / n_arms
 
 
 def best(scores: np.ndarray, m: int, u: np.ndarray | None) -> np.ndarray:

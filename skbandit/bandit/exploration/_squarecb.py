@@ -24,10 +24,10 @@ from skbandit.bandit._state import Rule
 from skbandit.bandit.exploration._greedy import best_inclusion
 from skbandit.bandit.exploration._random import COIN, NO_ARM, uniform
 from skbandit.bandit.links import mean_reward
-from skbandit.utils._compiled import called_exactly
+from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 
-@called_exactly
+@inlined_exactly
 def acceptance(gap: float, n_arms: int, n_events: int, alpha: float) -> float:
     """K / (K + γ gap) with γ = √(K n) / α²; 0 for α = 0 or an infinite gap."""
     if gap < 0.0:  # by rounding
@@ -48,22 +48,20 @@ def accepts(
 
 
 @called_exactly
-def probabilities(
-    pool: np.ndarray, scores: np.ndarray, alpha: float, n_events: int, rule: Rule, out: np.ndarray
-) -> None:
-    """p_a for all arms but the best; the best takes the rest, in the shares that `out` has."""
-    best = -math.inf
-    for k in pool:
-        best = max(best, scores[k])
-    rest, reward = 1.0, mean_reward(best, rule)
-    for k in pool:
-        if scores[k] < best:
-            gap = reward - mean_reward(scores[k], rule)
-            out[k] = acceptance(gap, len(pool), n_events, alpha) / len(pool)
-            rest -= out[k]
-    for k in pool:
-        if scores[k] == best:
-            out[k] *= rest
+def probability(
+    k: int, share: float, best: float, pool: np.ndarray, scores: np.ndarray, alpha: float,
+    n_events: int, rule: Rule,
+) -> float:  # fmt: skip
+    """p_a of an arm that is not the best, of share 0; the best take the rest, each its share."""
+    reward, rest = mean_reward(best, rule), 1.0
+    if share == 0.0:
+        gap = reward - mean_reward(scores[k], rule)
+        return acceptance(gap, len(pool), n_events, alpha) / len(pool)
+    for j in pool:
+        if scores[j] < best:
+            gap = reward - mean_reward(scores[j], rule)
+            rest -= acceptance(gap, len(pool), n_events, alpha) / len(pool)
+    return share * rest
 
 
 def gammas(alpha: float, n_events: int, n_arms: np.ndarray, m: int) -> np.ndarray:
