@@ -71,9 +71,9 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         per feature. Every row must be in exactly one test fold and in all other training folds.
     confidence_level : float in [0.5, 1) or None, default=None
         Approximate probability that all constraints hold in the population. None aims for 0.8,
-        which differences and ratios of few rows fall short of, and for less if that cannot be
-        reached or would cost more than 0.05 of the objective. If a number cannot be reached, `fit`
-        raises an error. 0.5 leaves no margin.
+        which few rows fall short of, and for less if that cannot be reached or would cost more than
+        0.05 of the objective. If a number cannot be reached, `fit` raises an error. 0.5 leaves no
+        margin.
     fit_intercept : bool, default=True
         Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     solver : str or Solver, default="auto"
@@ -152,8 +152,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     directions. The rates of these out-of-fold predictions must meet their bounds with a margin.
     The margin is such that the population violates any bound with a probability of at most 1 minus
     the level, by Wilson's limits, which MOVER combines for differences and ratios. With a
-    `confidence_level`, rates of fewer than 10 effective rows have exact limits, and differences and
-    ratios wider ones, because the best of many rules is chosen. If None, and no threshold reaches
+    `confidence_level`, rates of fewer than 10 effective rows have exact limits, and all limits are
+    wider, because the best of many rules is chosen. If None, and no threshold reaches
     0.8 at an acceptable cost, the margin is halved up to three times, then dropped.
 
     The level is approximate. The limits assume a rule fixed in advance and independent rows, but

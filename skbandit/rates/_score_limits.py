@@ -139,14 +139,21 @@ class ScoreLimits:
     exact_below: float = 0.0
     widening: np.ndarray | None = None
 
-    def promised(self, level: float) -> ScoreLimits:
+    def promised(self, level: float, choices: int = 0) -> ScoreLimits:
         """The limits for a level that is promised.
 
         Those of few trials never cover too rarely, and one of A rates has the tail of the level
-        divided by A. This rule of thumb pays for the choice of the best among many rules, whose
-        errors tend to be in its favor: see the derivations.
+        divided by A + `choices`. This rule of thumb pays for the choice of the best among many
+        rules, whose errors tend to be in its favor: see the derivations.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which the limits hold.
+        choices : int, default=0
+            What these rows choose besides the threshold: 1 if also the direction.
         """
-        tail, counts = 1.0 - level, np.count_nonzero(self.coefficients, axis=1)
+        tail, counts = 1.0 - level, np.count_nonzero(self.coefficients, axis=1) + choices
         widening = ndtri(tail / np.maximum(counts, 1)) / ndtri(tail) if tail < 0.5 else None
         return replace(self, exact_below=FEW_TRIALS, widening=widening)
 

@@ -57,6 +57,9 @@ SELECTION_ROWS = 100_000
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
+CHOICES = 1
+"""What the out-of-fold rows choose besides the threshold: the direction, from many mixtures."""
+
 
 @dataclass(frozen=True)
 class CrossFitted:
@@ -173,7 +176,7 @@ class SharedWork:
         if self.candidates is None:
             assert self.trained is not None
             mixtures = {str(one): one for one in _mixtures(self.trained.directions.names)}
-            limits = limits_at(bound.goals, options.level)
+            limits = limits_at(bound.goals, options.level, CHOICES)
             self.candidates = Candidates(self.trained, mixtures, limits)
         return self.candidates
 
@@ -205,7 +208,7 @@ class Candidates:
     ) -> dict[str, ThresholdSearch]:
         """All mixtures; on large data, those preselected for this bound and for a tighter one."""
         measured, directions = bound.goals.measured, self.trained.directions
-        limits = limits_at(bound.goals, options.level).sharing_rows(self.limits)
+        limits = limits_at(bound.goals, options.level, CHOICES).sharing_rows(self.limits)
         settings, names = _choice_settings(options, measured), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(self.mixtures, directions, bound, settings)

@@ -26,10 +26,10 @@ def allowed_error(confidence_level: float) -> float:
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
-def limits_at(goals: Goals, level: float | None) -> ScoreLimits:
+def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:
     """Limits of the constraints over the rows that count: promised if there is a level."""
     limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
-    return limits if level is None else limits.promised(level)
+    return limits if level is None else limits.promised(level, choices)
 
 
 class Limits(Protocol):

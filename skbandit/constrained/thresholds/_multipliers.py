@@ -239,7 +239,7 @@ def rules_of_thresholds(
     -------
     Rules
     """
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores)  # the order of equal scores does not matter
     n_positive = np.concatenate([[0], np.flatnonzero(np.diff(scores[order])) + 1, [len(scores)]])
     return rules_of_counts(order, spread(n_positive, most), problem, limits, z)
 

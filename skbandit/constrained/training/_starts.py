@@ -131,7 +131,7 @@ def best_intercept(
     )
 
     objective, z = problem.objective, problem.scores(Point(coef, 0.0))
-    descending = np.argsort(-z, kind="stable")
+    descending = np.argsort(-z)  # the order of equal scores does not matter
     stacked = vstack([objective.numerator, objective.denominator, problem.rows])
     by_row = csr_array(csc_array(stacked).T)[descending]
     z = z[descending]
