@@ -203,10 +203,17 @@ class ScoreLimits:
         sums = sums + self.constant[:, None]
         if not len(self.shares):
             return MeasuredShares(np.zeros((0, sums.shape[1])))
-        measured = [self._measure(share, sums, z) for share in self.shares]
-        value, below, above = (np.stack(parts) for parts in zip(*measured, strict=True))
-        if not (below.any() or above.any()):
+        counted = [_share_of(share, sums) for share in self.shares]
+        value = np.stack(
+            [share.kind.of_share(q) for share, (q, _) in zip(self.shares, counted, strict=True)]
+        )
+        if z == 0 and all(trials.all() for _, trials in counted):
             return MeasuredShares(value)
+        distances = [
+            self._distances(share, *of_share, rate, z)
+            for share, of_share, rate in zip(self.shares, counted, value, strict=True)
+        ]
+        below, above = (np.stack(parts) for parts in zip(*distances, strict=True))
         correlations = np.zeros((len(self.pairs), sums.shape[1]))
         for row, pair in zip(correlations, self.pairs, strict=True):
             row[:] = self._correlation(pair, sums)
@@ -255,13 +262,11 @@ class ScoreLimits:
         together = log_ndtr(self.widening[:, None] * quantiles).sum(axis=0)
         return -np.expm1(np.minimum(together, log_ndtr(quantiles).min(axis=0, initial=0.0)))
 
-    def _measure(
-        self, share: _Share, sums: np.ndarray, z: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rate of one atom, and its distances to both limits; each of shape (C,)."""
-        q, trials = _share_of(share, sums)
+    def _distances(
+        self, share: _Share, q: np.ndarray, trials: np.ndarray, rate: np.ndarray, z: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Distances from the rate of one atom to both its limits; each of shape (C,)."""
         of_share = share.kind.of_share
-        rate = of_share(q)
         low = high = rate
         if z > 0:
             low = of_share(self._lower(q, trials, z))
@@ -269,7 +274,7 @@ class ScoreLimits:
         none = trials == 0
         ends = float(of_share(0.0)), float(of_share(1.0))
         low, high = np.where(none, ends[0], low), np.where(none, ends[1], high)
-        return rate, np.maximum(rate - low, 0.0), np.maximum(high - rate, 0.0)
+        return np.maximum(rate - low, 0.0), np.maximum(high - rate, 0.0)
 
     def _lower(self, q: np.ndarray, trials: np.ndarray, z: float) -> np.ndarray:
         """Lower limit of a share."""

@@ -11,10 +11,11 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import ndtri
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import RATE_TOL
+from skbandit.constrained._tolerances import RATE_TOL, START_PENALTY
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import objective_scale
 from skbandit.constrained.cross_fitting._directions import (
+    FEW_COLUMNS,
     Directions,
     LinearFit,
     column_scales,
@@ -27,11 +28,12 @@ from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, ma
 from skbandit.constrained.training._problem import (
     MAX_ROWS,
     Point,
+    RampProblem,
     RowSpan,
     compile_problem,
     row_span,
 )
-from skbandit.constrained.training._train import TrainingOptions, train
+from skbandit.constrained.training._starts import starts, unconstrained_solution
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._score_limits import ScoreLimits, score_limits
@@ -64,10 +66,11 @@ COST_SENSITIVE_FITS = 3
 MULTIPLIER_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
 
-FEW_COLUMNS = 1000
-"""Most columns at which constraints are hard once the ramp is inside.
+RAMP_PENALTY = ElasticPenalty(START_PENALTY, fixed=True)
+"""Cost of violations in the ramp, which stays the same.
 
-Of more, hard ones may take multipliers far above those of the end, and ten times as long.
+The threshold and the mixture will see to the bounds. If they were hard, or cost ever more, bounds
+that are out of reach would take a hundred times as long, for directions that are no better.
 """
 
 NEWTON_ROWS_PER_COLUMN = 5
@@ -463,29 +466,27 @@ def _train_ramps(
     here = replace(measured, rows=np.arange(len(measured.rows)))
     alpha = alpha_of(measured, options)
     problem = compile_problem(columns.rows(measured.rows), here, alpha, options.fit_intercept)
-    penalty = ElasticPenalty(hard=problem.X.shape[1] <= FEW_COLUMNS)
-    settings = TrainingOptions(
-        RoughSolver(options.solver),
-        MM_STEPS,
-        MM_TOL,
-        choose_threshold=False,
-        report=options.report,
-        penalty=penalty,
-    )
-    trained = train(problem, settings)
-    ramps = {RAMP: replace(trained.mm, point=trained.point)}
+    solver = RoughSolver(options.solver)
+
+    def train(bounded: RampProblem, start: Point) -> MMResult:
+        mm = majorize_minimize(
+            bounded,
+            start,
+            solver,
+            max_iter=MM_STEPS,
+            tol=MM_TOL,
+            penalty=RAMP_PENALTY,
+            report=options.report,
+        )
+        return replace(mm, point=problem.without_noise(mm.point))
+
+    start = next(starts(problem, solver, lambda: unconstrained_solution(problem, solver)))
+    ramps = {RAMP: train(problem, start)}
     if len(problem.rhs):
         limits = score_limits(part.constraints, part.data).columns(measured.rows)
         positive = (problem.scores(Point(plain.coef, plain.intercept)) > 0).astype(float)
-        ramps[TIGHTENED] = majorize_minimize(
-            problem.with_margins(_tightening(measured.constraints, limits, positive)),
-            trained.point,
-            settings.solver,
-            max_iter=MM_STEPS,
-            tol=MM_TOL,
-            penalty=penalty,
-            report=options.report,
-        )
+        margins = _tightening(measured.constraints, limits, positive)
+        ramps[TIGHTENED] = train(problem.with_margins(margins), ramps[RAMP].point)
     return ramps
 
 

@@ -91,21 +91,20 @@ class ElasticPenalty:
     ----------
     value : float, default=FIRST_PENALTY
         Objective per unit of normalized violation.
-    hard : bool, default=True
-        Whether constraints are hard from a feasible iterate; else steps from there may leave the
-        constraints again, at the same cost.
+    fixed : bool, default=False
+        Whether it stays the same. Constraints are then never hard.
     """
 
     value: float = FIRST_PENALTY
-    hard: bool = True
+    fixed: bool = False
 
     def at(self, iterate: Iterate) -> float:
         """The penalty for a step from an iterate: infinite (hard) if it is feasible."""
-        return math.inf if self.hard and iterate.feasible else self.value
+        return math.inf if iterate.feasible and not self.fixed else self.value
 
     def may_rise(self, reached: Iterate) -> bool:
         """Whether violations remain and the penalty is below its maximum."""
-        return reached.worst > FEASIBLE and self.value < LAST_PENALTY
+        return not self.fixed and reached.worst > FEASIBLE and self.value < LAST_PENALTY
 
     def is_final(self, left: Iterate, reached: Iterate) -> bool:
         """Whether the next step would solve the same problem as the step `left` -> `reached`.
@@ -113,7 +112,9 @@ class ElasticPenalty:
         It would not if the penalty may still rise, or if the step has just become feasible, as
         constraints are hard from then on.
         """
-        return left.feasible or (reached.worst > FEASIBLE and not self.may_rise(reached))
+        if self.fixed or left.feasible:
+            return True
+        return reached.worst > FEASIBLE and not self.may_rise(reached)
 
     def after(
         self, left: Iterate, reached: Iterate, multipliers: np.ndarray, stalled: bool
@@ -201,8 +202,8 @@ def majorize_minimize(
     infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
     reached or no step gains any more. Subproblems are solved more and more exactly
     (`AccuracySchedule`); only an exact step ends a converged run. When starting near an
-    optimum, pass the decrease expected of the first step. Another `penalty` to begin with may
-    keep the constraints elastic throughout.
+    optimum, pass the decrease expected of the first step. A fixed `penalty` keeps the constraints
+    elastic throughout.
     """
     current = problem.evaluate(start)
     path: list[float] = []

@@ -21,8 +21,6 @@ from skbandit.constrained._tolerances import (
 from skbandit.constrained.solvers import Solver
 from skbandit.constrained.thresholds._candidates import Threshold, best_threshold
 from skbandit.constrained.training._mm import (
-    ELASTIC,
-    ElasticPenalty,
     MMResult,
     Step,
     majorize_minimize,
@@ -56,8 +54,6 @@ class TrainingOptions:
     from_zero : bool
         Whether to start from w = 0, b = 0, as the paper does. Then the direction of the problem
         without constraints is not tried, and bounds move inwards only.
-    penalty : ElasticPenalty
-        Of violations, to begin with.
     """
 
     solver: Solver
@@ -66,7 +62,6 @@ class TrainingOptions:
     choose_threshold: bool
     report: Callable[[Step], None] = lambda step: None
     from_zero: bool = False
-    penalty: ElasticPenalty = ELASTIC
 
 
 @dataclass(frozen=True)
@@ -247,7 +242,6 @@ def train(problem: RampProblem, options: TrainingOptions) -> Trained:
             options.solver,
             max_iter=options.max_iter,
             tol=options.tol,
-            penalty=options.penalty,
             report=options.report,
         )
         if best is None or _ahead(mm, best):

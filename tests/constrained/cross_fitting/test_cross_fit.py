@@ -10,8 +10,10 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit, c
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
 from skbandit.constrained.cross_fitting import _cross_fit, _folds
-from skbandit.constrained.cross_fitting._folds import assign_folds, rows_to_fit
+from skbandit.constrained.cross_fitting._directions import FEW_COLUMNS, fit_logistic
+from skbandit.constrained.cross_fitting._folds import RAMP_PENALTY, assign_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
+from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import difference, false_positive_rate, positive_rate, recall
 from skbandit.rates._columns import Columns, Data, Rows
 
@@ -24,8 +26,10 @@ TABLE = pd.DataFrame({"group": GROUP})
 GOAL = difference(positive_rate, by="group") <= 0.15
 
 
-def fit(**settings):
-    return ConstrainedRampClassifier(constraints=GOAL, **settings).fit(X, Y, attributes=TABLE)
+def fit(constraints=GOAL, **settings):
+    return ConstrainedRampClassifier(constraints=constraints, **settings).fit(
+        X, Y, attributes=TABLE
+    )
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +145,8 @@ def test_preselection_is_made_for_each_bound_of_a_path(monkeypatch):
     np.testing.assert_allclose(objectives[1], objectives[0], atol=0.05)
 
 
-def test_constraints_of_many_columns_are_never_hard(monkeypatch):
-    """Hard ones took multipliers far above those of the end; the rule is as good."""
+def test_bounds_that_are_out_of_reach_are_not_enforced_at_any_cost():
+    """Violations cost the same in all steps: higher penalties took a hundred times as long."""
     penalties = []
 
     class Noted(AugmentedLagrangianSolver):
@@ -151,14 +155,25 @@ def test_constraints_of_many_columns_are_never_hard(monkeypatch):
                 penalties.append(penalty)
             return super().solve(problem, penalty, tol, warm)
 
-    few = fit(solver=Noted())
-    assert np.isinf(penalties).any()
-    penalties.clear()
-    monkeypatch.setattr(_folds, "FEW_COLUMNS", 4)
-    many = fit(solver=Noted())
-    assert len(penalties) and np.isfinite(penalties).all()
-    error_of_few, error_of_many = (np.mean(clf.predict(X) != Y) for clf in (few, many))
-    assert many.feasible_ and error_of_many <= error_of_few + 0.02
+    with pytest.raises(InfeasibleConstraintsError):
+        fit(constraints=[recall() >= 0.99, false_positive_rate() <= 0.01], solver=Noted())
+    assert set(penalties) == {RAMP_PENALTY.value}
+
+
+@pytest.mark.parametrize("d", [FEW_COLUMNS, FEW_COLUMNS + 1])
+def test_only_newton_steps_begin_where_another_fold_ended(monkeypatch, d):
+    """L-BFGS, for more columns, would remember rows that are left out."""
+    starts = []
+
+    def noted(*args, start=None, **settings):
+        starts.append(start)
+        return fit_logistic(*args, start=start, **settings)
+
+    monkeypatch.setattr(_folds, "fit_logistic", noted)
+    wide = np.hstack([X, RNG.normal(size=(N, d - X.shape[1]))])
+    ConstrainedRampClassifier().fit(wide, Y)
+    assert len(starts) == _folds.FOLDS
+    assert sum(start is None for start in starts) == (1 if d <= FEW_COLUMNS else _folds.FOLDS)
 
 
 def test_folds_share_the_labels_and_skip_unused_rows():
