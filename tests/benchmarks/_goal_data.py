@@ -67,6 +67,8 @@ class Shape:
         Share of the log odds that no linear rule finds.
     units : bool
         Whether columns have units from 1e-4 to 1e4, and long tails.
+    own : float
+        Deviation of the weights that each group has of its own; that of the common ones is 1.
     """
 
     n: int = 1500
@@ -77,6 +79,7 @@ class Shape:
     correlation: float = 0.0
     curved: float = 0.0
     units: bool = False
+    own: float = 0.0
 
 
 SHAPES = {
@@ -88,6 +91,7 @@ SHAPES = {
     "correlated": Shape(d=30, correlation=0.95),
     "scaled": Shape(units=True),
     "curved": Shape(n=4000, curved=0.5, strength=2.5),
+    "groups differ": Shape(n=3000, d=10, own=1.0),
 }
 """Synthetic problems by name."""
 
@@ -112,7 +116,10 @@ def made(shape: Shape, seed: int) -> Split:
     X[:, 0] += 0.4 * second
     weights = rng.normal(size=d)
     weights[1::2] = np.abs(weights[1::2])
-    linear = _unit(X @ weights)
+    of_group = np.tile(weights, (shape.groups, 1))
+    if shape.own:
+        of_group += shape.own * rng.normal(size=of_group.shape)
+    linear = _unit(np.einsum("ij,ij->i", X, of_group[group]))
     bent = _unit(X[:, 0] * X[:, 1] + np.abs(X[:, d - 1]))
     score = _unit(np.sqrt(1 - shape.curved) * linear + np.sqrt(shape.curved) * bent)
     odds = shape.strength * score
@@ -122,6 +129,22 @@ def made(shape: Shape, seed: int) -> Split:
         X = np.sign(X) * np.expm1(np.abs(X)) * np.geomspace(1e-4, 1e4, d)
     names = pd.DataFrame({"group": group.astype(str), "second": second.astype(str)})
     return _split(X, y, names, shape.n, np.arange(n), seed)
+
+
+def drawn(seed: int) -> Shape:
+    """A shape drawn at random."""
+    rng = np.random.default_rng([4, seed])
+    n = int(np.exp(rng.uniform(np.log(200), np.log(20_000))))
+    return Shape(
+        n=n,
+        d=int(np.exp(rng.uniform(np.log(3), np.log(min(n / 4, 200))))),
+        positive=rng.uniform(0.08, 0.5),
+        strength=rng.uniform(0.7, 2.5),
+        groups=rng.choice([2, 3, 4]),
+        correlation=rng.choice([0.0, 0.5, 0.95]),
+        curved=rng.choice([0.0, 0.3, 0.6]),
+        own=rng.choice([0.0, 1.0]),
+    )
 
 
 def german(seed: int) -> Split:

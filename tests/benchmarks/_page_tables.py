@@ -26,6 +26,7 @@ DIGITS = {
     "cpu s": 2, "fit s": 3, "men / women": 2, "women / men": 2, "goals met": 2, "rule kept": 2,
     "µs per event": 2, "µs per choice": 1, "µs per row": 1, "choices a second": 0, "median ms": 1,
     "99% ms": 1, "regret": 4, "counts as %": 0, "% of regret": 1,
+    "constraints met": 2, "share met": 2, "refused": 2,
 }  # fmt: skip
 """Decimals of a measure; else three."""
 
@@ -82,7 +83,9 @@ def _grid(title: str, columns: dict[str, tuple[str, str]], frame: pd.DataFrame) 
         of_part = frame[frame["part"] == part]
         repeated.append(of_part["unit"].nunique())
         for method, its in of_part.groupby("method", sort=False)[measure]:
-            values = its.to_numpy()
+            values = its.dropna().to_numpy()
+            if not len(values):
+                continue
             cells.setdefault(str(method), {})[column] = show(measure, values.mean(), spread(values))
     counts = ", ".join(str(n) for n in dict.fromkeys(repeated))
     lines = [f"*{title}*: mean ± standard error of {counts} repetitions", ""]
@@ -158,7 +161,7 @@ def block(name: str) -> str:
         lines = ["| " + " | ".join(found) + " |", "|---" * len(found.columns) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])
-    if name in ("service", "horizons"):
+    if name in ("service", "horizons", "price"):
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]
     lines += ["**Ahead of our default beyond chance** (95% intervals of paired differences):", ""]

@@ -76,15 +76,16 @@ def no_goal(part: Part, goal: Goal) -> tuple[Answers, bool]:
 METHODS: dict[str, Callable[[Part, Goal], tuple[Answers, bool]]] = {
     "no goal": no_goal,
     "ramp": _ramp(),
+    "ramp, level .8": _ramp(confidence_level=0.8),
     "ramp, level .9": _ramp(confidence_level=0.9),
+    "ramp, level .95": _ramp(confidence_level=0.95),
     "ramp, on its training rows": ours(lambda **goal: RampClassifier(**goal)),
-    "threshold": _threshold(linear, confidence_level=0.5),
+    "threshold": _threshold(linear),
     "threshold, level .9": _threshold(linear, confidence_level=0.9),
-    "threshold per group": _threshold(linear, by="group", confidence_level=0.5),
-    "threshold, trees": _threshold(trees, confidence_level=0.5),
+    "threshold per group": _threshold(linear, by="group"),
+    "threshold, trees": _threshold(trees),
     "reduction": ours(lambda **goal: ConstrainedReduction(linear(), **goal)),
     "reduction, trees": ours(lambda **goal: ConstrainedReduction(trees(), **goal)),
-    "threshold per group, level .8": _threshold(linear, by="group", confidence_level=0.8),
     **RIVALS,
 }
 """Ours with the class's short name; "threshold per group" and some rivals ask the group."""

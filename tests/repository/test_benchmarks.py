@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
@@ -27,13 +28,14 @@ from tests.benchmarks import (
     goals,
     growth,
     intervals,
+    price,
     published,
     reduction,
     selection,
     steps,
 )
 from tests.benchmarks._data import census, deployment
-from tests.benchmarks._goal_data import SETS, SHAPES, Part, Split, made
+from tests.benchmarks._goal_data import SETS, SHAPES, Part, Split, drawn, made
 from tests.benchmarks._goal_rivals import INSTALLED_BY as CURES
 from tests.benchmarks._goal_rivals import package_of
 from tests.benchmarks._goals import GOALS
@@ -381,6 +383,42 @@ def test_made_problems_can_be_learned_and_are_unfair(name):
     again = made(shape, 1).train
     np.testing.assert_array_equal(train.X, again.X)
     assert (made(shape, 2).train.X != train.X).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shapes_drawn_at_random_are_within_their_ranges(seed):
+    split = made(drawn(seed), seed)
+    n, d = split.train.X.shape
+    assert 200 <= n <= 20_000 and 3 <= d <= min(200, n / 4)
+    assert 0.05 < split.new.y.mean() < 0.55 and split.new.attributes["group"].nunique() >= 2
+
+
+@pytest.mark.filterwarnings("ignore")  # of fits that are costly
+def test_prices_are_differences_on_the_same_problem(monkeypatch, few_rows):
+    monkeypatch.setattr(price, "problems", lambda seed: [("few rows", few_rows)])
+    monkeypatch.setattr(price, "RIVALS", {"ConstrainedThreshold": "threshold"})
+    monkeypatch.setattr(price, "LEVELS", {"default": "ramp", "high": "ramp, level .95"})
+    name = "three at once"
+    rows = pd.DataFrame(price.rows([0], [name])).set_index(["part", "method"])
+    ours, theirs, high = (
+        goals.run(method, GOALS[name], few_rows)
+        for method in ("ramp", "threshold", "ramp, level .95")
+    )
+    for kind in ("few rows", price.ALL):
+        less = rows.loc["less ConstrainedThreshold", kind]
+        assert less["objective"] == ours["objective"] - theirs["objective"]
+        assert less["constraints met"] == price.met(ours) - price.met(theirs)
+        level = rows.loc["high", kind]
+        assert level["refused"] == high["refused"]
+        assert np.isnan(level["share met"]) == bool(high["refused"])
+
+
+def test_a_level_shows_on_test_sets_as_by_simulation():
+    """A margin of z standard errors of the training rows, and the error of the test rows."""
+    rng, n, m = np.random.default_rng(0), 700, 300
+    of_train, of_test = rng.normal(size=(2, 40_000)) / np.sqrt([[n], [m]])
+    met = np.mean(ndtri(0.8) / np.sqrt(n) + of_train + of_test >= 0)
+    assert _page_boards.share_shown(0.8, n, m) == pytest.approx(met, abs=0.012)  # 5 errors
 
 
 # Other people's deprecations are not what is tested.
