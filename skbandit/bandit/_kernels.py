@@ -1,7 +1,7 @@
 """Compiled passes over events, for all models: score, choose, learn, and replay.
 
-The functions at the top are all in which models differ: one model per arm, a model of all arms
-(`skbandit.bandit.shared`), or scores at hand. The number of axes of `mean`, a field of the
+The functions at the top are all in which models differ: one model per arm, or a model of all arms
+(`skbandit.bandit.shared`). The number of axes of `mean`, a field of the
 posterior, distinguishes them at compile time.
 
 `t` numbers the choices and addresses their random numbers; greedy choices draw nothing and pass
@@ -30,7 +30,6 @@ from skbandit.bandit.exploration import (
     score,
 )
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
-from skbandit.bandit.exploration._random import NO_ARM
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedPosterior, Workspace
@@ -43,15 +42,6 @@ class Model(NamedTuple):
     posterior: Any
     rule: Rule
     work: Any
-
-
-class Scores(NamedTuple):
-    """Scores of the arms of a pool in one choice, and what else it needs of posterior."""
-
-    mean: np.ndarray  # (n_arms,), the scores
-    tie_order: np.ndarray
-    rng_key: np.ndarray
-    counters: np.ndarray
 
 
 @inlined_exactly
@@ -85,12 +75,8 @@ def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
 @inlined_exactly
 def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> float:
     """Score of arm k in choice t, in the context looked at."""
-    if mean.ndim == 1:
-        result = mean[k]
-    else:
-        m, v = moments(k, mean, model)
-        result = score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
-    return result
+    m, v = moments(k, mean, model)
+    return score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
 
 
 @inlined_exactly
@@ -175,7 +161,7 @@ def choose_rows(
     for row in range(len(X)):
         look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        chosen[row] = _choice(pool, t, alpha, named, proposing)
+        chosen[row], _ = _choice(pool, t, alpha, named, proposing, None)
         t += t >= 0
 
 
@@ -185,37 +171,32 @@ def probability_rows(
     proposing: bool | None, draws: bool | None, buffer: np.ndarray, out: np.ndarray,
     chosen: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill in the probabilities of available arms on each row, (n_rows, n_arms), 0 before.
+    """Fill in the arms chosen as `choose_rows` does, and the probability of each of them.
 
-    If `out` has one axis, fill in the chosen arms as `choose_rows` does, and the probabilities of
-    these. `buffer` is (6, n_arms).
+    If `out` has two axes, (n_rows, n_arms), fill it in for all available arms, and keep its zeros
+    for others. `buffer` is (6, n_arms).
     """
-    posterior, rule, work = with_names(mean, model)
+    named = with_names(mean, model)
+    rule, n_events = named.rule, named.posterior.counters[N_EVENTS]
     m, v, others, scores, p = buffer[0], buffer[1], buffer[2:5], buffer[2], buffer[5]
-    known = Scores(scores, posterior.tie_order, posterior.rng_key, posterior.counters)
-    n_events = posterior.counters[N_EVENTS]
     of_event, start, arms = sets
     for row in range(len(X)):
-        look(X, row, mean, Model(posterior, rule, work))
+        look(X, row, mean, named)
         pool = arms[start[of_event[row]] : start[of_event[row] + 1]]
-        prepare(pool, mean, Model(posterior, rule, work))
-        for k in pool:
-            if draws is None:  # scores do not depend on the choice
-                scores[k] = scored(k, NO_ARM, alpha, mean, Model(posterior, rule, work))
-            else:
-                m[k], v[k] = moments(k, mean, Model(posterior, rule, work))
+        k, best = _choice(pool, t, alpha, named, proposing, scores)
+        if draws is not None:
+            for j in pool:
+                m[j], v[j] = moments(j, mean, named)
         if out.ndim == 2:
-            probabilities(pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws)
-        else:
-            if draws is not None:
-                for k in pool:
-                    scores[k] = score(m[k], v[k], alpha, t, posterior.rng_key[k], rule)
-            best = _choice(pool, t, alpha, Model(known, rule, work), proposing)
-            out[row] = probability(
-                best, pool, m, v, alpha, n_events, rule, others, p, proposing, draws
+            probabilities(
+                best, pool, m, v, alpha, n_events, rule, others, out[row], proposing, draws
             )
-            chosen[row] = best
-            t += t >= 0
+        else:
+            out[row] = probability(
+                k, best, pool, m, v, alpha, n_events, rule, others, p, proposing, draws
+            )
+        chosen[row] = k
+        t += t >= 0
 
 
 @compiled_exactly
@@ -284,7 +265,7 @@ def replay_rows(
             proposed = proposes(t, rule)
         if proposed:
             pool = sets.arms[sets.start[sets.of_event[row]] : sets.start[sets.of_event[row] + 1]]
-            matches = k == _choice(pool, t, alpha, model, proposing)
+            matches = k == _choice(pool, t, alpha, model, proposing, None)[0]
         else:
             matches = _is_best(k, t, alpha, row, sets, last_best, model)
         if not matches:
@@ -316,28 +297,38 @@ def _beats(k: int, its: float, other: int, others: float, t: int, model: Model) 
 
 
 @inlined_exactly
-def _choice(pool: np.ndarray, t: int, alpha: float, model: Model, proposing: bool | None) -> int:
-    """Arm of the pool chosen in the context looked at."""
+def _choice(
+    pool: np.ndarray, t: int, alpha: float, model: Model, proposing: bool | None,
+    scores: np.ndarray | None,
+) -> tuple[int, float]:  # fmt: skip
+    """Arm of the pool chosen in the context looked at, and the largest score if it was needed.
+
+    With `scores`, it is, and the scores of all arms of the pool are filled in.
+    """
     rule, proposed = model.rule, -1
+    best = -1
+    best_score = -np.inf
     if proposing is not None:
         if proposes(t, rule):
             proposed = _drawn(pool, t, model)
-            if not compares_proposal(rule):
-                return proposed
+            if scores is None and not compares_proposal(rule):
+                return proposed, best_score
     prepare(pool, model.posterior.mean, model)
-    best = -1
-    best_score = -np.inf
     for k in pool:
         its = scored(k, t, alpha, model.posterior.mean, model)
+        if scores is not None:
+            scores[k] = its
         if best < 0 or _beats(k, its, best, best_score, t, model):
             best, best_score = k, its
     if proposing is not None:
         if proposed >= 0 and proposed != best:
             its = scored(proposed, t, alpha, model.posterior.mean, model)
             n_events = model.posterior.counters[N_EVENTS]
-            if accepts_proposal(best_score, its, len(pool), n_events, alpha, t, rule):
+            if not compares_proposal(rule) or accepts_proposal(
+                best_score, its, len(pool), n_events, alpha, t, rule
+            ):
                 best = proposed
-    return best
+    return best, best_score
 
 
 @called_exactly

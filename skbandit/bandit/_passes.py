@@ -97,7 +97,9 @@ def probability_rows(X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: 
     """Probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
     out = np.zeros((X.shape[0], len(posterior.rng_key)))
     chosen = np.empty(len(out), dtype=np.int64)
-    _fill_probabilities(X, sets, -1, alpha, posterior, rule, out, chosen)
+    # scores that proposals are compared with, and means of draws, are those of greedy choices
+    t = 0 if parts_of(rule) == (None, None) else -1
+    _fill_probabilities(X, sets, t, alpha, posterior, rule, out, chosen)
     return out
 
 
@@ -105,7 +107,7 @@ def _fill_probabilities(
     X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: Rule, out: np.ndarray,
     chosen: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill in probabilities of all arms, or the chosen arms and theirs."""
+    """Fill in the chosen arms, and their probabilities or those of all arms."""
     buffer = np.empty((6, len(posterior.rng_key)))
     for rows, x, weights in _parts(X, posterior, rule):
         own = gathered(posterior, weights)

@@ -102,20 +102,20 @@ def accepts_proposal(
 
 @called_exactly
 def probabilities(
-    pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int, rule: Rule,
+    best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int, rule: Rule,
     buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
 ) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
     `pool` holds the available arms, which `m`, `v`, `out` and the rows of `buffer` are indexed
     by; `n_events` is the number of events learned; the last two are those of
-    `parts_of`. Scores that are not draws are in buffer[0].
+    `parts_of`. Scores that are not draws are in buffer[0], and the largest of them is `best`.
     """
     if draws is not None:
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return
     scores = buffer[0]
-    best, n_best = epsilon_greedy.largest(pool, scores)
+    n_best = epsilon_greedy.count(best, pool, scores)
     first = -1
     for k in pool:
         if first >= 0 and scores[k] == best:
@@ -127,7 +127,7 @@ def probabilities(
 
 @called_exactly
 def probability(
-    k: int, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
+    k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
     rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
 ) -> float:  # fmt: skip
     """Probability of one arm, as by `probabilities`; `out` is overwritten."""
@@ -135,7 +135,7 @@ def probability(
         thompson.probabilities(pool, m, v, alpha, buffer, out)
         return out[k]
     scores = buffer[0]
-    best, n_best = epsilon_greedy.largest(pool, scores)
+    n_best = epsilon_greedy.count(best, pool, scores)
     return _of_scores(k, best, n_best, pool, scores, alpha, n_events, rule, proposing)
 
 

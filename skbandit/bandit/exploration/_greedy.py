@@ -29,15 +29,12 @@ def uniform_score(t: int, key: int, rule: Rule) -> float:
 
 
 @inlined_exactly
-def largest(pool: np.ndarray, scores: np.ndarray) -> tuple[float, int]:
-    """Largest score of the pool, and the number of arms that have it."""
-    best, n_best = scores[pool[0]], 0
+def count(score: float, pool: np.ndarray, scores: np.ndarray) -> int:
+    """Number of arms of the pool that have this score."""
+    n = 0
     for k in pool:
-        if scores[k] > best:
-            best, n_best = scores[k], 1
-        elif scores[k] == best:
-            n_best += 1
-    return best, n_best
+        n += scores[k] == score
+    return n
 
 
 @called_exactly

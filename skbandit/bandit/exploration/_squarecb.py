@@ -53,15 +53,15 @@ def probability(
     n_events: int, rule: Rule,
 ) -> float:  # fmt: skip
     """p_a of an arm that is not the best, of share 0; the best take the rest, each its share."""
-    reward, rest = mean_reward(best, rule), 1.0
+    reward, total = mean_reward(best, rule), 0.0
     if share == 0.0:
         gap = reward - mean_reward(scores[k], rule)
         return acceptance(gap, len(pool), n_events, alpha) / len(pool)
     for j in pool:
         if scores[j] < best:
             gap = reward - mean_reward(scores[j], rule)
-            rest -= acceptance(gap, len(pool), n_events, alpha) / len(pool)
-    return share * rest
+            total += acceptance(gap, len(pool), n_events, alpha)
+    return share * (1.0 - total / len(pool))
 
 
 def gammas(alpha: float, n_events: int, n_arms: np.ndarray, m: int) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbandit.bandit._state import Rule
-from skbandit.bandit.exploration._greedy import best_inclusion, largest
+from skbandit.bandit.exploration._greedy import best_inclusion, count
 from skbandit.bandit.exploration._random import standard_normal
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
@@ -78,9 +78,9 @@ def probabilities(
         high = max(high, m[k] - top + RANGE * s[k])
     least = LEAST_DEVIATION * (high - low)
     if not 0.0 < least < math.inf:  # the best arms are known
-        best, n_best = largest(pool, m)
+        n_best = count(top, pool, m)
         for k in pool:
-            out[k] = 1.0 / n_best if m[k] == best else 0.0
+            out[k] = 1.0 / n_best if m[k] == top else 0.0
         return
     low -= RANGE * least
     log_f = 0.0
