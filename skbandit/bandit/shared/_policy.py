@@ -71,11 +71,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         Prior variance of the entries of B for standardized features; that of the constant is 1.
         "scaled" mixes models of all scales s in `prior_scale`, as in `GLMUCBPolicy`, with √s for
         the constant.
-    prior_scale : float or array-like, default=(1, 3, 10)
+    prior_scale : float or array-like, default=(0.3, 1, 3)
         Prior scales of "scaled". Learning time grows with their number.
     own_variance : float, default=0.3
-        Prior variance of the arms' own weights; with "scaled", a multiple of the prior scale. 0
-        leaves all differences to the features.
+        Prior variance of the arms' own weights; with "scaled", that under the scale 1, and
+        ``own_variance / s`` under the scale s. A model then explains rewards mostly by the features
+        or mostly by the arms themselves, and the mixture finds out which. 0 leaves all differences
+        to the features.
     noise_variance : float or "auto", default="auto"
         Noise variance of linear rewards. "auto" estimates it and takes all other variances as
         multiples of it, so that the unit of the reward does not matter.
@@ -86,8 +88,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         Factor, from .001 to 1, by which earlier evidence is discounted at each event; evidence
         about an arm's own weights, at each event of the arm. With a full covariance, several events
         discount at once, by a factor of about .5. "auto": as in `GLMUCBPolicy`, one more model
-        with .995. It needs a logistic or probit link, several scales, and with a full covariance at
-        most 200 weights, (n_features + 1) x (n_arm_features + 1).
+        with .995, but of the largest prior scale. It needs a logistic or probit link, several
+        scales, and with a full covariance at most 200 weights,
+        (n_features + 1) x (n_arm_features + 1).
     update_every : float, str or timedelta, default=None
         Length of update windows, as in `GLMUCBPolicy`.
     columns : dict, default=None
@@ -189,7 +192,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         epsilon: float = 0.1,
         covariance: str = "full",
         prior_variance: float | str = "scaled",
-        prior_scale: float | ArrayLike = (1, 3, 10),
+        prior_scale: float | ArrayLike = (0.3, 1, 3),
         own_variance: float = 0.3,
         noise_variance: float | str = "auto",
         standardize: bool = True,
@@ -555,13 +558,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         cheap |= (self.n_features_in_ + 1) * dz <= MOST_WEIGHTS
         if self.forgetting == "auto" and len(scales) > 1 and self.link != "linear" and cheap:
             forgetting = np.append(np.ones(len(scales)), FORGETTING)
-            variance = scales = np.append(scales, scales[len(scales) // 2])
+            variance = scales = np.append(scales, scales.max())
         elif self.forgetting not in ("auto", 1):
             forgetting = np.full(len(scales), float(self.forgetting))
         return SharedPrior(
             variance=variance.astype(np.float64),
             constant_variance=np.full(len(scales), WIDE) if estimated else np.sqrt(scales),
-            own_variance=float(self.own_variance) * scales,
+            own_variance=float(self.own_variance) / scales,
             noise_variance=1.0 if self.noise_variance == "auto" else float(self.noise_variance),
             estimates_noise=estimated,
             forgetting=forgetting,
