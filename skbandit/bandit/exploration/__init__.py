@@ -102,8 +102,8 @@ def accepts_proposal(
 
 @called_exactly
 def probabilities(
-    best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int, rule: Rule,
-    buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+    best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
+    rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
 ) -> None:  # fmt: skip
     """Write into `out` the probability of each available arm; ties share theirs.
 
@@ -127,8 +127,9 @@ def probabilities(
 
 @called_exactly
 def probability(
-    k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float, n_events: int,
-    rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None, draws: bool | None,
+    k: int, best: float, pool: np.ndarray, m: np.ndarray, v: np.ndarray, alpha: float,
+    n_events: int, rule: Rule, buffer: np.ndarray, out: np.ndarray, proposing: bool | None,
+    draws: bool | None,
 ) -> float:  # fmt: skip
     """Probability of one arm, as by `probabilities`; `out` is overwritten."""
     if draws is not None:
