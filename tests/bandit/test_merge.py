@@ -177,8 +177,8 @@ def test_arms_described_to_one_worker():
     assert merged.arms_.tolist() == [0, 1, 2, 3, 8, 9]
     pd.testing.assert_frame_equal(merged.arm_features_.loc[[9, 8]], new)
     one = copy.copy(workers[0]).partial_fit(*events(600, 3))
-    # less near than where units of arms stay: the prior is that of other units. Over 20 draws of the
-    # events, the ratio of the two gaps is .4 to 1.1, .6 on average.
+    # less near than where units of arms stay: the prior is that of other units. Over 20 draws of
+    # the events, the ratio of the two gaps is .4 to 1.1, .6 on average.
     assert largest_gap(merged, one) < 0.9 * largest_gap(workers[0], one)
 
 

@@ -21,7 +21,7 @@ from skbandit.constrained.cross_fitting._directions import (
     column_scales,
     fit_logistic,
 )
-from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, rounds
+from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
 from skbandit.constrained.thresholds._multipliers import Multipliers
 from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorize_minimize
@@ -60,8 +60,11 @@ LARGEST_TIGHTENING = 0.9
 So the two sides of a bound on a difference never exclude each other.
 """
 
-COST_SENSITIVE_FITS = 3
-"""Logistic regressions per fold, one after the other, at multipliers of the constraints."""
+COST_SENSITIVE_FITS, MOST_COST_SENSITIVE_FITS = 3, 6
+"""Logistic regressions per fold, one after the other, at multipliers of the constraints.
+
+The most are for objectives that may be better by more than a level may cost.
+"""
 
 MULTIPLIER_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
@@ -480,8 +483,10 @@ def _train_ramps(
         )
         return replace(mm, point=problem.without_noise(mm.point))
 
-    start = next(starts(problem, solver, lambda: unconstrained_solution(problem, solver)))
-    ramps = {RAMP: train(problem, start)}
+    for start in starts(problem, solver, lambda: unconstrained_solution(problem, solver)):
+        ramps = {RAMP: train(problem, start)}
+        if ramps[RAMP].point.coef.any():  # else it predicts the same for all rows
+            break
     if len(problem.rhs):
         limits = score_limits(part.constraints, part.data).columns(measured.rows)
         positive = (problem.scores(Point(plain.coef, plain.intercept)) > 0).astype(float)
@@ -494,13 +499,23 @@ def _tightening(
     constraints: BoundConstraints, limits: ScoreLimits, positive: np.ndarray
 ) -> np.ndarray:
     """Margins of the bounds, as declared: those of the limits at given predictions."""
-    margin = limits.at(positive, 0.0) - limits.at(positive, float(ndtri(TIGHTER_LEVEL)))
-    margin = np.where(np.isfinite(margin), margin, 0.0)
     n = len(positive)
     with np.errstate(invalid="ignore"):  # a rate without predictions in its denominator
+        margin = limits.at(positive, 0.0) - limits.at(positive, float(ndtri(TIGHTER_LEVEL)))
         slacks = [constraints.slack(constraints.values(np.full(n, p))) for p in (0.0, 0.5, 1.0)]
+    margin = np.where(np.isfinite(margin), margin, 0.0)
     slack = np.fmax.reduce(slacks)
     return np.where(slack > RATE_TOL, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
+
+
+def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
+    """How much better a rule could be than the best threshold of all rounds; nan if unknown.
+
+    `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
+    """
+    rules = [criterion.rule(one.scores, 0.0) for one in done]
+    value = min((one.objective for one in rules if one.feasible), default=np.inf)
+    return value - (done[-1].value - done[-1].gap)
 
 
 def _cost_sensitive_fits(
@@ -537,7 +552,10 @@ def _cost_sensitive_fits(
         task = costs.task(multipliers)
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
-    limit = 1 + COST_SENSITIVE_FITS
-    known = criterion.known()
-    done = list(rounds(criterion, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL))
+    known, limit = criterion.known(), 1 + MOST_COST_SENSITIVE_FITS
+    done: list[Round] = []
+    for one in rounds(criterion, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL):
+        done.append(one)
+        if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > criterion.max_loss:
+            break
     return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].multipliers.groups

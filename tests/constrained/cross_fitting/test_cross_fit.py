@@ -14,8 +14,9 @@ from skbandit.constrained.cross_fitting._directions import FEW_COLUMNS, fit_logi
 from skbandit.constrained.cross_fitting._folds import RAMP_PENALTY, assign_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.rates import difference, false_positive_rate, positive_rate, recall
+from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall
 from skbandit.rates._columns import Columns, Data, Rows
+from tests.tiers import first
 
 RNG = np.random.default_rng(3)
 N = 400
@@ -158,6 +159,24 @@ def test_bounds_that_are_out_of_reach_are_not_enforced_at_any_cost():
     with pytest.raises(InfeasibleConstraintsError):
         fit(constraints=[recall() >= 0.99, false_positive_rate() <= 0.01], solver=Noted())
     assert set(penalties) == {RAMP_PENALTY.value}
+
+
+@pytest.mark.parametrize("seed", first(3, [0, 1, 9, 3, 4, 5, 6, 7]))
+def test_rare_positives_do_not_make_parity_cost_most_of_the_accuracy(seed):
+    """Nearly nobody or nearly everybody positive is parity, too.
+
+    Ramps ended in one prediction for all rows, and fits were still far from the best rule.
+    """
+    rng = np.random.default_rng(seed)
+    group = (rng.random(2000) < 0.35).astype(int)
+    rows = rng.normal(size=(2000, 8))
+    rows[:, 1::2] -= group[:, None]
+    odds = rows @ np.array([1, 0.9, -0.4, 0.8, 0.6, 0.7, -1, 0.6])
+    noise, other = rng.logistic(size=(2, 2000))
+    rare = odds + noise > np.quantile(odds + other, 0.93)
+    clf = ConstrainedRampClassifier(constraints=ratio(positive_rate, by="group") >= 0.8)
+    clf.fit(rows, rare, attributes={"group": group})
+    assert np.mean(clf.predict(rows) != rare) < 0.2
 
 
 @pytest.mark.parametrize("d", [FEW_COLUMNS, FEW_COLUMNS + 1])
