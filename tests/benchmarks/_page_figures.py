@@ -15,7 +15,7 @@ import pandas as pd
 from PIL import Image
 
 from tests.benchmarks._kept import ROOT, results
-from tests.benchmarks._page_boards import BOARDS
+from tests.benchmarks._page_boards import BOARDS, CALIBRATED
 from tests.benchmarks._page_tables import paired, reference_of, spread
 
 OURS, THEIRS, HINDSIGHT = "#0072B2", "#D55E00", "0.45"
@@ -72,14 +72,18 @@ def goals_figure(frame: pd.DataFrame) -> Any:
         2, len(parts), figsize=(10.5, 5), layout="constrained", sharey=True, squeeze=False
     )
     for column, part in zip(axes.T, parts, strict=True):
+        of_part = frame[frame["part"] == part]
+        calibrated = of_part["method"] == CALIBRATED
         for ax, measure, words in zip(
             column,
             ("goals met", "objective"),
             ("share of goals met", "objective, less is better"),
             strict=True,
         ):
-            _dots(ax, "goals", *_of_methods(frame[frame["part"] == part], measure))
+            _dots(ax, "goals", *_of_methods(of_part[~calibrated], measure))
             ax.set_xlabel(words)
+        expected = of_part[calibrated]["goals met"].mean()
+        column[0].axvline(expected, color=HINDSIGHT, linestyle="--", linewidth=1)
         column[0].set(xlim=(0, 1.05), xticks=[0, 0.5, 1])
         column[0].set_title(part, fontsize=10)
     return figure
