@@ -210,7 +210,7 @@ class ScoreLimits:
         if z == 0 and all(trials.all() for _, trials in counted):
             return MeasuredShares(value)
         distances = [
-            self._distances(share, *of_share, rate, z)
+            self._to_limits(share, *of_share, rate, z)
             for share, of_share, rate in zip(self.shares, counted, value, strict=True)
         ]
         below, above = (np.stack(parts) for parts in zip(*distances, strict=True))
@@ -262,7 +262,7 @@ class ScoreLimits:
         together = log_ndtr(self.widening[:, None] * quantiles).sum(axis=0)
         return -np.expm1(np.minimum(together, log_ndtr(quantiles).min(axis=0, initial=0.0)))
 
-    def _distances(
+    def _to_limits(
         self, share: _Share, q: np.ndarray, trials: np.ndarray, rate: np.ndarray, z: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Distances from the rate of one atom to both its limits; each of shape (C,)."""

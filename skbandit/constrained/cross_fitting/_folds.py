@@ -73,7 +73,7 @@ RAMP_PENALTY = ElasticPenalty(START_PENALTY, fixed=True)
 """Cost of violations in the ramp, which stays the same.
 
 The threshold and the mixture will see to the bounds. If they were hard, or cost ever more, bounds
-that are out of reach would take a hundred times as long, for directions that are no better.
+that are out of reach would take up to twenty times as long, for directions that are no better.
 """
 
 NEWTON_ROWS_PER_COLUMN = 5

@@ -147,7 +147,7 @@ def test_preselection_is_made_for_each_bound_of_a_path(monkeypatch):
 
 
 def test_bounds_that_are_out_of_reach_are_not_enforced_at_any_cost():
-    """Violations cost the same in all steps: higher penalties took a hundred times as long."""
+    """Violations cost the same in all steps: higher penalties took up to twenty times as long."""
     penalties = []
 
     class Noted(AugmentedLagrangianSolver):
