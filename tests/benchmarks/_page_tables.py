@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from tests.benchmarks._kept import ROOT, about, is_kept, results
+from tests.benchmarks.price import with_all
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PAPERS = ROOT / "docs" / "papers.md"
@@ -62,6 +63,7 @@ def show(measure: str, mean: float, error: float = math.nan) -> str:
 def table(name: str) -> list[str]:
     """Markdown: parts that measure the same side by side, a table a measure; others one by one."""
     frame, lines = results(name), []
+    frame = with_all(frame) if name == "price" else frame
     alike: dict[tuple[str, ...], list[str]] = {}
     for part, of_part in frame.groupby("part", sort=False):
         measured = tuple(m for m in _measures(frame) if of_part[m].notna().any())

@@ -44,7 +44,7 @@ LEVELS = {
 }
 """The same of our levels."""
 
-RANDOM, ALL = "drawn at random", "all problems"
+RANDOM = "drawn at random"
 PER_RANDOM = 4
 """Problems drawn at random per seed."""
 
@@ -63,7 +63,7 @@ def rows(seeds, names):
     for seed in seeds:
         for number, (shape, split) in enumerate(problems(seed)):
             for name in names:
-                goal, unit = GOALS[name], f"{name}, seed {seed}, problem {number}"
+                goal, unit = GOALS[name], f"{seed}.{number}, {name}"
                 runs = {level: goals.run(method, goal, split) for level, method in LEVELS.items()}
                 own = runs["default"]
                 found = [
@@ -86,7 +86,11 @@ def rows(seeds, names):
                         )
                 for one in found:
                     yield {**one, "unit": unit, "method": shape}
-                    yield {**one, "unit": unit, "method": ALL}
+
+
+def with_all(frame):
+    """Rows of all problems together, below those of each shape."""
+    return pd.concat([frame, frame.assign(method="all problems")])
 
 
 def met(run):
@@ -111,10 +115,10 @@ def main():
         warnings.simplefilter("ignore")  # of fits whose constraints are out of reach or costly
         frame = pd.DataFrame(rows(seeds, names))
     seconds = time.process_time() - began
-    order = [*SHAPES, RANDOM, ALL]
+    order = [*SHAPES, RANDOM]
     frame = frame.sort_values("method", key=lambda of: of.map(order.index), kind="stable")
     measures = ["objective", "constraints met", "share met", "refused"]
-    means = frame.groupby(["part", "method"], sort=False)[measures].agg(["mean", "sem"])
+    means = with_all(frame).groupby(["part", "method"], sort=False)[measures].agg(["mean", "sem"])
     print(means.round(4).to_string())
     if options.keep and not options.quick:
         keep("price", frame[["part", "unit", "method", *measures]], seconds, seeds=len(seeds))

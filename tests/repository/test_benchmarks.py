@@ -399,12 +399,12 @@ def test_prices_are_differences_on_the_same_problem(monkeypatch, few_rows):
     monkeypatch.setattr(price, "RIVALS", {"ConstrainedThreshold": "threshold"})
     monkeypatch.setattr(price, "LEVELS", {"default": "ramp", "high": "ramp, level .95"})
     name = "three at once"
-    rows = pd.DataFrame(price.rows([0], [name])).set_index(["part", "method"])
+    rows = price.with_all(pd.DataFrame(price.rows([0], [name]))).set_index(["part", "method"])
     ours, theirs, high = (
         goals.run(method, GOALS[name], few_rows)
         for method in ("ramp", "threshold", "ramp, level .95")
     )
-    for kind in ("few rows", price.ALL):
+    for kind in ("few rows", "all problems"):
         less = rows.loc["less ConstrainedThreshold", kind]
         assert less["objective"] == ours["objective"] - theirs["objective"]
         assert less["constraints met"] == price.met(ours) - price.met(theirs)

@@ -37,9 +37,10 @@ def starts(
 
     The lowest penalized ramp objective wins among constant predictions and the solution of the
     all-hinge problem without constraints, at several scales, each at its exactly best b.
-    Last comes the solution of the all-hinge problem with elastic constraints. It hugs the
+    Next comes the solution of the all-hinge problem with elastic constraints. It hugs the
     constraints, and MM rarely escapes, e.g., the neighborhood of the deployed model under a
     churn bound; but it is needed where the objective points away from everything feasible.
+    Last come constant predictions alone, which meet bounds on groups and on positives.
     `unconstrained` solves the problem without constraints.
     """
     zero = Point(np.zeros(problem.X.shape[1]), 0.0)
@@ -51,6 +52,7 @@ def starts(
         yield lowest(problem, [*candidates, *scaled_and_shifted(problem, free)])
     elastic = solver.solve(problem.majorize_at(zero), FIRST_PENALTY, gap)
     yield lowest(problem, [*candidates, *scaled_and_shifted(problem, elastic)])
+    yield candidates[0]
 
 
 def unconstrained_solution(problem: RampProblem, solver: Solver) -> Solution:
