@@ -36,7 +36,6 @@ from skbandit.constrained._report import (
     verdicts,
 )
 from skbandit.constrained._weighted_fits import USUAL
-from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
 from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.constrained.thresholds._groups import Rule
 from skbandit.exceptions import ConstrainedFitWarning
@@ -56,11 +55,7 @@ if TYPE_CHECKING:
 
 
 WEAK_LEVEL = 0.6
-"""A default level that falls below is warned of.
-
-With a few hundred rows half of all fits reach 0.66 instead of 0.8, and `confidence_level_` says
-so; a warning at every second fit would be read by nobody.
-"""
+"""A level below that is warned of if the default has chosen it."""
 
 
 class ConstrainedClassifierMixin(ClassifierMixin):
@@ -319,9 +314,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             sentences.append(rarely_predicted(label, *shares))
         if level is not None and level < WEAK_LEVEL:
             sentences.append(
-                f"confidence_level_ is {level:.2g} instead of {DEFAULT_LEVEL}, which is out of "
-                "reach or too costly on these rows: pass more rows, relax the bounds, or set "
-                "confidence_level."
+                f"confidence_level_ is {level:.2g}. A higher one is out of reach or too costly on "
+                "these rows: pass more rows, relax the bounds, or set confidence_level."
             )
         if any(sentences):
             told = " ".join(filter(None, sentences))

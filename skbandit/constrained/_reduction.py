@@ -31,7 +31,7 @@ from skbandit.constrained._weighted_fits import (
     stacked,
     weight_parameter,
 )
-from skbandit.constrained.cross_fitting._choose import DEFAULT_LEVEL
+from skbandit.constrained.cross_fitting._choose import levels_to_try
 from skbandit.constrained.cross_fitting._rounds import (
     Costs,
     Criterion,
@@ -79,10 +79,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         that constraints hold on new data. With "train", rows are scored by the model fitted to
         them, with one fit per round: only for learners that barely overfit, on many rows.
     confidence_level : float in [0.5, 1) or None, default=None
-        Approximate probability that all constraints hold in the population. None aims for 0.8,
-        which differences and ratios of few rows fall short of, and for less if that cannot be
-        reached or would cost more than 0.05 of the objective. If a number cannot be reached, `fit`
-        raises an error. 0.5 leaves no margin.
+        Approximate probability that all constraints hold in the population. None weighs it against
+        its price: of 0.9, 0.8, 0.7, 0.6 and 0.5, it takes the level with the lowest objective plus
+        0.12 times (1 - level), so that a violation counts as much as 12 errors in 100 rows. The
+        level taken is `confidence_level_`. If a number cannot be reached, `fit` raises an error.
+        0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
         Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. A row may be
         tested at most once; rows that are never tested are used for fitting only.
@@ -299,11 +300,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         at the choice, else None.
         """
         method, measured = self.response_method_, goals.measured
-        default = DEFAULT_LEVEL if self.threshold == "cross_fit" else 0.5
+        chosen = self.confidence_level is None and self.threshold == "cross_fit"
+        levels = levels_to_try(None if chosen else self.confidence_level or 0.5)
         groups = None if group is None else group[measured.rows]
-        criterion = Criterion.of(
-            goals, self.confidence_level, USUAL[method], groups, self._n_groups, default
-        )
+        criterion = Criterion.of(goals, levels, USUAL[method], groups, self._n_groups)
         every_score: list[np.ndarray] = []
 
         def score(task: WeightedTask | None) -> np.ndarray:
@@ -347,7 +347,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             raise InfeasibleConstraintsError(
                 f"{why} The closest classifier is in the error's closest_.", self
             )
-        free = found.level if criterion.relax and self.threshold == "cross_fit" else None
+        free = found.level if chosen else None
         positive = self._predicted_positive(decisions)
         self._warn_of_weak_fit(objective, goals, positive, plain, free, stacklevel=5)
         return None
@@ -397,9 +397,10 @@ def _why_not(
         rates = report.drop(columns="margin", errors="ignore")
         rates["satisfied"] = satisfied(report["slack"].to_numpy(), goals.is_measured)
         return f"{none} together: {missed(rates, goals.constraints)}."
-    risk = SharedRisk(criterion.limits, criterion.level)
+    level = criterion.levels[0]
+    risk = SharedRisk(criterion.limits, level)
     return (
         f"{none} {', '.join(one.label for one in goals.constraints.constraints)} at "
-        f"confidence_level={criterion.level:g}{level_reached(risk, found.rule.positive)}. Lower "
+        f"confidence_level={level:g}{level_reached(risk, found.rule.positive)}. Lower "
         "the level or relax the bounds."
     )

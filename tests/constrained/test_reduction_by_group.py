@@ -11,6 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
+from skbandit.constrained.cross_fitting._choose import (
+    LEVELS,
+    VIOLATION_COST,
+    level_of,
+    quantile_of,
+)
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
 from skbandit.constrained.thresholds._groups import best_rule
 from skbandit.exceptions import InfeasibleConstraintsError
@@ -59,7 +65,7 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
     limits = score_limits(goals.constraints, data).columns(measured.rows)
     _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
     criterion = Criterion(
-        measured, limits, level, True, 0.0, group=group[measured.rows], n_groups=2
+        measured, limits, (level, 0.5), 0.0, group=group[measured.rows], n_groups=2
     )
     scores = [(score + weight * other)[measured.rows] for weight in (2.0, 1.0, 0.5, 0.0)]
     known, zeros = criterion.known(), np.zeros(len(goals.constraints.bound))
@@ -76,6 +82,26 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
         assert found.rule.objective <= per_group.objective + 2 * 0.5 * np.sqrt(0.5 / 100)
     if found.quantile > 0:
         assert limits.at(found.rule.positive, found.quantile).min() >= -1e-9
+
+
+@pytest.mark.parametrize("seed", first(2, range(8)))
+@pytest.mark.parametrize("by", [True, False])
+def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
+    score, _, data = made(120, seed)
+    parity = difference(positive_rate, by="sex") <= 0.15
+    goals = Declared.read(error_rate(), [parity, positive_rate() <= 0.3, recall() >= 0.3])
+    goals = goals.bind(data)
+    _, group = np.unique(data.train.columns.several(("sex",), "")["sex"], return_inverse=True)
+    group = group[goals.measured.rows] if by else None
+    criterion = Criterion.of(goals, LEVELS, 0.0, group, 2 if by else 1)
+    found, z = criterion.best_rule(score[goals.measured.rows])
+    rules = [criterion.rule(score[goals.measured.rows], quantile_of(one)) for one in LEVELS]
+    costs = [
+        one.objective + VIOLATION_COST * (1 - level) if one.feasible else np.inf
+        for one, level in zip(rules, LEVELS, strict=True)
+    ]
+    assert level_of(z) == LEVELS[np.argmin(costs)]
+    assert found.objective == rules[np.argmin(costs)].objective
 
 
 @pytest.mark.parametrize("seed", first(1, range(3)))
@@ -106,8 +132,9 @@ def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
     y = (rows[:, 0] + 2 * (rows[:, 1] > 1) - (rows[:, 2] > 1) > 1).astype(int)
     goals = [precision() >= 0.9, difference(recall, by="sex") <= 0.1]
     options = {"objective": recall(), "constraints": goals, "by": "sex"}
+    options |= {"confidence_level": 0.8}
     clf = ConstrainedReduction(RATE, max_iter=3, **options).fit(rows, y, attributes=people)
-    moved = ConstrainedThreshold(RATE, confidence_level=0.8, **options)
+    moved = ConstrainedThreshold(RATE, **options)
     moved.fit(rows, y, attributes=people)
     found = [recall().value(y, one.predict(rows, attributes=people)) for one in (clf, moved)]
     assert max(clf.best_rounds_) > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,16 +13,14 @@ from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
 from skbandit.rates._score_limits import ScoreLimits
 
-DEFAULT_LEVEL = 0.8
-"""Approximate probability that all bounds hold on new rows, if no level is given."""
+LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
+"""Levels among which the default chooses; 0.5 leaves no margin."""
 
-HALVINGS = 3
-"""Times that the quantile is halved where no candidate's limits are inside; 0 is tried last."""
+VIOLATION_COST = 0.12
+"""Cost of a violated constraint to the default, in units of the objective's absolute costs' sum.
 
-MAX_OBJECTIVE_LOSS = 0.05
-"""Maximum cost of the default level, in units of the sum of the objective's absolute costs.
-
-With few rows, limits of differences between groups are met by nearly constant rules only.
+The default minimizes the objective plus this times 1 - level. What a higher level costs differs
+between problems, so that one level for all costs more, at the same share of kept constraints.
 """
 
 NOISE = 0.5
@@ -35,9 +33,54 @@ def objective_scale(goals: MeasuredGoals) -> float:
     return round(float(np.abs(numerator.data).sum()) / numerator.shape[0], 12) or 1.0
 
 
-def max_objective_loss(goals: MeasuredGoals) -> float:
-    """Maximum increase of the objective that the default level may cost."""
-    return MAX_OBJECTIVE_LOSS * objective_scale(goals)
+def levels_to_try(level: float | None) -> tuple[float, ...]:
+    """The given level, or those among which the default chooses."""
+    return LEVELS if level is None else (level,)
+
+
+def quantile_of(level: float) -> float:
+    """Normal quantile of a confidence level."""
+    return max(float(ndtri(level)), 0.0)
+
+
+def level_of(quantile: float) -> float:
+    """Confidence level of a normal quantile, without rounding errors of `quantile_of`."""
+    return round(float(ndtr(quantile)), 12)
+
+
+def best_quantile(
+    attempt: Callable[[float], tuple[float, float]],
+    levels: Sequence[float],
+    goals: MeasuredGoals,
+) -> float:
+    """The normal quantile with the lowest objective plus expected cost of a violation.
+
+    Parameters
+    ----------
+    attempt : callable
+        Takes a quantile; returns the lowest objective of rules inside at it, inf if there is none,
+        and a number that the objective is not below at any lower quantile (nan if unknown).
+    levels : sequence of float
+        Confidence levels to try, the highest first.
+    goals : MeasuredGoals
+        Their objective sets the unit of the cost.
+
+    Returns
+    -------
+    float
+        That of the last level if no rule is inside at any.
+    """
+    violation_cost = VIOLATION_COST * objective_scale(goals)
+    found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
+    for level in levels:
+        if least <= lowest + violation_cost * (1.0 - level) + RATE_TOL:
+            break
+        z = quantile_of(level)
+        objective, lowest = attempt(z)
+        cost = objective + violation_cost * (1.0 - level)
+        if cost < least:
+            found, least = z, cost
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,7 +114,7 @@ class Choice:
     @property
     def level(self) -> float:
         """The confidence level of `quantile`; nan if the threshold is not inside."""
-        return float(ndtr(self.quantile)) if self.feasible else np.nan
+        return level_of(self.quantile) if self.feasible else np.nan
 
 
 def choose(
@@ -79,11 +122,9 @@ def choose(
     goals: MeasuredGoals,
     limits: ScoreLimits,
     *,
-    level: float = DEFAULT_LEVEL,
-    relax: bool = True,
+    levels: Sequence[float] = LEVELS,
     thresholds: np.ndarray | None = None,
     preferred: float = 0.0,
-    max_loss: float = np.inf,
     tighter: Choice | None = None,
 ) -> Choice:
     """Choose the candidate and the threshold with the lowest objective among those inside.
@@ -96,18 +137,13 @@ def choose(
         Objective and constraints over the n rows.
     limits : ScoreLimits
         Of the constraints, over the same rows.
-    level : float
-        Probability that all constraints hold in the population.
-    relax : bool
-        Whether the level may fall, by halves of its quantile and in the end to the rates
-        themselves, where no threshold attains it.
+    levels : sequence of float
+        Probabilities that all constraints hold in the population, in descending order: see
+        `best_quantile`.
     thresholds : ndarray or None
         The thresholds that may be chosen; None is for all.
     preferred : float
         Threshold to which ties go.
-    max_loss : float
-        If the level may fall: how much worse the objective may be than at rates that are just
-        inside.
     tighter : Choice or None
         The choice among the same candidates under tighter bounds. It is kept if it is better
         and inside at the same quantile: so at one level, looser bounds never cost more.
@@ -118,26 +154,23 @@ def choose(
         If nothing is inside, the candidate with the least risk, or that misses by least.
     """
     searches = {name: _searched(s, goals, limits, thresholds) for name, s in candidates.items()}
-    quantiles = quantiles_of(level, relax)
+    highest = quantile_of(levels[0])
     without_margin = _best(searches, 0.0, preferred)
     if without_margin is None:
-        return _closest(searches, quantiles[0], preferred)
-    most = without_margin.threshold.objective + max_loss if relax else np.inf
-    for z in quantiles:
-        choice = without_margin if z == 0 else _best(searches, z, preferred)
-        if choice is not None and choice.threshold.objective <= most + RATE_TOL:
-            break
+        return _closest(searches, highest, preferred)
+    found: dict[float, Choice | None] = {0.0: without_margin}
+
+    def attempt(z: float) -> tuple[float, float]:
+        if z not in found:
+            found[z] = _best(searches, z, preferred)
+        choice = found[z]
+        objective = np.inf if choice is None else choice.threshold.objective
+        return objective, without_margin.threshold.objective
+
+    choice = found[best_quantile(attempt, levels, goals)]
     if choice is None:
-        return _closest(searches, quantiles[0], preferred)
+        return _closest(searches, highest, preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)
-
-
-def quantiles_of(level: float, relax: bool) -> list[float]:
-    """Normal quantiles to try, the level's own first; halved and in the end 0 if `relax`."""
-    full = max(float(ndtri(level)), 0.0)
-    if full == 0 or not relax:
-        return [full]
-    return [*(full / 2**halving for halving in range(HALVINGS + 1)), 0.0]
 
 
 def _better_of(choice: Choice, tighter: Choice, searches: Mapping[str, ThresholdSearch]) -> Choice:

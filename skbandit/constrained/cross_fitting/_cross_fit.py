@@ -19,10 +19,9 @@ import numpy as np
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
 from skbandit.constrained._tolerances import RATE_TOL, SCALES
 from skbandit.constrained.cross_fitting._choose import (
-    DEFAULT_LEVEL,
     Choice,
     choose,
-    max_objective_loss,
+    levels_to_try,
 )
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardize
 from skbandit.constrained.cross_fitting._folds import (
@@ -209,7 +208,7 @@ class Candidates:
         """All mixtures; on large data, those preselected for this bound and for a tighter one."""
         measured, directions = bound.goals.measured, self.trained.directions
         limits = limits_at(bound.goals, options.level, CHOICES).sharing_rows(self.limits)
-        settings, names = _choice_settings(options, measured), list(self.mixtures)
+        settings, names = _choice_settings(options), list(self.mixtures)
         if len(measured.rows) > 2 * SELECTION_ROWS:
             names = _preselected(self.mixtures, directions, bound, settings)
             names += [] if tighter is None or tighter.name in names else [tighter.name]
@@ -236,7 +235,7 @@ def _choose(
     searches, goals = candidates.under(bound, options, tighter), bound.goals
     trained, measured, limits = candidates.trained, goals.measured, searches[PLAIN].limits
     rows, directions = measured.rows, trained.directions
-    settings = _choice_settings(options, measured)
+    settings = _choice_settings(options)
     choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
@@ -297,13 +296,11 @@ def _relaxed(searches: list[ThresholdSearch], goals: Goals) -> Relaxations:
     return least_relaxations((one.slacks() for one in searches), declared)
 
 
-def _choice_settings(options: CrossFitOptions, measured: MeasuredGoals) -> dict[str, Any]:
+def _choice_settings(options: CrossFitOptions) -> dict[str, Any]:
     """Arguments of `choose` that do not depend on the candidates."""
     return {
-        "level": DEFAULT_LEVEL if options.level is None else options.level,
-        "relax": options.level is None,
+        "levels": levels_to_try(options.level),
         "thresholds": None if options.fit_intercept else np.zeros(1),
-        "max_loss": max_objective_loss(measured),
     }
 
 
@@ -320,7 +317,7 @@ def _preselected(
     candidates = {
         name: directions.out_of_fold(one, measured.rows) for name, one in mixtures.items()
     }
-    best = choose(candidates, measured, limits, **(settings | {"relax": True}))
+    best = choose(candidates, measured, limits, **settings)
     return list(dict.fromkeys([PLAIN, best.name]))
 
 

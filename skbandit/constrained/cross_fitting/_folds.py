@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
 from skbandit.constrained._tolerances import RATE_TOL, START_PENALTY
 from skbandit.constrained._weighted_fits import WeightedTask
-from skbandit.constrained.cross_fitting._choose import objective_scale
+from skbandit.constrained.cross_fitting._choose import levels_to_try, objective_scale
 from skbandit.constrained.cross_fitting._directions import (
     FEW_COLUMNS,
     Directions,
@@ -63,8 +63,14 @@ So the two sides of a bound on a difference never exclude each other.
 COST_SENSITIVE_FITS, MOST_COST_SENSITIVE_FITS = 3, 6
 """Logistic regressions per fold, one after the other, at multipliers of the constraints.
 
-The most are for objectives that may be better by more than a level may cost.
+The most are for objectives that may be better by more than `MUCH_TO_GAIN`.
 """
+
+COST_SENSITIVE_TOL = 1e-3
+"""Difference of objectives that ends these fits if no rule could be better by more."""
+
+MUCH_TO_GAIN = 0.05
+"""Difference of objectives, in units of the sum of absolute costs, for which the most are taken."""
 
 MULTIPLIER_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
@@ -130,8 +136,7 @@ class CrossFitOptions:
     fit_intercept : bool
         Whether there is a threshold to choose.
     level : float or None
-        Probability that the constraints hold; None means `DEFAULT_LEVEL`, or less
-        where that is out of reach or costs more than `MAX_OBJECTIVE_LOSS`.
+        Probability that the constraints hold; None means the best of `LEVELS`.
     fold : ndarray of int, shape (n_samples,), or None
         Fold of each row of X; None is for `FOLDS` or `FEW_FOLDS` stratified ones.
     report : callable
@@ -535,7 +540,7 @@ def _cost_sensitive_fits(
     if len(judged) > 2 * MULTIPLIER_ROWS:
         goals = bound.sample(MULTIPLIER_ROWS)
         judged = goals.measured.rows
-    criterion = Criterion.of(goals, options.level, 0.0, None, 1)
+    criterion = Criterion.of(goals, levels_to_try(options.level), 0.0)
     costs = Costs.of(bound.declared, bound.goals, bound.goals.data, bound.factors)
     fits = [plain]
 
@@ -553,9 +558,12 @@ def _cost_sensitive_fits(
         return task if all(task.has_both_labels(np.flatnonzero(rows)) for rows in kept) else None
 
     known, limit = criterion.known(), 1 + MOST_COST_SENSITIVE_FITS
+    much = MUCH_TO_GAIN * objective_scale(goals.measured)
     done: list[Round] = []
-    for one in rounds(criterion, known, costs.plain, score, task_of, max_iter=limit, tol=MM_TOL):
+    for one in rounds(
+        criterion, known, costs.plain, score, task_of, max_iter=limit, tol=COST_SENSITIVE_TOL
+    ):
         done.append(one)
-        if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > criterion.max_loss:
+        if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
     return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].multipliers.groups

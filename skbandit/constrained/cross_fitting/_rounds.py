@@ -12,14 +12,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
-from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
-    DEFAULT_LEVEL,
+    best_quantile,
     choose,
-    max_objective_loss,
+    level_of,
     nearest_to_default,
-    quantiles_of,
 )
 from skbandit.constrained.thresholds._groups import Rule, best_model, best_rule
 from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk, limits_at
@@ -125,15 +123,10 @@ class Criterion:
         Objective and constraints over the n rows that count.
     limits : ScoreLimits
         Of the constraints.
-    level : float
-        Probability that they hold; 0.5 leaves no margin.
-    relax : bool
-        Whether the level may fall where no threshold attains it.
+    levels : tuple of float
+        Probabilities that they hold, the highest first: see `best_quantile`.
     usual : float
         The classifier's own threshold.
-    max_loss : float
-        If the level may fall: how much worse the objective may be than where the rates themselves
-        are just inside.
     group : ndarray of int, shape (n,), or None
         Group of each row, where each group has a threshold.
     n_groups : int
@@ -144,10 +137,8 @@ class Criterion:
 
     goals: MeasuredGoals
     limits: ScoreLimits
-    level: float
-    relax: bool
+    levels: tuple[float, ...]
     usual: float
-    max_loss: float = np.inf
     group: np.ndarray | None = None
     n_groups: int = 1
     exact: SeparateLimits | None = None
@@ -156,18 +147,15 @@ class Criterion:
     def of(
         cls,
         goals: Goals,
-        level: float | None,
+        levels: tuple[float, ...],
         usual: float,
-        group: np.ndarray | None,
-        n_groups: int,
-        default: float = DEFAULT_LEVEL,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
     ) -> Criterion:
-        """A level of None is for `default`, or less if that is out of reach or too costly."""
-        measured, relax = goals.measured, level is None
-        limits = limits_at(goals, level)
-        level = default if level is None else level
-        max_loss = max_objective_loss(measured)
-        return cls(measured, limits, level, relax, usual, max_loss, group, n_groups)
+        """Bind the limits; those of a single level above 0.5 are promised."""
+        promised = levels[0] if len(levels) == 1 and levels[0] > 0.5 else None
+        limits = limits_at(goals, promised)
+        return cls(goals.measured, limits, levels, usual, group, n_groups)
 
     @cached_property
     def problem(self) -> LinearProblem:
@@ -175,19 +163,13 @@ class Criterion:
         return LinearProblem.of(self.goals.objective, self.goals.constraints)
 
     def attained(self, known: KnownRules) -> tuple[float, float]:
-        """The highest normal quantile that known rules attain, not too dearly, and their value.
+        """The best normal quantile of known rules and their value; inf if none is inside."""
 
-        The value is inf if none meets the constraints.
-        """
-        quantiles = quantiles_of(self.level, self.relax)
-        if not self.relax:
-            return quantiles[0], known.best_value(quantiles[0])
-        most = known.best_value(0.0) + self.max_loss
-        for z in quantiles:
-            value = known.best_value(z)
-            if np.isfinite(value) and value <= most + RATE_TOL:
-                return z, value
-        return 0.0, value
+        def attempt(z: float) -> tuple[float, float]:
+            return known.best_value(z), known.best_value(0.0)
+
+        z = best_quantile(attempt, self.levels, self.goals)
+        return z, known.best_value(z)
 
     def rule(self, scores: np.ndarray, z: float) -> Rule:
         """The best thresholds on scores, one per group, at a normal quantile."""
@@ -195,25 +177,28 @@ class Criterion:
         return best_rule(scores, self.goals, self.usual, limits, self.group, self.n_groups)
 
     def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
-        """The best thresholds on scores at the highest level that is not too costly, and its z."""
+        """The best thresholds on scores at the best level, and its normal quantile."""
         if self.exact is not None:
             group = self.group, self.n_groups
             rule = best_rule(scores, self.goals, self.usual, self.exact, *group)
             return rule, float(ndtri(self.exact.level))
-        without_margin: Rule | None = None
-        for z in quantiles_of(self.level, self.relax):
-            rule = self.rule(scores, z)
-            if z == 0 or not self.relax:
-                break
+        found: dict[float, Rule] = {}
+
+        def at(z: float) -> Rule:
+            if z not in found:
+                found[z] = self.rule(scores, z)
+            return found[z]
+
+        def attempt(z: float) -> tuple[float, float]:
+            rule = at(z)
             if not rule.feasible:
-                continue
-            # with groups, the gap bounds the cost, and another long search is spared
-            if self.group is not None and rule.gap <= self.max_loss:
-                break
-            without_margin = self.rule(scores, 0.0) if without_margin is None else without_margin
-            if rule.objective <= without_margin.objective + self.max_loss + RATE_TOL:
-                break
-        return rule, z
+                return np.inf, np.nan
+            if self.group is not None:  # the gap spares another long search
+                return rule.objective, rule.objective - rule.gap
+            return rule.objective, at(0.0).objective
+
+        z = best_quantile(attempt, self.levels, self.goals)
+        return at(z), z
 
     def multipliers(self, known: KnownRules, chosen: Rule, z: float) -> np.ndarray:
         """Shadow prices of the measured constraints in the best mixture of known rules."""
@@ -389,7 +374,7 @@ class Winner:
     @property
     def level(self) -> float:
         """The confidence level of `quantile`; nan if the rule is not inside."""
-        return float(ndtr(self.quantile)) if self.rule.feasible else np.nan
+        return level_of(self.quantile) if self.rule.feasible else np.nan
 
 
 def best_round(done: Sequence[Round], criterion: Criterion, known: KnownRules) -> Winner:
@@ -428,10 +413,8 @@ def _common(
     """One threshold for all rows."""
     judged = criterion.goals, criterion.limits
     settings: dict[str, Any] = {
-        "level": criterion.level,
-        "relax": criterion.relax,
+        "levels": criterion.levels,
         "preferred": criterion.usual,
-        "max_loss": criterion.max_loss,
     }
     choice = choose(one | two, *judged, **settings)
     if choice.feasible:

@@ -7,7 +7,12 @@ from scipy.stats import norm
 
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.cross_fitting._choose import (
+    LEVELS,
+    VIOLATION_COST,
+    best_quantile,
     choose,
+    level_of,
+    quantile_of,
 )
 from skbandit.constrained.thresholds import _candidates
 from skbandit.constrained.thresholds._candidates import ThresholdSearch
@@ -97,14 +102,16 @@ def test_constraints_far_from_their_bounds_do_not_count():
     _, twice = bound(false_positive_rate(), [recall() >= 0.8, recall() >= 0.8], data)
     thresholds = {}
     for name, some in (("alone", limits), ("far", more), ("twice", twice)):
-        thresholds[name] = choose({"s": score[alone.rows]}, alone, some).threshold.value
+        found = choose({"s": score[alone.rows]}, alone, some, levels=(0.8,))
+        thresholds[name] = found.threshold.value
     assert thresholds["alone"] == thresholds["far"] > thresholds["twice"]
 
 
 def test_the_better_score_is_chosen_with_its_predictions():
     score, noise, data = made()
     goals, limits = bound(*GOALS["recall"], data)
-    found = choose({"noise": noise[goals.rows], "score": score[goals.rows]}, goals, limits)
+    scores = {"noise": noise[goals.rows], "score": score[goals.rows]}
+    found = choose(scores, goals, limits, levels=(0.8,))
     assert found.name == "score"
     assert found.feasible
     assert (found.positive == (score[goals.rows] > found.threshold.value)).all()
@@ -112,16 +119,46 @@ def test_the_better_score_is_chosen_with_its_predictions():
     assert limits.at(found.positive, Z).min() >= 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("bounded, unit", [(True, 1), (False, 1), (True, 5)])
+def test_the_best_quantile_is_that_of_brute_force(seed, bounded, unit):
+    """Whatever higher levels cost, with levels out of reach, and whether or not it stops early."""
+    rng = np.random.default_rng(seed)
+    goals, _ = bound(unit * error_rate(), [], made(30)[2])
+    rises = rng.exponential(0.02, size=len(LEVELS))
+    objective = unit * (0.3 + np.cumsum(rises)[::-1])
+    objective[: rng.integers(len(LEVELS))] = np.inf
+    at = dict(zip(map(quantile_of, LEVELS), objective, strict=True))
+    tried = []
+
+    def attempt(z):
+        tried.append(z)
+        return at[z], objective[-1] if bounded else np.nan
+
+    found = best_quantile(attempt, LEVELS, goals)
+    costs = objective + unit * VIOLATION_COST * (1 - np.array(LEVELS))
+    assert level_of(found) == LEVELS[np.argmin(costs)]
+    assert len(tried) < len(LEVELS) if bounded and rises[:-1].sum() < 0.01 else tried
+
+
+def test_levels_that_cost_nothing_are_taken_and_no_lower_one_is_tried():
+    goals, _ = bound(error_rate(), [], made(30)[2])
+    tried = []
+    assert best_quantile(lambda z: (tried.append(z) or 0.2, 0.2), LEVELS, goals) == tried[0]
+    assert tried == [quantile_of(LEVELS[0])]
+    assert best_quantile(lambda z: (np.inf, np.inf), LEVELS, goals) == 0
+
+
 def test_the_level_falls_only_where_that_is_allowed():
     score, _, data = made(60)
     declared = [recall() >= 0.8, false_positive_rate() <= 0.5]
     goals, limits = bound(error_rate(), declared, data)
     score = {"s": score[goals.rows]}
-    found = choose(score, goals, limits, level=0.99)
+    found = choose(score, goals, limits, levels=(0.99, 0.5))
     assert found.feasible
-    assert found.level < 0.99
+    assert found.level == 0.5
     assert goals.constraints.slack(goals.constraints.values(found.positive)).min() >= 0
-    strict = choose(score, goals, limits, level=0.99, relax=False)
+    strict = choose(score, goals, limits, levels=(0.99,))
     assert not strict.feasible
 
 
@@ -174,9 +211,8 @@ def test_at_one_level_a_looser_bound_never_costs_more(family):
     last, costs = None, {"alone": [], "together": []}
     for by in np.linspace(0.0, 0.3, 40):
         goals, limits = bound(error_rate(), family(by), data)
-        settings = {"level": 0.7, "relax": False}
-        alone = choose(scores, goals, limits, **settings)
-        last = choose(scores, goals, limits, **settings, tighter=last)
+        alone = choose(scores, goals, limits, levels=(0.7,))
+        last = choose(scores, goals, limits, levels=(0.7,), tighter=last)
         for name, one in (("alone", alone), ("together", last)):
             costs[name].append(one.threshold.objective if one.feasible else np.inf)
         if last.feasible:

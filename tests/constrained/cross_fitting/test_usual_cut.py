@@ -21,7 +21,7 @@ def test_equals_brute_force(objective, constraints, usual):
     score, _, data = made(300, seed=1)
     goals, limits = bound(objective, constraints, data)
     score = score[goals.rows]
-    choice = choose({"one": score}, goals, limits, relax=False, preferred=usual)
+    choice = choose({"one": score}, goals, limits, levels=(0.8,), preferred=usual)
     assert choice.feasible
     found = nearest_to_default(choice, score, goals, limits, usual)
     best, expected = np.inf, None
