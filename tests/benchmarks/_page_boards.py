@@ -421,7 +421,7 @@ BOARDS = {
             "GLMUCBPolicy logistic, diagonal",
             "RegressionSetSelector.predict",
         ),
-        ("Constrained", "GLMUCBPolicy", "RegressionSetSelector"),
+        ("Constrained", "GLMUCBPolicy", "RampClassifier", "RegressionSetSelector"),
     ),
 }
 """The tables of the page, in its order."""
