@@ -38,12 +38,13 @@ from skbandit.constrained._weighted_fits import (
     response_of,
     responses,
 )
-from skbandit.constrained.cross_fitting._choose import level_of, levels_to_try
+from skbandit.constrained.cross_fitting._choose import levels_to_try
 from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.constrained.thresholds._limits import (
     Limits,
     SeparateLimits,
     SharedRisk,
+    level_of,
     required_limits,
 )
 from skbandit.exceptions import InfeasibleConstraintsError

@@ -11,14 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
-from skbandit.constrained.cross_fitting._choose import (
-    LEVELS,
-    VIOLATION_COST,
-    level_of,
-    quantile_of,
-)
+from skbandit.constrained.cross_fitting._choose import LEVELS, VIOLATION_COST
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
 from skbandit.constrained.thresholds._groups import best_rule
+from skbandit.constrained.thresholds._limits import level_of, quantile_of
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
     difference,

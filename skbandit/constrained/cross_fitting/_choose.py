@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import Threshold, ThresholdSearch
+from skbandit.constrained.thresholds._limits import level_of, quantile_of
 from skbandit.rates._score_limits import ScoreLimits
 
 LEVELS = (0.9, 0.8, 0.7, 0.6, 0.5)
@@ -38,16 +40,6 @@ def levels_to_try(level: float | None) -> tuple[float, ...]:
     return LEVELS if level is None else (level,)
 
 
-def quantile_of(level: float) -> float:
-    """Normal quantile of a confidence level."""
-    return max(float(ndtri(level)), 0.0)
-
-
-def level_of(quantile: float) -> float:
-    """Confidence level of a normal quantile, without rounding errors of `quantile_of`."""
-    return round(float(ndtr(quantile)), 12)
-
-
 def best_quantile(
     attempt: Callable[[float], tuple[float, float]],
     levels: Sequence[float],
@@ -68,8 +60,10 @@ def best_quantile(
     Returns
     -------
     float
-        That of the last level if no rule is inside at any.
+        That of the last level if no rule is inside at any; of the only one without any attempt.
     """
+    if len(levels) == 1:
+        return quantile_of(levels[0])
     violation_cost = VIOLATION_COST * objective_scale(goals)
     found, least, lowest = quantile_of(levels[-1]), np.inf, -np.inf
     for level in levels:
@@ -155,19 +149,21 @@ def choose(
     """
     searches = {name: _searched(s, goals, limits, thresholds) for name, s in candidates.items()}
     highest = quantile_of(levels[0])
-    without_margin = _best(searches, 0.0, preferred)
+
+    @cache
+    def at(z: float) -> Choice | None:
+        return _best(searches, z, preferred)
+
+    without_margin = at(0.0)
     if without_margin is None:
         return _closest(searches, highest, preferred)
-    found: dict[float, Choice | None] = {0.0: without_margin}
 
     def attempt(z: float) -> tuple[float, float]:
-        if z not in found:
-            found[z] = _best(searches, z, preferred)
-        choice = found[z]
+        choice = at(z)
         objective = np.inf if choice is None else choice.threshold.objective
         return objective, without_margin.threshold.objective
 
-    choice = found[best_quantile(attempt, levels, goals)]
+    choice = at(best_quantile(attempt, levels, goals))
     if choice is None:
         return _closest(searches, highest, preferred)
     return choice if tighter is None else _better_of(choice, tighter, searches)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from scipy.special import ndtri
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
 from skbandit.constrained._tolerances import RATE_TOL, START_PENALTY
@@ -23,6 +22,7 @@ from skbandit.constrained.cross_fitting._directions import (
 )
 from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
+from skbandit.constrained.thresholds._limits import quantile_of
 from skbandit.constrained.thresholds._multipliers import Multipliers
 from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorize_minimize
 from skbandit.constrained.training._problem import (
@@ -506,7 +506,7 @@ def _tightening(
     """Margins of the bounds, as declared: those of the limits at given predictions."""
     n = len(positive)
     with np.errstate(invalid="ignore"):  # a rate without predictions in its denominator
-        margin = limits.at(positive, 0.0) - limits.at(positive, float(ndtri(TIGHTER_LEVEL)))
+        margin = limits.at(positive, 0.0) - limits.at(positive, quantile_of(TIGHTER_LEVEL))
         slacks = [constraints.slack(constraints.values(np.full(n, p))) for p in (0.0, 0.5, 1.0)]
     margin = np.where(np.isfinite(margin), margin, 0.0)
     slack = np.fmax.reduce(slacks)

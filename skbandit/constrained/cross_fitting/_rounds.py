@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from skbandit.constrained._goals import Declared, Goals, MeasuredGoals
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import (
     best_quantile,
     choose,
-    level_of,
     nearest_to_default,
 )
 from skbandit.constrained.thresholds._groups import Rule, best_model, best_rule
-from skbandit.constrained.thresholds._limits import SeparateLimits, SharedRisk, limits_at
+from skbandit.constrained.thresholds._limits import (
+    SeparateLimits,
+    SharedRisk,
+    level_of,
+    limits_at,
+    quantile_of,
+)
 from skbandit.constrained.thresholds._multipliers import (
     FEW_THRESHOLDS,
     MAX_THRESHOLDS,
@@ -152,9 +156,8 @@ class Criterion:
         group: np.ndarray | None = None,
         n_groups: int = 1,
     ) -> Criterion:
-        """Bind the limits; those of a single level above 0.5 are promised."""
-        promised = levels[0] if len(levels) == 1 and levels[0] > 0.5 else None
-        limits = limits_at(goals, promised)
+        """Bind the limits; those of a single level are promised."""
+        limits = limits_at(goals, levels[0] if len(levels) == 1 else None)
         return cls(goals.measured, limits, levels, usual, group, n_groups)
 
     @cached_property
@@ -181,13 +184,11 @@ class Criterion:
         if self.exact is not None:
             group = self.group, self.n_groups
             rule = best_rule(scores, self.goals, self.usual, self.exact, *group)
-            return rule, float(ndtri(self.exact.level))
-        found: dict[float, Rule] = {}
+            return rule, quantile_of(self.exact.level)
 
+        @cache
         def at(z: float) -> Rule:
-            if z not in found:
-                found[z] = self.rule(scores, z)
-            return found[z]
+            return self.rule(scores, z)
 
         def attempt(z: float) -> tuple[float, float]:
             rule = at(z)
@@ -412,11 +413,7 @@ def _common(
 ) -> tuple[str, Rule, float]:
     """One threshold for all rows."""
     judged = criterion.goals, criterion.limits
-    settings: dict[str, Any] = {
-        "levels": criterion.levels,
-        "preferred": criterion.usual,
-    }
-    choice = choose(one | two, *judged, **settings)
+    choice = choose(one | two, *judged, levels=criterion.levels, preferred=criterion.usual)
     if choice.feasible:
         choice = nearest_to_default(choice, (one | two)[choice.name], *judged, criterion.usual)
     at = choice.threshold

@@ -26,6 +26,16 @@ def allowed_error(confidence_level: float) -> float:
     return round(1.0 - confidence_level, 12) or 1.0 - confidence_level
 
 
+def quantile_of(confidence_level: float) -> float:
+    """The normal quantile of a level; 0 for levels below 0.5."""
+    return max(float(ndtri(confidence_level)), 0.0)
+
+
+def level_of(quantile: float) -> float:
+    """The level of a normal quantile, without the rounding errors of `quantile_of`."""
+    return round(float(ndtr(quantile)), 12)
+
+
 def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:
     """Limits of the constraints over the rows that count: promised if there is a level."""
     limits = score_limits(goals.constraints, goals.data).columns(goals.measured.rows)
@@ -108,7 +118,7 @@ class SharedRisk:
     @property
     def quantile(self) -> float:
         """Normal quantile of the level."""
-        return max(float(ndtri(self.level)), 0.0)
+        return quantile_of(self.level)
 
     def slack(self, sums: np.ndarray) -> np.ndarray:
         """The risk that is left, a probability; without a quantile, the slack of the rates."""

@@ -11,11 +11,10 @@ from skbandit.constrained.cross_fitting._choose import (
     VIOLATION_COST,
     best_quantile,
     choose,
-    level_of,
-    quantile_of,
 )
 from skbandit.constrained.thresholds import _candidates
 from skbandit.constrained.thresholds._candidates import ThresholdSearch
+from skbandit.constrained.thresholds._limits import level_of, quantile_of
 from skbandit.rates import (
     difference,
     error_rate,
