@@ -32,8 +32,10 @@ def quantile_of(confidence_level: float) -> float:
 
 
 def level_of(quantile: float) -> float:
-    """The level of a normal quantile, without the rounding errors of `quantile_of`."""
-    return round(float(ndtr(quantile)), 12)
+    """The level of a normal quantile, rounded like `allowed_error`: never to 1."""
+    level = float(ndtr(quantile))
+    rounded = round(level, 12)
+    return rounded if rounded < 1.0 else level
 
 
 def limits_at(goals: Goals, level: float | None, choices: int = 0) -> ScoreLimits:

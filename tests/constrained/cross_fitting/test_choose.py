@@ -140,6 +140,13 @@ def test_the_best_quantile_is_that_of_brute_force(seed, bounded, unit):
     assert len(tried) < len(LEVELS) if bounded and rises[:-1].sum() < 0.01 else tried
 
 
+@pytest.mark.parametrize("level", [*LEVELS, 0.95, 1 - 1e-13])
+def test_a_level_is_that_of_its_quantile_and_never_1(level):
+    found = level_of(quantile_of(level))
+    assert found < 1
+    assert found == level if level < 0.99 else found == pytest.approx(level, abs=1e-15)
+
+
 def test_levels_that_cost_nothing_are_taken_and_no_lower_one_is_tried():
     goals, _ = bound(error_rate(), [], made(30)[2])
     tried = []
