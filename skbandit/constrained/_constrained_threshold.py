@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,12 +32,14 @@ from skbandit.constrained._weighted_fits import (
     USUAL,
     Folds,
     Learner,
+    Scale,
     cross_fitted_scores,
     metadata_for,
     response_of,
     responses,
 )
 from skbandit.constrained.cross_fitting._choose import levels_to_try
+from skbandit.constrained.cross_fitting._folds import FOLDS
 from skbandit.constrained.cross_fitting._rounds import Criterion
 from skbandit.constrained.thresholds._limits import (
     Limits,
@@ -50,7 +51,7 @@ from skbandit.constrained.thresholds._limits import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
-from skbandit.utils._folds import rows_tested
+from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -82,8 +83,10 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         Constraints to meet: see `skbandit.rates`.
     cv : int, cross-validation generator, iterable or "prefit", default=None
         How the rows are scored. None means 5-fold cross-validation: each row is scored by a clone
-        fitted without it, and `estimator_` is then fitted to all rows. A row may be tested at most
-        once; rows that are never tested do not count in any rate. With "prefit", the fitted
+        fitted without it, and `estimator_` is then fitted to all rows. If None or a number, folds
+        are stratified, rows are assigned to them in random order, and equal rows or those of one
+        of the `groups` share a fold. Of a generator or iterable, a row may be tested at most once;
+        rows that are never tested do not count in any rate. With "prefit", the fitted
         `estimator` scores X, which should be rows that it has not seen.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The scores. "auto" is `predict_proba` if available, else `decision_function`.
@@ -264,7 +267,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         if not prefit:
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
-            splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
+            unit = read_units(self.cv, X, metadata["groups"], len(y), stacklevel=4)
+            cv = FOLDS if self.cv is None else self.cv
+            splits = splits_of_classes(cv, X, y, unit, split_params)
             counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
         # bind first: report constraints the data cannot support before training anything
         goals, group = declared.bind(counted), self._find_groups(counted)
@@ -281,8 +286,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         scores = own
         if not prefit:
             learner = Learner(self.estimator, rows.classes, params, "sample_weight")
-            folds = Folds.of(splits, len(y), 0)
-            scores = cross_fitted_scores(learner, X, y, folds, None, method, self.n_jobs)
+            folds = Folds.of(splits, unit, None)
+            scale = Scale.of(self.estimator_, X, method, rows.classes, rows.data.train.weight)
+            scores = cross_fitted_scores(learner, X, y, folds, None, method, scale, self.n_jobs)
             scores = np.append(scores, added)
         goals, limits = self._choose_thresholds(scores, goals, group, prefit)
         shifts = self._shifts(group)

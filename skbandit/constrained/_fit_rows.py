@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Classes:
     @classmethod
     def read(cls, y: np.ndarray, pos_label: Any) -> Classes:
         """Find the classes in y; `pos_label` None makes the second positive."""
-        check_classification_targets(y)
+        check_labels(y)
         labels = np.unique(y)
         return cls.of(labels, pos_label, type_of_target(y) if len(labels) > 2 else "binary")
 
@@ -57,7 +58,9 @@ class Classes:
             )
         if pos_label is not None and pos_label not in labels.tolist():
             cure = ""
-            if labels.tolist() == [0, 1]:  # as ensembles encode them
+            if alike := [label for label in labels.tolist() if str(label) == str(pos_label)]:
+                cure = f" Did you mean {alike[0]!r}, of type {type(alike[0]).__name__}?"
+            elif labels.tolist() == [0, 1]:  # as ensembles encode them
                 cure = (
                     " VotingClassifier, StackingClassifier and BaggingClassifier replace labels by "
                     "0 and 1: pass them labels 0 and 1, of which 1 is positive."
@@ -261,6 +264,18 @@ class FitRows:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
 
 
+def check_labels(y: np.ndarray) -> None:
+    """Require labels of classes; numbers and booleans must not be stored as objects."""
+    if y.dtype == object and type_of_target(y) == "unknown":
+        found = list(dict.fromkeys(type(label).__name__ for label in y.tolist()))
+        cure = f"y.astype({found[0]})" if len(found) == 1 else "one type, as by y.astype(str)"
+        raise ValueError(
+            f"y is of dtype object and holds {' and '.join(found)}, as after a merge with missing "
+            f"rows: pass {cure}."
+        )
+    check_classification_targets(y)
+
+
 def refuse_missing_labels(y: Any) -> None:
     """Raise an error if a label is missing: such rows belong into X_extra."""
     missing = np.asarray(pd.isna(y))
@@ -335,6 +350,20 @@ class Grouping:
         codes = self.codes(columns)
         if (codes == UNKNOWN).any():
             self._blame(columns, codes == UNKNOWN)
+        return codes
+
+    def codes_or_overall(self, columns: Columns) -> np.ndarray:
+        """Number of the group of each row, or UNKNOWN; warn if that is so for all rows."""
+        codes = self.codes(columns)
+        if len(codes) and (codes == UNKNOWN).all():
+            _, distinct = _distinct(columns.several(self.columns, self._context).iloc[[0]])
+            warnings.warn(
+                f"{self._context}: no row is of a group with a threshold, so that all get the "
+                f"overall one. Row 0 is of group {_named(self.columns, distinct[0])}, and fit saw "
+                f"{self._listed()}: are the values of another type, or coded otherwise?",
+                UserWarning,
+                stacklevel=5,
+            )
         return codes
 
     def index(self) -> pd.Index:
@@ -418,7 +447,7 @@ def read_prefit(y: np.ndarray, estimator: Any, pos_label: Any) -> tuple[Classes,
             f"cv='prefit' requires a fitted estimator, and this {type(estimator).__name__} is not "
             "fitted: fit it first, or choose another cv."
         ) from error
-    check_classification_targets(y)
+    check_labels(y)
     classes = Classes.of(np.asarray(estimator.classes_), pos_label)
     unknown = [label for label in np.unique(y).tolist() if label not in classes.labels.tolist()]
     if unknown:

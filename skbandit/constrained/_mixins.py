@@ -33,7 +33,6 @@ from skbandit.constrained._report import (
     rarely_predicted,
     report_of,
     report_table,
-    verdicts,
 )
 from skbandit.constrained._weighted_fits import USUAL
 from skbandit.constrained.cross_fitting._rounds import Criterion
@@ -43,7 +42,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Columns, Data
 from skbandit.rates._forms import BoundConstraints
-from skbandit.rates._metric import worst_pairs
+from skbandit.rates._metric import verdicts, worst_pairs
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context
 from skbandit.utils._validation import check_level, warn_if_reordered
@@ -204,7 +203,8 @@ class ConstrainedClassifierMixin(ClassifierMixin):
         table = self._report(scores, data, goals, plain_positive)
         table["on"] = [on.replace("train", "given") for on in table["on"]]
         table = add_intervals(table, goals, data, positive, confidence_level)
-        return table.assign(verdict=verdicts(table, goals.sign))
+        ends, bound = table[["ci_low", "ci_high"]].to_numpy(), table["bound"].to_numpy()
+        return table.assign(verdict=verdicts(ends, bound, goals.sign))
 
     def _read(
         self,
@@ -337,6 +337,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
     """
 
     # The group of a row travels with it: users need no set_predict_request.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"attributes": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"attributes": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {
@@ -388,6 +389,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         y_extra: Any = None,
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Fit `estimator` and choose the threshold, under the declared constraints.
@@ -409,6 +411,10 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
             Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
             tuple of one, as in ``(X_extra,)``, which is never sliced.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together, such as those of one person: passed to the splitter `cv`
+            or, if that is None or a number, kept in the same fold. None means that only equal
+            rows are.
         **fit_params : dict
             For the `fit` of `estimator` or, with metadata routing, for those who request
             them. `estimator` also receives the parameters above that it requests or, without
@@ -428,6 +434,8 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         -----
         ConstrainedFitWarning
             If the constraints cost much of the objective, or hold with less confidence than 0.6.
+        UserWarning
+            If 1 % of the rows or more are copies of others, unless the splitter is passed.
         """
         metadata = {
             "sample_weight": sample_weight,
@@ -436,6 +444,7 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             "y_extra": y_extra,
             "attributes_extra": attributes_extra,
             "sample_weight_extra": sample_weight_extra,
+            "groups": groups,
         }
         with atomic_fit(self) as draft:
             draft._fit(X, y, metadata, fit_params)
@@ -595,7 +604,9 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
         """Number of the group of each row; if it is unseen, UNKNOWN or an error."""
         assert self._grouping is not None
         grouping = self._grouping
-        return (grouping.known_codes if self.unseen == "error" else grouping.codes)(columns)
+        if self.unseen == "error":
+            return grouping.known_codes(columns)
+        return grouping.codes_or_overall(columns)
 
     def _shifts(self, codes: np.ndarray | None) -> Any:
         """What turns scores into decisions: nan for rows of an unknown group in training."""

@@ -166,8 +166,9 @@ def constraint_path(
     verbose : int, default=0
         1 reports every bound in one line, as ``verbose=1`` of the estimator does every step.
     **rows : dict
-        `sample_weight`, `attributes`, `X_extra`, `y_extra`, `attributes_extra` and
-        `sample_weight_extra`, as in the classifier's `fit`; `X_extra` is transformed as X is.
+        `sample_weight`, `attributes`, `X_extra`, `y_extra`, `attributes_extra`,
+        `sample_weight_extra` and `groups`, as in the classifier's `fit`; `X_extra` is transformed
+        as X is.
 
     Returns
     -------
@@ -257,7 +258,8 @@ def constraint_path(
                 f"{model.n_iter_} steps, {seconds[k]:.1f} s"
             )
     trained = [models[k] for k in range(len(numbers))]
-    design, data = trained[0]._read_design(X, y, **rows)
+    measured = {name: part for name, part in rows.items() if name != "groups"}
+    design, data = trained[0]._read_design(X, y, **measured)
     table = _table(
         numbers,
         sense,
@@ -266,9 +268,7 @@ def constraint_path(
             **_objectives(trained, objective, design, data),
             "slack": [_smallest_slack(model._constraints, _own(model)) for model in trained],
             **_out_of_fold_slack(trained),
-            "multiplier": [
-                np.nansum(model.multipliers_[_is_varied(model._constraints)]) for model in trained
-            ],
+            "multiplier": [_multiplier(model) for model in trained],
             "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
         },
@@ -290,6 +290,12 @@ def _fit_or_closest(
         fitted = error.closest_
     del fitted._shared_work
     return fitted
+
+
+def _multiplier(model: BaseRampClassifier) -> float:
+    """Sum of the multipliers of the varied constraints that were measured; nan without any."""
+    varied = model.multipliers_[_is_varied(model._constraints)]
+    return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
 
 
 def _spread(n: int, most: int) -> frozenset[int]:

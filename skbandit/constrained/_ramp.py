@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
     """Linear classifiers with a deterministic and a randomized rule.
 
-    Subclasses define `_fit`, which sets `coef_`, `intercept_`, `ramp_intercept_` and the report.
+    Subclasses define `fit`, which sets `coef_`, `intercept_`, `ramp_intercept_` and the report.
     """
 
     _plain: tuple[np.ndarray, float] | None = None
@@ -92,63 +93,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        attributes: Any = None,
-        X_extra: Any = None,
-        y_extra: Any = None,
-        attributes_extra: Any = None,
-        sample_weight_extra: Any = None,
-    ) -> Self:
-        """Train under the declared constraints.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, in the objective and in every constraint.
-        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
-            Columns that constraints name and the model need not see. Columns of X, if it is
-            a DataFrame, can be named too. Cross-validation slices a DataFrame.
-        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
-            A second dataset, with the same features, that counts only in rates with
-            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
-            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
-            tuple of one, as in ``(X_extra,)``, which is never sliced.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InfeasibleConstraintsError
-            If no rule is found that meets the constraints; the closest model is in its
-            `closest_`, and this estimator is left as it was.
-
-        Warns
-        -----
-        ConstrainedFitWarning
-            If the constraints cost much of the objective, or hold with less confidence than 0.6.
-        """
-        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
-        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
-            draft._fit(design, bound, step_done)
-        return self
-
-    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
-        """Fit to all rows, extra ones below; `step_done` is called after each training step."""
-        raise NotImplementedError
 
     def _read_training(
         self, X: Any, y: Any, sample_weight: Any, attributes: Any, extra: Extra | None
@@ -432,12 +376,67 @@ class RampClassifier(BaseRampClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+    ) -> Self:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective and in every constraint.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            A second dataset, with the same features, that counts only in rates with
+            ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
+            Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
+            tuple of one, as in ``(X_extra,)``, which is never sliced.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no rule is found that meets the constraints; the closest model is in its
+            `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.6.
+        """
+        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
+            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
+            draft._fit(design, bound, step_done)
+        return self
+
     def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
         """Train on all rows until no pair of groups outside the working set is the worst."""
         bound.declared.require_one_rate("RampClassifier")
         alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
+        # an intercept makes up for the means; far from 0, columns are nearly dependent on it
+        center = design.mean(axis=0) if self.fit_intercept and not issparse(design) else None
         with one_blas_thread():
-            span = row_span(design)
+            span = row_span(design if center is None else design - center)
         (n, d), n_dimensions = design.shape, span.rows.shape[1]
         solver = choose_solver(self.solver, self.solver_options or {}, n, d, n_dimensions)
         self.solver_ = solver.name
@@ -454,7 +453,7 @@ class RampClassifier(BaseRampClassifier):
             problem = compile_problem(span.rows, goals.measured, alpha, self.fit_intercept)
             trained = train(problem, options)
             self._take_constraints(goals)
-            self._set_model(trained, problem, goals, span)
+            self._set_model(trained, problem, goals, span, center)
             scores = self._linear(design)
             report = self._report(scores, goals.data, goals.constraints)
             self._report_columns = plain_columns(report)
@@ -468,14 +467,21 @@ class RampClassifier(BaseRampClassifier):
         self._check_trained(trained, last, relax)
 
     def _set_model(
-        self, trained: Trained, problem: RampProblem, goals: Goals, span: RowSpan
+        self,
+        trained: Trained,
+        problem: RampProblem,
+        goals: Goals,
+        span: RowSpan,
+        center: np.ndarray | None,
     ) -> None:
         """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
         sign, point = self._classes.orientation, trained.point
         b = point.intercept if trained.threshold is None else -trained.threshold.value
-        self.coef_ = sign * span.weights(point.coef)[None, :]
-        self.intercept_ = np.array([sign * b])
-        self.ramp_intercept_ = np.array([sign * point.intercept])
+        weights = span.weights(point.coef)
+        moved = 0.0 if center is None else float(center @ weights)
+        self.coef_ = sign * weights[None, :]
+        self.intercept_ = np.array([sign * (b - moved)])
+        self.ramp_intercept_ = np.array([sign * (point.intercept - moved)])
         self.objective_path_ = np.array(trained.mm.path)
         self.n_iter_ = len(trained.mm.path)
         expected = ramp(problem.scores(point))

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import Extra
 from skbandit.constrained._goals import Goals, TrainingGoals
@@ -36,14 +35,18 @@ from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.constrained.training._starts import in_words
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
+from skbandit.rates._columns import Data
 from skbandit.rates._score_limits import interval
-from skbandit.utils._fitting import one_blas_thread
-from skbandit.utils._folds import rows_tested
-from skbandit.utils._sklearn_compat import Interval, StrOptions
+from skbandit.utils._fitting import atomic_fit, fit_task, one_blas_thread
+from skbandit.utils._folds import is_number, read_units, rows_tested, splits_of_classes
+from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 from skbandit.utils._validation import finite
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import pandas as pd
+    from numpy.typing import ArrayLike
 
 
 class ConstrainedRampClassifier(BaseRampClassifier):
@@ -67,8 +70,10 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         Strength of the L2 penalty of the ramp (the paper's lambda), relative to the mean objective.
         "auto" means 0.1 for a single rate, and scales it for an objective that sums several.
     cv : int, cross-validation generator or iterable, default=None
-        Folds. None means 5 stratified folds, or 3 if there are at least 3,000 rows and 150 rows
-        per feature. Every row must be in exactly one test fold and in all other training folds.
+        Folds. None means 5 folds, or 3 if there are at least 3,000 rows and 150 rows per feature.
+        If None or a number, folds are stratified, rows are assigned to them in random order, and
+        equal rows or those of one of the `groups` share a fold. Of a generator or iterable, every
+        row must be in exactly one test fold and in all other training folds.
     confidence_level : float in [0.5, 1) or None, default=None
         Approximate probability that all constraints hold in the population. None weighs it against
         its price: of 0.9, 0.8, 0.7, 0.6 and 0.5, it takes the level with the lowest objective plus
@@ -177,6 +182,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     0  recall() >= 0.97   0.97       True
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+
     _shared_work: SharedWork | None = None
     """What fits under other bounds on the same rows have left behind, while a path is fitted."""
 
@@ -216,9 +223,68 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        attributes: Any = None,
+        X_extra: Any = None,
+        y_extra: Any = None,
+        attributes_extra: Any = None,
+        sample_weight_extra: Any = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Train under the declared constraints.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, in the objective and in every constraint.
+        attributes : DataFrame with n_samples rows, or dict of arrays, default=None
+            Columns that constraints name and the model need not see. Columns of X, if it is
+            a DataFrame, can be named too. Cross-validation slices a DataFrame.
+        X_extra, y_extra, attributes_extra, sample_weight_extra : default=None
+            A second dataset, as in the `fit` of `RampClassifier`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows that belong together, such as those of one person: passed to the splitter `cv`
+            or, if that is None or a number, kept in the same fold. None means that only equal
+            rows are.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            If no rule is found that meets the constraints; the closest model is in its
+            `closest_`, and this estimator is left as it was.
+
+        Warns
+        -----
+        ConstrainedFitWarning
+            If the constraints cost much of the objective, or hold with less confidence than 0.6.
+        UserWarning
+            If 1 % of the rows or more are copies of others.
+        """
+        extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
+        with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
+            design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
+            draft._fit(design, bound, groups, step_done)
+        return self
+
+    def _fit(
+        self, design: Any, bound: TrainingGoals, groups: Any, step_done: Callable[[str], None]
+    ) -> None:
         """Choose direction and threshold out of fold; see `cross_fitting`."""
-        options = self._options(design, bound.goals, step_done)
+        options = self._options(design, bound.goals, groups, step_done)
         work = SharedWork() if self._shared_work is None else self._shared_work
         with one_blas_thread():
             fitted = cross_fit(design, bound, options, work)
@@ -250,6 +316,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         y: Any,
         sample_weight: Any = None,
         attributes: Any = None,
+        groups: Any = None,
         **extra: Any,
     ) -> None:
         """Train directions that fits under other bounds may choose, too; fit nothing else."""
@@ -258,10 +325,10 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             warnings.simplefilter("ignore")  # a fit for these bounds will warn
             given = Extra.read(**extra)
             design, bound = self._read_training(X, y, sample_weight, attributes, given)
-            work.train(design, bound, self._options(design, bound.goals, lambda _: None))
+            work.train(design, bound, self._options(design, bound.goals, groups, lambda _: None))
 
     def _options(
-        self, design: Any, goals: Goals, step_done: Callable[[str], None]
+        self, design: Any, goals: Goals, groups: Any, step_done: Callable[[str], None]
     ) -> CrossFitOptions:
         """Settings of `cross_fit`."""
         n, d = design.shape
@@ -274,16 +341,20 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             None if isinstance(self.alpha, str) else finite(self.alpha, "alpha"),
             self.fit_intercept,
             self.confidence_level,
-            self._read_folds(design, goals.data.train.label),
-            self._reporter(step_done),
+            *self._read_folds(design, goals.data, groups),
+            report=self._reporter(step_done),
         )
 
-    def _read_folds(self, design: Any, label: np.ndarray) -> np.ndarray | None:
-        """Fold of each row of X, from the parameter `cv`."""
-        if self.cv is None:
-            return None
-        n = len(label)
-        splits = list(check_cv(self.cv, label, classifier=True).split(design[:n], label))
+    def _read_folds(
+        self, design: Any, data: Data, groups: Any
+    ) -> tuple[np.ndarray, int | np.ndarray | None]:
+        """The `unit` and `cv` of `CrossFitOptions`."""
+        n, label = len(data.train), data.train.label
+        unit = read_units(self.cv, design, groups, n, stacklevel=5)
+        if is_number(self.cv):
+            return unit, self.cv
+        params = {} if groups is None else {"groups": groups}
+        splits = splits_of_classes(self.cv, design[:n], label, unit, params)
         tested = rows_tested(splits, n)
         if not tested.all():
             row = int(np.flatnonzero(~tested)[0])
@@ -294,7 +365,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         fold = np.empty(n, dtype=int)
         for k, (_, test) in enumerate(splits):
             fold[test] = k
-        return fold
+        return unit, fold
 
     def _set_model(self, fitted: CrossFitted, goals: Goals) -> None:
         """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
 
 from skbandit.constrained._fit_rows import (
     labels_of,
@@ -23,8 +22,10 @@ from skbandit.constrained._weighted_fits import (
     USUAL,
     Folds,
     Learner,
+    Scale,
     WeightedTask,
     cross_fitted_scores,
+    is_linear,
     metadata_for,
     response_of,
     responses,
@@ -47,7 +48,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import report_progress, seed_for, seeded
-from skbandit.utils._folds import rows_tested
+from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -85,8 +86,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         level taken is `confidence_level_`. If a number cannot be reached, `fit` raises an error.
         0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
-        Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. A row may be
-        tested at most once; rows that are never tested are used for fitting only.
+        Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. If None or a
+        number, folds are stratified, rows are assigned to them in random order, and equal rows or
+        those of one of the `groups` share a fold. Of a generator or iterable, a row may be tested
+        at most once; rows that are never tested are used for fitting only.
     max_iter : int, default=7
         Maximum number of rounds. The first fits the rows as they are. Each round takes as many
         fits as there are folds.
@@ -265,9 +268,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             X_all = stacked(X, rows.X_extra)
         n, every = len(y), np.arange(len(data))
         if cross_fits:
-            splitter = check_cv(self._cv(n), y, classifier=True)
-            splits = list(splitter.split(X, y, **split_params))
-            tested, folds = rows_tested(splits, n), Folds.of(splits, n, len(data) - n)
+            unit = read_units(self.cv, X_all, metadata["groups"], n, stacklevel=4)
+            splits = splits_of_classes(self._cv(n), X, y, unit[:n], split_params)
+            tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         else:
             tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
         # bind first: report constraints the data cannot support before training anything
@@ -306,8 +309,20 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         criterion = Criterion.of(goals, levels, USUAL[method], groups, self._n_groups)
         every_score: list[np.ndarray] = []
 
+        def fit_all_rows(task: WeightedTask | None) -> Any:
+            return learner.fitted(X, y, np.arange(len(goals.data)), task)
+
+        plain_fit = fit_all_rows(None)
+        weight = np.concatenate([rows.weight for rows, _ in goals.data.parts("all")])
+        fits: list[Any] = []
+
         def score(task: WeightedTask | None) -> np.ndarray:
-            scores = cross_fitted_scores(learner, X, y, folds, task, method, self.n_jobs)
+            fit, scale = plain_fit, None
+            if is_linear(plain_fit):
+                fit = plain_fit if task is None else fit_all_rows(task)
+                scale = Scale.of(fit, X, method, learner.classes, weight)
+            fits.append(fit)
+            scores = cross_fitted_scores(learner, X, y, folds, task, method, scale, self.n_jobs)
             every_score.append(scores)
             return learner.classes.orientation * scores[measured.rows]
 
@@ -328,10 +343,11 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         of_won = np.mean([done[k].scores for k in found.numbers], axis=0)
         self._set_thresholds(found.rule, criterion, of_won)
         self.confidence_level_ = found.level
-        every, won = np.arange(len(goals.data)), [done[k] for k in found.numbers]
-        self.estimators_ = [learner.fitted(X, y, every, one.task) for one in won]
-        unweighted = dict(zip(found.numbers, self.estimators_, strict=True)).get(0)
-        self._plain = learner.fitted(X, y, every, None) if unweighted is None else unweighted
+        self.estimators_ = [
+            fits[k] if k == 0 or is_linear(plain_fit) else fit_all_rows(done[k].task)
+            for k in found.numbers
+        ]
+        self._plain = plain_fit
         self._take_features(self.estimators_[0])
         self._set_multipliers(goals, criterion.multipliers(known, found.rule, found.quantile))
         self._take_constraints(goals)

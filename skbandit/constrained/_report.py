@@ -107,14 +107,6 @@ def add_intervals(
     return table.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
 
 
-def verdicts(table: pd.DataFrame, sign: np.ndarray) -> list[str]:
-    """Per constraint, "met" or "violated" if the whole interval is, else "undecided"."""
-    ends = table[["ci_low", "ci_high"]].to_numpy()
-    slack = sign[:, None] * (table["bound"].to_numpy()[:, None] - ends)
-    met, violated = (slack >= -RATE_TOL).all(axis=1), (slack < -RATE_TOL).all(axis=1)
-    return np.select([met, violated], ["met", "violated"], "undecided").tolist()
-
-
 def with_margins(table: pd.DataFrame, is_measured: np.ndarray, margins: np.ndarray) -> pd.DataFrame:
     """Insert column margin; only a slack of at least the margin counts as satisfied.
 

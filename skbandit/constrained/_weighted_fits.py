@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse, vstack
-from sklearn import get_config
+from scipy.special import expit, logit
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
@@ -19,7 +20,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.constrained._fit_rows import Classes
-from skbandit.utils._folds import Splits
+from skbandit.rates._columns import MISSING, Rows
+from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
 from skbandit.utils._validation import first_few
 
@@ -31,6 +33,9 @@ ROUNDING = 1e-12
 SAME = 1e-3
 """Weights of rows that differ by less, relative to the largest, make the same problem."""
 
+
+SATURATED = 2.0**-53
+"""Smallest distance of a probability from 0 and 1 in its logit: next to 1, floats end there."""
 
 USUAL = {"predict_proba": 0.5, "decision_function": 0.0}
 """Response methods, the preferred one first, and the threshold of `predict` on each."""
@@ -145,7 +150,8 @@ class Learner:
         if (rows >= n).any():
             _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)
         sliced = params_of_rows(np.empty((n, 0)), sliced, indices=rows)
-        return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
+        with config_context(enable_metadata_routing=routes_weights(self.estimator)):
+            return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
 
 
 @dataclass(frozen=True)
@@ -160,15 +166,22 @@ class Folds:
     splits: Splits
 
     @classmethod
-    def of(cls, splits: Splits, n_rows: int, n_extra: int) -> Folds:
-        """Splits of X; extra rows are assigned to folds round-robin."""
-        fold, rows = np.arange(n_extra) % len(splits), np.arange(n_rows)
-        extra = n_rows + np.arange(n_extra)
+    def of(cls, splits: Splits, unit: np.ndarray, extra: Rows | None) -> Folds:
+        """Splits of X, to whose folds the extra rows are assigned, copies with the original.
+
+        `unit` is of the stacked rows.
+        """
+        label = np.empty(0, dtype=int) if extra is None else extra.label
+        of_X = np.full(len(unit) - len(label), -1)
+        for k, (_, test) in enumerate(splits):
+            of_X[test] = k
+        fold = folds_of_extra(of_X, len(splits), label - MISSING, unit)
+        rows, added = np.arange(len(of_X)), len(of_X) + np.arange(len(label))
         return cls(
             [
                 (
-                    np.append(rows[train], extra[fold != k]),
-                    np.append(rows[test], extra[fold == k]),
+                    np.append(rows[train], added[fold != k]),
+                    np.append(rows[test], added[fold == k]),
                 )
                 for k, (train, test) in enumerate(splits)
             ]
@@ -179,6 +192,77 @@ class Folds:
         return all(task.has_both_labels(train) for train, _ in self.splits)
 
 
+def is_linear(fitted: Any) -> bool:
+    """Whether a fitted classifier, behind searches and transformers, has coefficients."""
+    if hasattr(fitted, "best_estimator_"):
+        return is_linear(fitted.best_estimator_)
+    if isinstance(fitted, Pipeline):
+        return is_linear(fitted.steps[-1][1])
+    return hasattr(fitted, "coef_")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a linear classifier spreads the rows: mean and deviation of scores, or of logits.
+
+    The fewer the rows that separate the classes, the wider, so that a threshold on the scores of
+    one fit does not suit those of another.
+
+    Attributes
+    ----------
+    mean, deviation : float
+    method : {"predict_proba", "decision_function"}
+    classes : Classes
+    weight : ndarray of shape (N,)
+        Of all rows.
+    """
+
+    mean: float
+    deviation: float
+    method: str
+    classes: Classes
+    weight: np.ndarray
+
+    @classmethod
+    def of(
+        cls, fitted: Any, X: Any, method: str, classes: Classes, weight: np.ndarray
+    ) -> Scale | None:
+        """That of a classifier fitted to all rows X; None if it is not linear."""
+        if not is_linear(fitted):
+            return None
+        scores = _unbounded(fitted, X, method, classes)
+        return cls(*_moments(scores, weight), method, classes, weight)
+
+    def responses(self, fitted: Any, X: Any, rows: np.ndarray) -> np.ndarray:
+        """Responses of another fit to some of all rows X, spread as those of the first one."""
+        method, classes = self.method, self.classes
+        scores = _unbounded(fitted, X, method, classes)
+        mean, deviation = _moments(scores, self.weight)
+        flat = deviation <= ROUNDING * np.abs(scores).max()
+        ratio = 1.0 if flat else self.deviation / deviation
+        scores = self.mean + ratio * (scores[rows] - mean)
+        if method != "predict_proba":
+            return scores
+        return classes.orientation * expit(classes.orientation * scores)
+
+
+def _unbounded(fitted: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
+    """Responses; of probabilities their logits, which may be what `decision_function` returns."""
+    values, sign = responses(fitted, X, method, classes), classes.orientation
+    if method != "predict_proba":
+        return values
+    if hasattr(fitted, "decision_function"):  # not rounded next to 1
+        logits = responses(fitted, X, "decision_function", classes)
+        if np.allclose(sign * expit(sign * logits), values):
+            return logits
+    return sign * logit(np.clip(sign * values, SATURATED, 1.0 - SATURATED))
+
+
+def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    mean = float(np.average(scores, weights=weight))
+    return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
+
+
 def cross_fitted_scores(
     learner: Learner,
     X: Any,
@@ -186,11 +270,15 @@ def cross_fitted_scores(
     folds: Folds,
     task: WeightedTask | None,
     method: str,
+    scale: Scale | None,
     n_jobs: int | None,
 ) -> np.ndarray:
-    """Scores of stacked rows by models fitted without them; nan for rows never tested."""
+    """Scores of stacked rows by models fitted without them; nan for rows never tested.
+
+    `scale` is that of the model fitted to all rows, if it is linear.
+    """
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_fold_scores)(learner, X, y, train, test, task, method)
+        delayed(_fold_scores)(learner, X, y, train, test, task, method, scale)
         for train, test in folds.splits
     )
     scores = np.full(count_rows(X), np.nan)
@@ -207,22 +295,46 @@ def _fold_scores(
     test: np.ndarray,
     task: WeightedTask | None,
     method: str,
+    scale: Scale | None,
 ) -> np.ndarray:
     if task is None and len(np.unique(y[train[train < len(y)]])) < 2:
         raise ValueError(
             "A cv split has training rows of one class only: choose fewer folds or a stratified cv."
         )
     fitted = learner.fitted(X, y, train, task)
+    if scale is not None:
+        return scale.responses(fitted, X, test)
     return responses(fitted, rows_of(X, test), method, learner.classes)
+
+
+def routes_weights(estimator: Any) -> bool:
+    """Whether metadata are routed in a `fit` that receives the weights of rows.
+
+    With metadata routing enabled, they are if some part of a Pipeline requests weights. If none
+    does, its last step gets them, as without routing.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        return False
+    if not isinstance(estimator, Pipeline):
+        return True
+    return bool(estimator.get_metadata_routing().consumes("fit", [WEIGHT]))
 
 
 def weight_parameter(estimator: Any) -> str:
     """The name of the parameter of `fit` that takes the weights of rows.
 
-    For a Pipeline without metadata routing it is that of the last step, as in
+    For a Pipeline whose `fit` does not route them, it is that of the last step, as in
     ``"svc__sample_weight"``.
     """
-    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+    if isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            if hasattr(step, "fit_resample"):
+                raise ValueError(
+                    f"The step {name!r} of the Pipeline changes the rows, and a reduction trains "
+                    "by their weights: leave it out, as the weights also balance the classes, or "
+                    "use ConstrainedThreshold."
+                )
+    if isinstance(estimator, Pipeline) and not routes_weights(estimator):
         name, last = estimator.steps[-1]
         return f"{name}__{weight_parameter(last)}"
     parameters = inspect.signature(estimator.fit).parameters
@@ -245,8 +357,11 @@ def metadata_for(
     """
     given = {name: value for name, value in metadata.items() if value is not None}
     if get_config()["enable_metadata_routing"]:
+        weights = {}
+        if weight_name is not None and WEIGHT in given and not routes_weights(clf.estimator):
+            weights[weight_name] = given.pop(WEIGHT)
         routed = process_routing(clf, "fit", **given, **fit_params)
-        return dict(routed.estimator.fit), dict(routed.splitter.split)
+        return dict(routed.estimator.fit) | weights, dict(routed.splitter.split)
     taken = {n: value for n, value in given.items() if has_fit_parameter(clf.estimator, n)}
     if weight_name is not None and "sample_weight" in given:
         taken[weight_name] = given["sample_weight"]
@@ -259,7 +374,7 @@ def metadata_for(
             UserWarning,
             stacklevel=5,
         )
-    return taken, {}
+    return taken, {name: part for name, part in given.items() if name == "groups"}
 
 
 def stacked(X: Any, X_extra: Any) -> Any:

@@ -15,7 +15,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import expand, find_rows
 from skbandit.rates._columns import Columns, Data, Rows, read_predictions
 from skbandit.rates._expression import AbsoluteRate, fill, on_given_rows
-from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
+from skbandit.rates._metric import satisfied, value_and_rows, verdicts, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._validation import check_level
 
@@ -135,9 +135,15 @@ def rate_report(
     if not any(isinstance(goal, Constraint) for _, goal in named):
         return report
     bound = np.array([line.bound for line in lines], dtype=float)
-    slack = np.array([line.sign for line in lines]) * (bound - value)
-    measured = (n_rows > 0) & np.isfinite(bound)
-    return report.assign(bound=bound, slack=slack, satisfied=satisfied(slack, measured))
+    sign = np.array([line.sign for line in lines])
+    slack, measured = sign * (bound - value), (n_rows > 0) & np.isfinite(bound)
+    found = pd.Series(verdicts(np.column_stack([low, high]), bound, sign), dtype=object)
+    return report.assign(
+        bound=bound,
+        slack=slack,
+        satisfied=satisfied(slack, measured),
+        verdict=found.where(measured, ""),
+    )
 
 
 @dataclass(frozen=True)
@@ -221,7 +227,7 @@ def _group_table(by: Any, data: Data) -> pd.DataFrame:
             f"array or DataFrame, got {type(by).__name__}."
         )
     taken = {"goal", "n_rows", "effective_n", "value", "ci_low", "ci_high"}
-    taken |= {"bound", "slack", "satisfied"}
+    taken |= {"bound", "slack", "satisfied", "verdict"}
     for name in names:
         if name in taken or names.count(name) > 1:
             raise ValueError(f"by: {name!r} would be two columns of the report; rename it.")
@@ -327,11 +333,11 @@ def to_model_card(
     <BLANKLINE>
     ## Quantitative analysis
     <BLANKLINE>
-    All 1 constraints are satisfied.
+    The goal is met.
     <BLANKLINE>
-    | goal | rows | effective rows | value | interval | bound | satisfied |
+    | goal | rows | effective rows | value | interval | bound | verdict |
     |---|---:|---:|---:|---|---:|---|
-    | recall() >= 0.9 | 50 | 50 | 1.000 | 0.929 to 1.000 | 0.900 | yes |
+    | recall() >= 0.9 | 50 | 50 | 1.000 | 0.929 to 1.000 | 0.900 | met |
     <BLANKLINE>
     ## Caveats and recommendations
     <BLANKLINE>
@@ -343,24 +349,83 @@ def to_model_card(
         raise TypeError("report must be a DataFrame returned by rate_report or constraint_report.")
     if "cross_fitted" in report:  # which the intervals and verdicts are about
         report = report.assign(value=report["cross_fitted"])
+    report = report.assign(verdict=read_verdicts(report))
     parts = [("Intended use", goal), ("Evaluation data", data)]
-    parts.append(("Quantitative analysis", f"{_verdict(report)}\n\n{_table(report, digits)}"))
+    parts.append(("Quantitative analysis", f"{_summary(report)}\n\n{_table(report, digits)}"))
     parts.append(("Caveats and recommendations", limits))
     sections = [f"## {heading}\n\n{text.strip() or 'Not stated.'}\n" for heading, text in parts]
     return "\n".join([f"# {title}\n", *sections])
 
 
-def _verdict(report: pd.DataFrame) -> str:
-    """One sentence on the constraints."""
-    if "satisfied" not in report or not report["satisfied"].notna().any():
-        return "No constraints were measured."
-    known = report["satisfied"].dropna().astype(bool)
-    unknown = int(report["bound"].notna().sum()) - len(known)
-    measured = "measured constraints" if unknown else "constraints"
-    rest = f"; {unknown} could not be measured" if unknown else ""
-    if known.all():
-        return f"All {len(known)} {measured} are satisfied{rest}."
-    return f"{int((~known).sum())} of {len(known)} {measured} are **not** satisfied{rest}."
+def read_verdicts(report: pd.DataFrame) -> list[str]:
+    """Per row of a report, "met", "violated" or "undecided"; "" if not bounded or not measured.
+
+    Without intervals, no row is undecided.
+    """
+    if "satisfied" not in report:
+        return [""] * len(report)
+    flags = report["satisfied"].astype("boolean").where(report["n_rows"] > 0)
+    if "verdict" in report:
+        found = report["verdict"].tolist()
+    elif "ci_low" in report:
+        slack = np.column_stack(slack_of_interval(report))
+        found = verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
+    else:
+        found = flags.map({True: "met", False: "violated"}).tolist()
+    return [one if known else "" for one, known in zip(found, flags.notna(), strict=True)]
+
+
+def slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Slacks at both ends of the intervals of a report's first column of constraints."""
+    bound = report["bound"].astype(float)
+    # slack is value - bound for >=, bound - value for <=; if both are 0, read the text
+    name = "goal" if "goal" in report else "constraint"
+    written = report[name].astype(str).str.extract("(<=|>=)", expand=False)
+    above = (report["slack"] * (report["value"] - bound)).astype(float)
+    as_written = written.map({">=": 1.0, "<=": -1.0}).astype(float)
+    sign = np.where(above != 0, np.sign(above), as_written)
+    ends = report[["ci_low", "ci_high"]].to_numpy(dtype=float) - bound.to_numpy()[:, None]
+    low, high = (sign[:, None] * ends).T
+    return low, high
+
+
+def _summary(report: pd.DataFrame) -> str:
+    """What is met, violated and undecided, for each goal as declared."""
+    name = "goal" if "goal" in report else "constraint"
+    groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
+    overall = (report[[c for c in groups if c != "on"]] == ALL).all(axis=1)
+    bounded = report[overall & report["bound"].notna()] if "bound" in report else report[:0]
+    # constraints on several groups or pairs, one row each, are one goal
+    declared = bounded[name].astype(str).str.extract(r"^(.*) \[(.+)\]$")
+    verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
+    one_goal = declared[0].astype(object).where(declared[0].notna(), bounded.index)
+    for _, rows in bounded.groupby(one_goal, sort=False):
+        found = rows["verdict"].replace("", "not measured")
+        for one in ("violated", "undecided", "not measured", "met"):
+            if (part := rows[found == one]).size:
+                break
+        text = _cell(rows[name].iloc[0])
+        if len(rows) > 1:
+            text = _cell(declared[0][rows.index[0]])
+            text += f" in {len(part)} of {len(rows)} groups or pairs"
+            if one == "undecided":
+                fewest = int(np.argmin(part["effective_n"]))
+                label = _cell(declared[1][part.index].iloc[fewest])
+                text += f" ({count_text(part['effective_n'].iloc[fewest])} rows of {label})"
+        verdict[one].append(text)
+    n = sum(map(len, verdict.values()))
+    if not n or len(verdict["not measured"]) == n:
+        return "No goals were measured."
+    if len(verdict["met"]) == n:
+        return "The goal is met." if n == 1 else f"All {n} goals are met."
+    n_met = len(verdict["met"])
+    counts = "" if n == 1 else f"Of {n} goals, {n_met} {'is' if n_met == 1 else 'are'} met."
+    rest = [
+        f"{'**Violated**' if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
+        for one, goals in verdict.items()
+        if goals and one != "met"
+    ]
+    return " ".join(filter(None, [counts, *rest]))
 
 
 def _table(report: pd.DataFrame, digits: int) -> str:
@@ -385,8 +450,8 @@ def _table(report: pd.DataFrame, digits: int) -> str:
         columns.append(("interval", "---", shown))
     if "bound" in report:
         columns.append(("bound", "---:", [number(value) for value in report["bound"]]))
-        verdicts = ["" if pd.isna(x) else "yes" if x else "**no**" for x in report["satisfied"]]
-        columns.append(("satisfied", "---", verdicts))
+        found = [f"**{one}**" if one == "violated" else one for one in report["verdict"]]
+        columns.append(("verdict", "---", found))
     headings, rules, cells = zip(*columns, strict=True)
     lines = [f"| {' | '.join(line)} |" for line in (headings, *zip(*cells, strict=True))]
     return "\n".join([lines[0], f"|{'|'.join(rules)}|", *lines[1:]])

@@ -10,13 +10,15 @@ import pandas as pd
 
 from skbandit.constrained import constraint_report
 from skbandit.evaluation import rate_report
-from skbandit.evaluation._rate_report import ALL, count_text
+from skbandit.evaluation._rate_report import ALL, count_text, read_verdicts, slack_of_interval
 from skbandit.inspection import _style
-from skbandit.inspection._style import BLUE, VERMILLION
+from skbandit.inspection._style import BLUE, GRAY, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
+
+UNDECIDED = "undecided"
 
 
 class ConstraintReportDisplay:
@@ -43,6 +45,8 @@ class ConstraintReportDisplay:
         Slacks of satisfied constraints, as dots.
     missed_ : matplotlib Line2D
         Slacks of violated constraints, as crosses.
+    undecided_ : matplotlib Line2D
+        Slacks whose interval contains 0, as circles.
     intervals_ : matplotlib LineCollection or None
         Confidence intervals, in the order of the constraints.
     margins_ : matplotlib LineCollection or None
@@ -146,7 +150,8 @@ class ConstraintReportDisplay:
         names = [_style.wrap(name, 40) for name in report["constraint"]]
         axes = _row_axes(ax, names, "ConstraintReportDisplay.plot")
         slack, place = report["slack"].to_numpy(), np.arange(len(names))
-        holds, ends = report["satisfied"].to_numpy(), _slack_of_interval(report)
+        verdict = np.array(read_verdicts(report), dtype=object)
+        ends = slack_of_interval(report) if "ci_low" in report else ()
         reach = np.abs([slack, *ends]).max(axis=0)
         # show small differences rather than the constraint with most slack
         edge = 3 * np.median(reach[np.isfinite(reach)]) if np.isfinite(reach).any() else np.inf
@@ -156,9 +161,11 @@ class ConstraintReportDisplay:
         self.margins_ = None
         if "margin" in report:
             self.margins_ = _draw_strokes(axes, report["margin"], place)
-        texts = [_describe(row) for _, row in report.iterrows()]
-        self.met_, self.missed_, self.intervals_ = _draw_rows(
-            axes, names, texts, slack, ends, holds & ~beyond, ~holds
+        texts = [
+            _describe(row, one) for (_, row), one in zip(report.iterrows(), verdict, strict=True)
+        ]
+        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
+            axes, names, texts, np.where(beyond, np.nan, slack), ends, verdict
         )
         if beyond.any():
             axes.set_xlim(right=edge)
@@ -192,6 +199,8 @@ class RateReportDisplay:
         Values of rates and of satisfied constraints, as dots.
     missed_ : matplotlib Line2D
         Values of violated constraints, as crosses.
+    undecided_ : matplotlib Line2D
+        Values whose interval contains the bound, as circles.
     intervals_ : matplotlib LineCollection
         Confidence intervals.
     bounds_ : matplotlib LineCollection or None
@@ -338,20 +347,21 @@ class RateReportDisplay:
         report = _style.read_table(self.report, "report", numbers, ["goal"], optional=["bound"])
         names = _name_rows(report)
         axes = _row_axes(ax, names, "RateReportDisplay.plot")
-        # a constraint whose verdict is missing is drawn as a rate
-        missed = np.zeros(len(report), dtype=bool)
         if "satisfied" in report:
-            missed = _style.read_flags(report, "report", "satisfied") == 0
+            _style.read_flags(report, "report", "satisfied")
+        verdict = np.array(read_verdicts(report), dtype=object)
         self.bounds_ = None
         if "bound" in report and (bounded := report["bound"].notna()).any():
             self.bounds_ = _draw_strokes(axes, report["bound"][bounded], np.flatnonzero(bounded))
         texts = [
-            f"{row.value:.3f} (n = {count_text(row.effective_n)})" if row.n_rows else "not measured"
-            for row in report.itertuples()
+            f"{row.value:.3f} (n = {count_text(row.effective_n)}){_suffix(row.value, one)}"
+            if row.n_rows
+            else "not measured"
+            for row, one in zip(report.itertuples(), verdict, strict=True)
         ]
         ends = report[["ci_low", "ci_high"]].to_numpy().T
-        self.met_, self.missed_, self.intervals_ = _draw_rows(
-            axes, names, texts, report["value"].to_numpy(), ends, ~missed, missed
+        self.met_, self.missed_, self.undecided_, self.intervals_ = _draw_rows(
+            axes, names, texts, report["value"].to_numpy(), ends, verdict
         )
         axes.set_xlabel("value, with its interval (n: rows in the denominator)")
         self.ax_, self.figure_ = axes, axes.figure
@@ -370,21 +380,26 @@ def _draw_strokes(axes: Any, values: pd.Series, place: np.ndarray) -> Any:
 
 
 def _draw_rows(
-    axes: Any, names: list[str], texts: list[str], values: Any, ends: Any, met: Any, missed: Any
-) -> tuple[Any, Any, Any]:
-    """Draw rows from the top down: name, value as dot or cross, interval, and text above it.
+    axes: Any, names: list[str], texts: list[str], values: Any, ends: Any, verdict: np.ndarray
+) -> tuple[Any, Any, Any, Any]:
+    """Draw rows from the top down: name, value as a mark, interval, and text above it.
 
-    Returns the dots, the crosses and the intervals, which are None if `ends` is empty.
+    Returns the dots, the crosses of what is violated, the circles of what is undecided, and the
+    intervals, which are None if `ends` is empty.
     """
     place, intervals = np.arange(len(names)), None
+    missed, open_ = verdict == "violated", verdict == UNDECIDED
+    met = ~missed & ~open_ & ~np.isnan(values)
     if len(ends):
-        color = np.where(missed, VERMILLION, BLUE)
+        color = np.select([missed, open_], [VERMILLION, GRAY], BLUE)
         ends = np.where(np.isfinite(ends).all(axis=0), ends, np.nan)
         intervals = axes.hlines(place, *ends, color=color, linewidth=1.5)
     (dots,) = axes.plot(values[met], place[met], "o", color=BLUE, markersize=5)
     (crosses,) = axes.plot(
         values[missed], place[missed], "X", color=VERMILLION, markersize=7, zorder=3
     )
+    hollow = {"color": GRAY, "markerfacecolor": "white", "markersize": 6, "zorder": 3}
+    (circles,) = axes.plot(values[open_], place[open_], "o", **hollow)
     # x in widths of the axes, y in rows; inside of the axes, so that no text covers a neighbor, and
     # on the side away from the mark; a line behind the text is interrupted
     style = {
@@ -398,7 +413,7 @@ def _draw_rows(
     axes.set_yticks(place, names)
     axes.set_ylim(len(names) - 0.5, -0.75)
     axes.tick_params(axis="y", length=0)
-    return dots, crosses, intervals
+    return dots, crosses, circles, intervals
 
 
 def _read_report(report: Any) -> pd.DataFrame:
@@ -437,28 +452,20 @@ def _drop_mirrored(report: pd.DataFrame) -> pd.DataFrame:
     return report.iloc[sorted(kept)].reset_index(drop=True)
 
 
-def _slack_of_interval(report: pd.DataFrame) -> tuple[np.ndarray, ...]:
-    """Ends of the intervals as slacks; empty if the report has no intervals."""
-    if "ci_low" not in report:
-        return ()
-    above = report["value"] - report["bound"]
-    # slack is value - bound for >=, bound - value for <=; if both are 0, read the text
-    written = report["constraint"].astype(str).str.extract("(<=|>=)", expand=False)
-    sign = np.sign(report["slack"] * above)
-    sign = sign.where(sign != 0, written.map({">=": 1.0, "<=": -1.0}).astype(float))
-    ends = (sign * (report[end] - report["bound"]) for end in ("ci_low", "ci_high"))
-    return tuple(end.to_numpy(dtype=float) for end in ends)
+def _suffix(value: Any, verdict: str) -> str:
+    return f", {UNDECIDED}" if verdict == UNDECIDED and not np.isnan(value) else ""
 
 
-def _describe(row: pd.Series) -> str:
-    """Value, interval and bound as text."""
+def _describe(row: pd.Series, verdict: str) -> str:
+    """Value, interval and bound as text, and whether the verdict is open."""
     if row["n_rows"] == 0:
         return "not measured"
     if np.isnan(row["value"]):
         return "undefined"
     interval = f" [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" if "ci_low" in row else ""
     margin = f", margin {row['margin']:.3f}" if "margin" in row else ""
-    return f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
+    figures = f"{row['value']:.3f}{interval}, bound {row['bound']:g}{margin}"
+    return figures + _suffix(row["value"], verdict)
 
 
 def _name_rows(report: pd.DataFrame) -> list[str]:

@@ -195,7 +195,8 @@ def _frame(table: Any, n_rows: int, name: str) -> pd.DataFrame:
             cure = (
                 "Cross-validation slices a DataFrame but not a dict: pass a DataFrame"
                 if isinstance(table, Mapping)
-                else f"Select the rows of X, as in {name}.loc[X.index]"
+                else f"Select the rows of X, as in {name}.loc[X.index]. Rows that a step of a "
+                "Pipeline adds have no attributes: resample within ConstrainedThreshold"
             )
             raise ValueError(f"{column} has {length} rows for {n_rows} rows of data. {cure}.")
     if isinstance(table, pd.DataFrame):
@@ -332,9 +333,10 @@ def encode(values: Any, pos_label: Any, labels: Sequence[Any], name: str) -> np.
                 f"{name} has labels [{first_few(found)}]: choose the positive one with pos_label=."
             )
         pos_label = 1
-    elif not set(found) <= {*labels, pos_label}:
+    elif len(unknown := [one for one in found if one not in {*labels, pos_label}]) > max(
+        0, 2 - len({*labels, pos_label})
+    ):  # where one label is known, as without y, values may add the other
         if not zero_one or (1 in labels and pos_label != 1):  # 1 would be ambiguous
-            unknown = [label for label in found if label not in {*labels, pos_label}]
             raise ValueError(
                 f"{name} has [{first_few(unknown)}], not among the labels [{first_few(labels)}]; "
                 f"the positive label is {pos_label!r}."

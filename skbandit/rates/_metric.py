@@ -88,6 +88,22 @@ def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
     return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)
 
 
+def verdicts(ends: np.ndarray, bound: np.ndarray, sign: np.ndarray) -> list[str]:
+    """Per constraint, "met" or "violated" if the whole interval is, else "undecided".
+
+    Parameters
+    ----------
+    ends : ndarray of shape (K, 2)
+        Intervals.
+    bound : ndarray of shape (K,)
+    sign : ndarray of shape (K,)
+        1 for <=, -1 for >=.
+    """
+    slack = sign[:, None] * (bound[:, None] - ends)
+    met, violated = (slack >= -RATE_TOL).all(axis=1), (slack < -RATE_TOL).all(axis=1)
+    return np.select([met, violated], ["met", "violated"], "undecided").tolist()
+
+
 def warn_of_few(labels: Sequence[str], effective: Iterable[float], stacklevel: int) -> None:
     """Name, in one warning, the rates that few rows decide."""
     few = [

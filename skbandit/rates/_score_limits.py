@@ -343,7 +343,8 @@ def _squares(share: _Share, sums: np.ndarray, q: np.ndarray) -> np.ndarray:
 def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tuple[float, float]:
     """Interval that covers the population's value with probability `level`.
 
-    Clopper and Pearson's of a single rate, else MOVER's: its ends are the bounds without slack.
+    Clopper and Pearson's of a single rate, else MOVER's, of Wilson's limits or, below 10 trials,
+    Clopper and Pearson's: its ends are the bounds without slack.
 
     Parameters
     ----------
@@ -367,8 +368,7 @@ def interval(rate: Rate, data: Data, positive: np.ndarray, level: float) -> tupl
         return success[:, None], trial[:, None]  # sums without cancellation
 
     limits = _limits([rate, rate], np.array([1.0, -1.0]), np.zeros(2), counted, len(data))
-    if len(limits.shares) == 1:
-        limits = replace(limits, exact_below=np.inf)
+    limits = replace(limits, exact_below=np.inf if len(limits.shares) == 1 else FEW_TRIALS)
     z = -float(ndtri((1.0 - level) / 2.0))
     measured = limits.measure(np.zeros((len(limits.constant), 1)), z)
     high, low = (_bound_without_slack(limits, measured, k) for k in range(2))

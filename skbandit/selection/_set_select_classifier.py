@@ -42,6 +42,7 @@ from skbandit.selection.reductions._registry import (
 )
 from skbandit.selection.reductions._rule import CostSensitiveRule, Examples
 from skbandit.utils._fitting import atomic_fit, fit_task, report_progress
+from skbandit.utils._folds import folds_of_rows
 from skbandit.utils._sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,
@@ -306,7 +307,8 @@ default="auto"
         random = check_random_state(self.random_state)
         folds, n_rows = None, len(examples.costs)
         if self._settings.n_folds is not None and n_rows > 1:  # choices are cross-fitted
-            folds = random.permutation(n_rows) % self._settings.n_folds
+            n_folds = min(self._settings.n_folds, n_rows)
+            folds = folds_of_rows(X, n_rows, n_folds, random)
 
         def report(k: int) -> None:
             if self.verbose:

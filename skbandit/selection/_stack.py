@@ -18,12 +18,12 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.model_selection import KFold
 from sklearn.neighbors import NearestNeighbors
 
 from skbandit.selection._cost_models import PredictsFromRows, learn_costs
 from skbandit.selection._costs import CostMatrix, ad_means, filled
 from skbandit.selection._ridge import Linear
+from skbandit.utils._folds import splits_of_all_rows
 
 NEGLIGIBLE = 1e-12
 """Share of the first covariance below which no component is left."""
@@ -355,7 +355,7 @@ def _weigh(
         return dict.fromkeys(MEMBERS, 0), {name: float(name == "ridge") for name in MEMBERS}
     unseen: list[list[np.ndarray]] = [[] for _ in MEMBERS]
     left = np.empty_like(F)
-    for train, test in KFold(N_FOLDS, shuffle=True, random_state=SEED).split(F):
+    for train, test in splits_of_all_rows(N_FOLDS, rows, len(F), SEED):
         left[test] = F[test] - ad_means(F[train], s[train])
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True

@@ -2,23 +2,317 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+import pandas as pd
+from scipy.sparse import csr_array, issparse
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, column_or_1d
+
+from skbandit.utils._sklearn_compat import count_rows
 
 # Training and test rows of each fold.
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
+SEED = 0
+"""Seed of the folds of classifiers: the same rows give the same model."""
 
-def stratified_folds(labels: np.ndarray, n_folds: int) -> np.ndarray:
-    """Fold number per row; the rows of each label are dealt to the folds in turn."""
-    fold = np.empty(len(labels), dtype=int)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        fold[rows] = np.arange(len(rows)) % n_folds
-    return fold
+MOST_COPIES = 10
+"""Rows per distinct row above which equal rows are no copies.
+
+The features then have few combinations of values, which independent rows share.
+"""
+
+MANY_COPIES = 0.01
+"""Share of rows that repeat an earlier one from which on a fit warns of them."""
+
+ROUNDED_BITS = np.uint64(12)
+"""Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
+
+
+def assign_folds(
+    stratum: np.ndarray, n_folds: int, unit: np.ndarray, random_state: Any = SEED
+) -> np.ndarray:
+    """Assign rows to folds: units stay whole, and each stratum is spread evenly.
+
+    Of `n_folds` consecutive units of the same composition, each fold gets one, in random order. So
+    neither the order of the rows nor a period in it matters, and rows that are sorted by site leave
+    each fold its share of every site.
+
+    Parameters
+    ----------
+    stratum : ndarray of int, shape (n_rows,)
+        Stratum of each row, such as its label, counted from 0.
+    n_folds : int
+        Number of folds.
+    unit : ndarray of int, shape (n_rows,)
+        Number of the unit of each row.
+    random_state : int, RandomState or None
+        Draws the orders.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+        Fold of each row.
+
+    Examples
+    --------
+    >>> fold = assign_folds(np.zeros(6, int), 3, np.array([7, 7, 7, 2, 2, 4]))
+    >>> sorted(np.bincount(fold).tolist())
+    [1, 2, 3]
+    """
+    rng = check_random_state(random_state)
+    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
+    shape = len(first), int(stratum.max(initial=0)) + 1
+    composition = csr_array((np.ones(len(unit), int), (unit, stratum)), shape=shape).toarray()
+    kinds, kind = np.unique(composition, axis=0, return_inverse=True)
+    of_kind = [np.flatnonzero(kind == k) for k in range(len(kinds))]
+    of_kind = [units[np.argsort(first[units])] for units in of_kind]
+    fold_of = np.empty(len(first), dtype=int)
+    filled = np.zeros((n_folds, shape[1]), dtype=int)
+    # the largest units first, which smaller ones level out; the numbers of strata do not matter
+    for k in sorted(range(len(kinds)), key=lambda k: (-kinds[k].sum(), first[of_kind[k][0]])):
+        units = of_kind[k]
+        blocks, rest = divmod(len(units), n_folds)
+        orders = rng.uniform(size=(blocks, n_folds)).argsort(axis=1)
+        emptiest = np.lexsort((rng.uniform(size=n_folds), filled.sum(axis=1), filled @ kinds[k]))
+        fold_of[units] = np.append(orders, rng.permutation(emptiest[:rest]))
+        filled += np.bincount(fold_of[units], minlength=n_folds)[:, None] * kinds[k]
+    return fold_of[unit]
+
+
+def units_of_rows(X: Any) -> np.ndarray:
+    """Number of the unit of each row: equal rows are copies, and form one.
+
+    Copies, as by an outer join or by oversampling, must not be on both sides of a fold. Rows are
+    units of their own if there are more than `MOST_COPIES` per distinct row.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, DataFrame} of n_rows rows
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+
+    Examples
+    --------
+    >>> units_of_rows([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]).tolist()
+    [0, 1, 0]
+    """
+    n = count_rows(X)
+    try:
+        hashes = _hashes(X)
+    except (TypeError, ValueError):  # rows of other things than numbers and text
+        return np.arange(n)
+    _, unit, size = np.unique(hashes, return_inverse=True, return_counts=True)
+    return unit if n <= MOST_COPIES * len(size) else np.arange(n)
+
+
+def _hashes(X: Any) -> np.ndarray:
+    """64 bits per row, equal for equal rows."""
+    if isinstance(X, pd.DataFrame):
+        return pd.util.hash_pandas_object(X, index=False).to_numpy()
+    if hasattr(X, "hash_rows"):  # polars
+        return X.hash_rows().to_numpy()
+    if issparse(X):
+        rows = csr_array(X, copy=True)
+        rows.sum_duplicates()
+        terms = _hashes_of_entries(rows.data) * _multipliers(rows.shape[1])[rows.indices]
+        sums = np.append(np.uint64(0), np.cumsum(np.where(rows.data == 0, 0, terms)))
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    entries = np.asarray(X)
+    entries = entries.reshape(len(entries), -1)
+    hashes = _hashes_of_entries(entries.ravel()).reshape(entries.shape)
+    return (hashes * _multipliers(entries.shape[1])).sum(axis=1)
+
+
+def _hashes_of_entries(entries: np.ndarray) -> np.ndarray:
+    if entries.dtype.kind == "f":
+        bits = (entries.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+        half = np.uint64(1) << (ROUNDED_BITS - np.uint64(1))
+        entries = (bits + half) >> ROUNDED_BITS
+    return pd.util.hash_array(entries)
+
+
+def _multipliers(n: int) -> np.ndarray:
+    """Odd numbers, by which the hashes of the entries of a row add up to one that tells columns."""
+    return np.random.default_rng(SEED).integers(2**63, size=n, dtype=np.uint64) * 2 + 1
+
+
+def read_units(cv: Any, X: Any, groups: Any, n_rows: int, stacklevel: int) -> np.ndarray:
+    """Number of the unit of each row, which stays on one side of every fold.
+
+    Parameters
+    ----------
+    cv : int, cross-validation generator, iterable or None
+        If rows are assigned to folds here (a number or None), copies are warned of.
+    X : {array-like, sparse matrix, DataFrame}
+        All rows, extra ones last, which are of no group.
+    groups : array-like of shape (n_rows,) or None
+        The units. None means `units_of_rows`.
+    n_rows : int
+        Number of rows without the extra ones.
+    stacklevel : int
+        Of the warning, from the caller.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    if groups is None:
+        unit = units_of_rows(X)
+        if is_number(cv):
+            _warn_of_copies(unit[:n_rows], stacklevel + 1)
+        return unit
+    group = column_or_1d(groups)
+    if len(group) != n_rows:
+        raise ValueError(f"groups has {len(group)} entries for {n_rows} rows.")
+    unit, _ = pd.factorize(group)
+    if (unit < 0).any():
+        raise ValueError(
+            f"groups is missing in row {int(np.argmax(unit < 0))}: give each row a group, one of "
+            "its own if it belongs to none."
+        )
+    return np.append(unit, n_rows + np.arange(count_rows(X) - n_rows))
+
+
+def is_number(cv: Any) -> bool:
+    """Whether `cv` leaves it to us which rows are in a fold."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _warn_of_copies(unit: np.ndarray, stacklevel: int) -> None:
+    _, first, inverse, size = np.unique(
+        unit, return_index=True, return_inverse=True, return_counts=True
+    )
+    copies = np.flatnonzero(first[inverse] != np.arange(len(unit)))
+    if len(copies) < max(1, MANY_COPIES * len(unit)):
+        return
+    warnings.warn(
+        f"{int(size[size > 1].sum())} of {len(unit)} rows of X occur more than once, such as rows "
+        f"{first[inverse[copies[0]]]} and {copies[0]}. Equal rows share a fold, but intervals and "
+        "confidence levels count each as an independent row. If they are copies, drop them, and "
+        "resample inside the estimator. If they are different units, pass groups="
+        "np.arange(len(X)).",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def folds_of_rows(X: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:
+    """Assign rows to folds by `assign_folds`, equal ones together if there are enough others."""
+    unit = units_of_rows(X)
+    if len(np.unique(unit)) < n_folds:
+        unit = np.arange(n_rows)
+    return assign_folds(np.zeros(n_rows, dtype=int), n_folds, unit, random_state)
+
+
+def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarray:
+    """Assign rows to folds by `assign_folds`, stratified by their labels.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Labels.
+    n_folds : int
+    unit : ndarray of int, shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+        Fold of each row.
+
+    Raises
+    ------
+    ValueError
+        If all rows of a class are one unit, which cannot be left out, or units are fewer than
+        folds.
+    """
+    n_folds = StratifiedKFold(int(n_folds)).n_splits  # checks it
+    labels, stratum = np.unique(y, return_inverse=True)
+    for k, label in enumerate(labels.tolist()):
+        rows = np.flatnonzero(stratum == k)
+        if (unit[rows] == unit[rows[0]]).all():
+            raise ValueError(
+                f"All {len(rows)} rows of class {label!r} are equal or of one group, and rows of "
+                "both classes are left out of training in turn: pass more rows."
+            )
+    n_units = len(np.unique(unit))
+    if n_units < n_folds:
+        raise ValueError(
+            f"cv={n_folds} folds need as many different rows or groups, and there are {n_units}: "
+            "choose fewer folds."
+        )
+    return assign_folds(stratum, n_folds, unit)
+
+
+def splits_of_classes(
+    cv: Any, X: Any, y: np.ndarray, unit: np.ndarray, params: dict[str, Any]
+) -> Splits:
+    """Splits by the parameter `cv` of a classifier.
+
+    Parameters
+    ----------
+    cv : int, cross-validation generator or iterable
+        A number assigns rows by `folds_of_classes`.
+    X : {array-like, sparse matrix, DataFrame} of n_rows rows
+    y : ndarray of shape (n_rows,)
+        Labels.
+    unit : ndarray of int, shape (n_rows,)
+        Used if `cv` is a number.
+    params : dict
+        For the `split` of a generator.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+    """
+    if is_number(cv):
+        return splits_of_folds(folds_of_classes(y, cv, unit))
+    try:
+        return list(check_cv(cv, y, classifier=True).split(X, y, **params))
+    except (TypeError, ValueError) as error:
+        if "groups" not in str(error):
+            raise
+        raise ValueError(
+            f"{type(cv).__name__} needs groups ({error}): pass groups=... to fit."
+        ) from error
+
+
+def splits_of_folds(fold: np.ndarray) -> Splits:
+    """Training and test rows of each fold, from the fold of each row."""
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
+
+
+def folds_of_extra(
+    fold: np.ndarray, n_folds: int, stratum: np.ndarray, unit: np.ndarray
+) -> np.ndarray:
+    """Assign extra rows to the folds of others; those that are copies of them to their fold.
+
+    Parameters
+    ----------
+    fold : ndarray of int, shape (n_rows,)
+        Fold of each of the other rows; -1 if none tests it.
+    n_folds : int
+    stratum : ndarray of int, shape (n_extra,)
+    unit : ndarray of int, shape (n_rows + n_extra,)
+        Number of the unit of each row, the extra ones last.
+
+    Returns
+    -------
+    ndarray of int, shape (n_extra,)
+    """
+    n = len(fold)
+    own = assign_folds(stratum, n_folds, unit[n:])
+    units, first = np.unique(unit[:n], return_index=True)
+    original = pd.Index(units).get_indexer(pd.Index(unit[n:]))
+    of_original = np.where(original >= 0, fold[first[original]], -1)
+    return np.where(of_original >= 0, of_original, own)
 
 
 def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
@@ -41,22 +335,25 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
     Parameters
     ----------
     cv : int, cross-validation generator or iterable of splits
-        An integer is a shuffled `KFold`.
+        An integer assigns rows by `folds_of_rows`.
     X : object
-        Passed to ``cv.split``.
+        Rows, passed to ``cv.split``.
     n_rows : int
         Number of rows of X.
     random_state : int, RandomState or None
-        Shuffles the rows if `cv` is an integer.
+        Of `folds_of_rows`.
 
     Returns
     -------
     list of (ndarray, ndarray)
         Row numbers.
     """
-    if isinstance(cv, int | np.integer):
-        cv = KFold(int(cv), shuffle=True, random_state=random_state)
     rows = np.arange(n_rows)
+    if isinstance(cv, Integral):
+        n_folds = KFold(int(cv)).n_splits  # checks it
+        if n_rows < n_folds:
+            raise ValueError(f"cv={n_folds} folds need as many rows, and there are {n_rows}.")
+        return splits_of_folds(folds_of_rows(X, n_rows, n_folds, random_state))
     splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X)]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
     if (times != 1).any():

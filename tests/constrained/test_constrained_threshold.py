@@ -16,7 +16,6 @@ from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
-    cross_val_predict,
 )
 from sklearn.svm import LinearSVC
 
@@ -34,6 +33,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
+from tests.folds import default_splits, out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 from tests.tiers import first
 
@@ -47,14 +47,6 @@ def fit(constraints=(), estimator=RATE, objective=None, y=Y, rows=X, metadata=No
     parameters = {"confidence_level": 0.5} | parameters  # rates at face value
     clf = ConstrainedThreshold(estimator, objective, constraints, **parameters)
     return clf.fit(rows, y, **({"attributes": ATTRIBUTES} | (metadata or {})))
-
-
-def out_of_fold(estimator, method, positive=1, y=Y, **how):
-    """Scores for a class, 0 or 1, by scikit-learn's own cross-validation."""
-    scores = cross_val_predict(estimator, X, y, method=method, **how)
-    if method == "predict_proba":
-        return scores[:, positive]
-    return scores if positive else -scores
 
 
 def criterion(scores, threshold, positive, objective, constraints, weight=None):
@@ -112,7 +104,7 @@ def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
     estimator, parameters, method = SCORED[scored]
     clf = fit(constraints, estimator, objective, pos_label=positive, **parameters)
     assert clf.response_method_ == method
-    scores = out_of_fold(estimator, method, positive)
+    scores = out_of_fold(estimator, method, X, Y, positive)
     value, slack = criterion(scores, clf.threshold_, positive, objective, constraints)
     assert value == pytest.approx(brute_force(scores, positive, objective, constraints))
     assert slack >= -1e-9  # hard constraints hold exactly
@@ -125,7 +117,7 @@ def test_equals_brute_force_on_out_of_fold_scores(name, scored, positive):
 def test_weights_count_in_rates_and_in_training():
     goal, constraints = error_rate(), [recall() >= 0.95]
     clf = fit(constraints, metadata={"sample_weight": WEIGHT})
-    scores = out_of_fold(RATE, "predict_proba", params={"sample_weight": WEIGHT})
+    scores = out_of_fold(RATE, "predict_proba", X, Y, sample_weight=WEIGHT)
     value, slack = criterion(scores, clf.threshold_, 1, goal, constraints, WEIGHT)
     assert slack >= -1e-9
     assert value == pytest.approx(brute_force(scores, 1, goal, constraints, WEIGHT))
@@ -156,7 +148,7 @@ def test_extra_rows_are_answered_by_the_final_estimator():
     report = clf.constraint_report_
     assert report["value"][0] == pytest.approx(np.mean(there != ATTRIBUTES_EXTRA["deployed"]))
     assert report["value"][1] == pytest.approx(there[Y_EXTRA == 1].mean())
-    scores = out_of_fold(RATE, "predict_proba")
+    scores = out_of_fold(RATE, "predict_proba", X, Y)
     assert report["cross_fitted"][2] == pytest.approx(np.mean(scores[Y == 1] > clf.threshold_))
     assert list(report["on"]) == ["extra", "extra", "train"] and report["satisfied"].all()
     new = clf.constraint_report(X, Y, attributes=ATTRIBUTES, **EXTRA)
@@ -212,7 +204,8 @@ def test_folds_in_parallel_are_the_same(cv, backend):
     with joblib.parallel_config(backend):
         clf = fit([recall() >= 0.8], cv=cv, n_jobs=2)
     assert clf.threshold_ == fit([recall() >= 0.8], cv=cv).threshold_
-    scores = out_of_fold(RATE, "predict_proba", cv=cv)
+    splits = default_splits(X, Y, cv) if cv == 3 else list(cv.split(X, Y))
+    scores = out_of_fold(RATE, "predict_proba", X, Y, splits=splits)
     assert np.mean(scores[Y == 1] > clf.threshold_) == clf.constraint_report_["cross_fitted"][0]
 
 
@@ -277,7 +270,7 @@ def test_infeasible_names_what_is_missed_and_hands_out_the_closest():
     closest = pickle.loads(pickle.dumps(caught.value)).closest_
     assert not closest.feasible_ and not closest.constraint_report_["satisfied"].all()
     assert np.isnan(closest.confidence_level_)
-    scores = out_of_fold(RATE, "predict_proba")
+    scores = out_of_fold(RATE, "predict_proba", X, Y)
     distinct = np.unique(scores)
     slacks = [
         criterion(scores, threshold, 1, error_rate(), IMPOSSIBLE)[1]

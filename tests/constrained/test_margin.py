@@ -288,7 +288,7 @@ def test_a_level_out_of_reach_names_the_rows_that_it_takes():
     assert needed > 1
     times = int(np.ceil(2 * needed))
     again = np.tile(np.arange(60), times)
-    assert clf.fit(X[again], Y[again]).feasible_
+    assert clf.fit(X[again], Y[again], groups=np.arange(len(again))).feasible_
 
 
 @IGNORED

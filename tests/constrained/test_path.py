@@ -460,7 +460,7 @@ def test_a_cross_fitted_path_trains_for_two_bounds(monkeypatch):
 
 @pytest.mark.parametrize("bounds", first(1, [[0.1, 0.3], [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]]))
 def test_each_bound_of_a_cross_fitted_path_is_nearly_as_good_as_its_own_fit(bounds):
-    rows, y = noisy(3000)
+    rows, y = noisy(21_000)
     train, new = slice(0, 1000), slice(1000, None)
     clf = ConstrainedRampClassifier(constraints=false_positive_rate() <= 0.5)
     path = constraint_path(clf, rows[train], y[train], bounds=bounds)

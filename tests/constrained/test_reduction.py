@@ -16,7 +16,6 @@ from sklearn.model_selection import (
     GroupKFold,
     ShuffleSplit,
     StratifiedKFold,
-    cross_val_predict,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -35,6 +34,7 @@ from skbandit.rates import (
     precision,
     recall,
 )
+from tests.folds import out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 
 RATE = LogisticRegression()
@@ -157,7 +157,7 @@ def test_a_goal_that_costs_nothing_changes_nothing():
 
 def test_one_round_moves_the_threshold_alone():
     clf = fit(recall() >= 0.9, objective=false_positive_rate(), max_iter=1, confidence_level=0.5)
-    scores = cross_val_predict(RATE, X, Y, method="predict_proba")[:, 1]
+    scores = out_of_fold(RATE, "predict_proba", X, Y)
     assert clf.best_rounds_ == (0,)
     found = recall().value(Y, scores > clf.threshold_)
     assert found == pytest.approx(clf.constraint_report_["cross_fitted"][0])

@@ -122,7 +122,7 @@ def test_groups_with_thresholds_of_their_own_pay_less_and_goals_hold(seed):
 
 def test_training_still_pays_where_thresholds_cannot_attain_a_goal():
     """Costs of precision change the order of scores, which thresholds per group do not."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(2)
     rows = rng.normal(size=(1500, 3))
     people = pd.DataFrame({"sex": rng.choice(["F", "M"], 1500)})
     y = (rows[:, 0] + 2 * (rows[:, 1] > 1) - (rows[:, 2] > 1) > 1).astype(int)

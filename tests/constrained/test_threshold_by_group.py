@@ -9,7 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, TimeSeriesSplit, cross_val_predict
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
@@ -17,6 +17,7 @@ from sklearn.utils.fixes import parse_version
 from skbandit.constrained import ConstrainedThreshold, constraint_report
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import difference, each, error_rate, positive_rate, recall
+from tests.folds import out_of_fold
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, EXTRA, X_EXTRA, Y_EXTRA, X, Y
 
 RATE = LogisticRegression()
@@ -32,7 +33,7 @@ def fit(constraints=PARITY, by="sex", attributes=ATTRIBUTES, rows=X, estimator=R
 
 
 def scores_out_of_fold(positive=1):
-    return cross_val_predict(RATE, X, Y, method="predict_proba")[:, positive]
+    return out_of_fold(RATE, "predict_proba", X, Y, positive)
 
 
 # --- the theorem ---------------------------------------------------------------------------
@@ -77,14 +78,25 @@ def test_a_group_unseen_in_fit_has_the_common_threshold_if_wanted():
     one, each_group = fit(by=None), fit(unseen="overall")
     assert each_group.threshold_ == one.threshold_
     strangers = ATTRIBUTES_EXTRA.assign(sex="X")
+    strangers.loc[strangers.index[0], "sex"] = "F"
     answers = each_group.predict(X_EXTRA, attributes=strangers)
-    np.testing.assert_array_equal(answers, one.predict(X_EXTRA))
-    nobody = ATTRIBUTES_EXTRA.assign(sex=None)
+    np.testing.assert_array_equal(answers[1:], one.predict(X_EXTRA)[1:])
+    nobody = strangers.assign(sex=strangers["sex"].replace("X", None))
     np.testing.assert_array_equal(each_group.predict(X_EXTRA, attributes=nobody), answers)
     known = each_group.predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA)
     np.testing.assert_array_equal(known, fit().predict(X_EXTRA, attributes=ATTRIBUTES_EXTRA))
     with pytest.raises(ValueError, match=r"group sex='X'.* or set unseen='overall'"):
         fit().predict(X_EXTRA, attributes=strangers)
+
+
+def test_codes_of_another_type_are_told_although_unseen_groups_are_allowed():
+    coded = ATTRIBUTES.assign(sex=(ATTRIBUTES["sex"] == "M").astype(int))
+    clf = fit(unseen="overall", attributes=coded)
+    as_text = ATTRIBUTES_EXTRA.assign(sex=np.where(ATTRIBUTES_EXTRA["sex"] == "M", "1", "0"))
+    with pytest.warns(UserWarning, match="no row is of a group .* sex='.', and fit saw 0, 1"):
+        answers = clf.predict(X_EXTRA, attributes=as_text)
+    one = fit(by=None, attributes=coded)
+    np.testing.assert_array_equal(answers, one.predict(X_EXTRA))
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])

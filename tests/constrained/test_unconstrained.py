@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedKFold
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import (
@@ -28,7 +28,8 @@ from skbandit.rates import (
     precision,
     recall,
 )
-from skbandit.utils._folds import stratified_folds
+from skbandit.utils._folds import folds_of_classes
+from tests.folds import out_of_fold
 
 ALL_X, ALL_Y = make_classification(800, 6, flip_y=0.3, random_state=0)
 X, Y, X_NEW, Y_NEW = ALL_X[:400], ALL_Y[:400], ALL_X[400:], ALL_Y[400:]
@@ -53,9 +54,9 @@ def values(goals, y, predictions, **more):
 @pytest.mark.parametrize("estimator", ESTIMATORS[1:])
 def test_of_other_classifiers_it_is_their_own_predictions(estimator, pos_label):
     clf = clone(estimator).set_params(constraints=GOALS, pos_label=pos_label).fit(X, Y)
-    out_of_fold = cross_val_predict(LOGISTIC, X, Y, cv=CV)
+    scores = out_of_fold(LOGISTIC, "predict_proba", X, Y, splits=list(CV.split(X, Y)))
     report = clf.constraint_report_
-    expected = values(GOALS, Y, out_of_fold, pos_label=pos_label)
+    expected = values(GOALS, Y, (scores > 0.5).astype(int), pos_label=pos_label)
     np.testing.assert_allclose(report["unconstrained"], expected)
     new = values(GOALS, Y_NEW, LOGISTIC.fit(X, Y).predict(X_NEW), pos_label=pos_label)
     np.testing.assert_allclose(clf.constraint_report(X_NEW, Y_NEW)["unconstrained"], new)
@@ -82,8 +83,7 @@ def test_of_the_linear_classifier_it_is_logistic_regression_without_each_fold(fo
         rows = rows * (np.abs(rows) > 0.5)
     clf = ConstrainedRampClassifier(constraints=positive_rate() <= 0.9, pos_label=pos_label)
     clf.fit(form(rows), y)
-    fold = np.zeros(len(y), dtype=int)
-    fold[:] = stratified_folds((y == pos_label).astype(np.int8), 5)
+    fold = folds_of_classes((y == pos_label).astype(np.int8), 5, np.arange(len(y)))
     scaled = rows / column_scales(rows, np.ones(len(y)), centered=True)
     scores, everywhere = np.zeros(len(y)), []
     for k in range(5):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -20,6 +21,7 @@ from skbandit.constrained._weighted_fits import (
     stacked,
     weight_parameter,
 )
+from skbandit.rates._columns import Columns, Rows
 
 RNG = np.random.default_rng(0)
 
@@ -51,11 +53,15 @@ def test_near_tasks_would_repeat_a_fit():
     assert not task.is_near(WeightedTask(~task.positive, task.weight))
 
 
-def test_extra_rows_are_dealt_to_the_folds():
+def test_extra_rows_are_assigned_to_the_folds():
+    """Evenly within each label, and copies of rows of X with the original."""
     splits = [(np.array([1, 2]), np.array([0])), (np.array([0]), np.array([1, 2]))]
-    folds = Folds.of(splits, 3, 4).splits
-    assert [part.tolist() for part in folds[0]] == [[1, 2, 4, 6], [0, 3, 5]]
-    assert [part.tolist() for part in folds[1]] == [[0, 3, 5], [1, 2, 4, 6]]
+    extra = Rows(Columns.read(None, None, 5), np.array([1, 1, -1, -1, 0]), np.ones(5))
+    folds = Folds.of(splits, np.array([0, 1, 2, 3, 4, 5, 6, 0]), extra).splits
+    (train, test), (other_train, other_test) = (map(sorted, split) for split in folds)
+    assert (train, test) == (other_test, other_train)
+    assert {0, 7} <= set(test) and {1, 2} <= set(train)
+    assert sum(row in test for row in (3, 4)) == sum(row in test for row in (5, 6)) == 1
 
 
 def test_a_task_of_one_label_in_some_fold_is_not_supported():
@@ -110,7 +116,21 @@ def test_weights_reach_the_last_step():
     )
     assert weight_parameter(pipeline) == "pipeline__logisticregression__sample_weight"
     with sklearn.config_context(enable_metadata_routing=True):
-        assert weight_parameter(pipeline) == "sample_weight"
+        assert weight_parameter(pipeline) == "pipeline__logisticregression__sample_weight"
+        last = LogisticRegression().set_fit_request(sample_weight=True)
+        assert weight_parameter(make_pipeline(StandardScaler(), last)) == "sample_weight"
+
+
+def test_a_resampler_before_a_learner_that_takes_weights_is_refused():
+    class Oversampler(BaseEstimator):
+        def fit_resample(self, X, y):
+            return X, y
+
+    with pytest.raises(ValueError, match="step 'oversampler' of the Pipeline changes the rows"):
+        weight_parameter(make_pipeline(Oversampler(), LogisticRegression()))
+
+
+def test_a_learner_that_takes_no_weights_is_refused():
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit accepts no sample_weight"):
         weight_parameter(KNeighborsClassifier())
 

@@ -58,7 +58,7 @@ def test_columns():
     assert report([recall()], by=["race", "sex"]).columns.tolist() == [
         "goal", "race", "sex", *figures
     ]  # fmt: skip
-    bounded = ["bound", "slack", "satisfied"]
+    bounded = ["bound", "slack", "satisfied", "verdict"]
     assert report(recall() >= 0.1, by="sex").columns.tolist() == ["goal", "sex", *figures, *bounded]
 
 
@@ -347,11 +347,11 @@ def test_a_model_card_says_what_the_report_says():
         "## Intended use", "## Evaluation data", "## Quantitative analysis",
         "## Caveats and recommendations",
     ]  # fmt: skip
-    assert "3 of 3 constraints are **not** satisfied." in lines
+    assert "**Violated**: caught &#124; all." in lines
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == 1 + len(found)
     assert rows[1].startswith("| caught &#124; all | all | ") and rows[1].endswith(
-        "| 0.990 | **no** |"
+        "| 0.990 | **violated** |"
     )
     assert rows[2].startswith("| caught &#124; all | F | ")
     assert f"| {found['value'].iloc[0]:.3f} |" in rows[1]
@@ -359,13 +359,42 @@ def test_a_model_card_says_what_the_report_says():
     assert len({line.count("|") for line in rows}) == 1
 
 
-def test_the_verdict_counts_what_was_measured():
+def summary(found):
+    lines = to_model_card(found).splitlines()
+    return lines[lines.index("## Quantitative analysis") + 2]
+
+
+def test_the_summary_counts_goals_as_declared():
     goals = [recall() >= 0.1, recall() >= 0.99, recall() >= 0.2]
-    assert "1 of 3 constraints are **not** satisfied." in to_model_card(report(goals))
+    assert summary(report(goals)) == "Of 3 goals, 2 are met. **Violated**: recall() >= 0.99."
+    assert summary(report(goals[::2])) == "All 2 goals are met."
+    assert summary(report(recall() >= 0.1)) == "The goal is met."
+    assert summary(report(recall() >= 0.99)) == "**Violated**: recall() >= 0.99."
+    assert summary(report({"close": recall() >= 0.68})) == "Undecided: close."
+    assert summary(report(f1())) == "No goals were measured."
     found = report([recall() >= 0.1] * 6)
-    found.loc[[1, 4], "satisfied"] = pd.NA
-    verdict = "All 4 measured constraints are satisfied; 2 could not be measured."
-    assert verdict in to_model_card(found)
+    found.loc[[1, 4], ["n_rows", "satisfied"]] = [0, pd.NA]
+    assert summary(found).startswith("Of 6 goals, 4 are met. Not measured: recall() >= 0.1;")
+
+
+def test_the_summary_never_signs_off_what_is_undecided():
+    """Five groups, of which one has six rows: its pairs are undecided, whatever their values."""
+    sizes = {"A": 400, "B": 400, "C": 400, "D": 400, "E": 6}
+    group = np.repeat(list(sizes), list(sizes.values()))
+    chosen = np.concatenate([np.arange(size) % 2 for size in sizes.values()])
+    goals = {"rule": ratio(positive_rate, by="g") >= 0.8, "chosen": positive_rate() >= 0.3}
+    with pytest.warns(UserWarning, match="Fewer than 20"):
+        found = rate_report(chosen, chosen, goals, attributes={"g": group})
+    assert found["satisfied"].all() and (found["verdict"] == "undecided").sum() == 8
+    expected = "Of 2 goals, 1 is met. Undecided: rule in 8 of 20 groups or pairs (6 rows of A / E)."
+    assert summary(found) == expected
+    of_part = rate_report(chosen[:1600], chosen[:1600], goals, attributes={"g": group[:1600]})
+    assert summary(of_part) == "All 2 goals are met."
+
+
+def test_a_bound_per_group_of_a_report_is_one_goal():
+    found = report(recall() >= 0.5, by="sex")
+    assert len(found) == 3 and summary(found) == "The goal is met."
 
 
 def test_one_row_is_measured():
@@ -389,7 +418,7 @@ def test_a_model_card_shows_any_value_as_it_is():
     tokens = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).parse(to_model_card(found))
     cells = [token for token in tokens if token.type == "inline" and token.level == 4]
     assert all(
-        child.type == "text" or child.content in ("", "no")
+        child.type == "text" or child.content in ("", "violated")
         for token in cells
         for child in token.children
         if child.type not in ("strong_open", "strong_close")
@@ -420,6 +449,7 @@ def test_a_model_card_of_a_classifiers_report():
     assert "| recall() >= 0.5 |" in card
     assert f"| {found['cross_fitted'][0]:.3f} |" in card, "which its interval is of"
     assert "0.111" not in card
-    assert "No constraints were measured." in to_model_card(report(f1()))
+    found["ci_low"] = 0.4
+    assert "Undecided: recall() >= 0.5." in to_model_card(found)
     with pytest.raises(TypeError, match="returned by rate_report or constraint_report"):
         to_model_card([1])

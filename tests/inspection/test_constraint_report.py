@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold
 from skbandit.inspection import ConstraintReportDisplay, RateReportDisplay
-from skbandit.inspection._style import BLUE, VERMILLION
+from skbandit.inspection._style import BLUE, GRAY, VERMILLION
 from skbandit.rates import false_positive_rate, positive_rate, precision, ratio, recall
 from tests.people import ATTRIBUTES, ATTRIBUTES_EXTRA, X_EXTRA, Y_EXTRA, X, Y
 
@@ -36,6 +36,9 @@ def report(fitted):
     return fitted.constraint_report(X_EXTRA, 1 - Y_EXTRA, attributes=ATTRIBUTES_EXTRA)
 
 
+COLORS = {"met": BLUE, "violated": VERMILLION, "undecided": GRAY}
+
+
 def folded(report):
     """Without the ratio that is the inverse of the one with less slack."""
     pair = report[report["constraint"].str.contains(r"\[", regex=True)]
@@ -54,9 +57,11 @@ def texts(display):
 def test_the_slacks_and_their_intervals(report):
     display = ConstraintReportDisplay.from_report(report)
     report = folded(report)
-    assert report["satisfied"].tolist() == [False] * 2 + [True] * 3
-    for line, holds in ((display.met_, True), (display.missed_, False)):
-        rows = np.flatnonzero(report["satisfied"] == holds)
+    for line, verdict in (
+        (display.met_, "met"), (display.missed_, "violated"), (display.undecided_, "undecided"),
+    ):  # fmt: skip
+        rows = np.flatnonzero(report["verdict"] == verdict)
+        assert len(rows)
         drawn = dict(zip(line.get_ydata(), line.get_xdata(), strict=True))
         beyond = set(display.beyond_.get_ydata())
         assert set(drawn) == set(rows) - beyond
@@ -71,7 +76,7 @@ def test_the_slacks_and_their_intervals(report):
         np.testing.assert_allclose(segment[:, 0], -ends if is_upper else ends)
         assert (segment[:, 1] == row.Index).all()
         assert segment[:, 0].min() <= row.slack <= segment[:, 0].max()
-        assert color.upper() == (BLUE if row.satisfied else VERMILLION)
+        assert color.upper() == COLORS[row.verdict]
     assert set(display.bound_.get_xdata()) == {0.0}
 
 
@@ -84,7 +89,7 @@ def test_the_first_constraint_is_on_top_and_named(report):
     assert bottom > top
     for text, row in zip(texts(display), report.itertuples(), strict=True):
         figures = f"{row.value:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}], bound {row.bound:g}"
-        assert text == figures
+        assert text == figures + ", undecided" * (row.verdict == "undecided")
 
 
 def test_one_call_from_the_classifier(fitted, report):
@@ -100,7 +105,8 @@ def test_any_classifier_with_such_a_report(report):
         RidgeClassifier(), constraints=recall() >= 0.9, confidence_level=0.5
     ).fit(X, Y)
     display = ConstraintReportDisplay.from_estimator(clf, X_EXTRA, Y_EXTRA)
-    drawn = [*display.met_.get_xdata(), *display.missed_.get_xdata()]
+    lines = display.met_, display.missed_, display.undecided_
+    drawn = [x for line in lines for x in line.get_xdata()]
     assert drawn == clf.constraint_report(X_EXTRA, Y_EXTRA)["slack"].tolist()
 
 
@@ -109,7 +115,7 @@ def test_the_training_report_shows_what_was_left_out(fitted):
     display = ConstraintReportDisplay.from_report(report)
     row = report.iloc[0]
     interval = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
-    assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}, bound 0.9"
+    assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}, bound 0.9, undecided"
     without = report.drop(columns=["ci_low", "ci_high"])
     assert ConstraintReportDisplay.from_report(without).intervals_ is None
 
@@ -143,7 +149,7 @@ def test_a_value_on_its_bound_takes_its_side_from_the_text():
 
 
 def test_what_is_met_by_far_does_not_dwarf_the_rest():
-    close = [("a >= 0.5", 9, 0.5, 0.52, 0.02, True, 0.49, 0.54)] * 3
+    close = [("a >= 0.5", 9, 0.5, 0.52, 0.02, True, 0.51, 0.54)] * 3
     display = ConstraintReportDisplay.from_report(
         table(*close, ("b >= 0.5", 9, 0.5, 9.5, 9.0, True, 9.0, 10.0))
     )
@@ -235,7 +241,7 @@ def test_what_is_no_report_is_refused_before_anything_is_drawn(changed, message)
         ConstraintReportDisplay.from_report(report.to_dict())
     assert not plt.get_fignums()
     display = ConstraintReportDisplay.from_report(report)
-    assert display.met_.get_ydata().tolist() == [0, 1]
+    assert display.undecided_.get_ydata().tolist() == [0, 1]
 
 
 def test_of_a_pair_of_groups_the_row_with_less_slack_is_drawn():

@@ -24,14 +24,16 @@ def test_values_intervals_and_bounds(display):
     report = rate_report(Y, PREDICTED, GOALS, by="sex", attributes=SEX)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert names == ["found", "F", "M", "chosen", "F", "M"]
-    assert display.missed_.get_xdata().tolist() == [0.5]  # recall of F
-    assert display.missed_.get_ydata().tolist() == [1]
-    np.testing.assert_allclose(display.met_.get_xdata(), report["value"].drop(1))
+    assert report["verdict"].tolist()[:3] == ["undecided", "undecided", "met"]
+    assert display.undecided_.get_ydata().tolist() == [0, 1]
+    assert not len(display.missed_.get_xdata())
+    np.testing.assert_allclose(display.met_.get_xdata(), report["value"].drop([0, 1]))
     ends = np.array([s[:, 0] for s in display.intervals_.get_segments()])
     np.testing.assert_allclose(ends, report[["ci_low", "ci_high"]])
     bounds = [s[0, 0] for s in display.bounds_.get_segments()]
     assert bounds == [0.6, 0.6, 0.6]
-    assert [text.get_text() for text in display.ax_.texts][1] == "0.500 (n = 30)"
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts[1:3] == ["0.500 (n = 30), undecided", "1.000 (n = 20)"]
 
 
 def test_no_text_covers_the_mark_of_its_row(display):

@@ -1,15 +1,175 @@
-"""Folds: their sizes, and the requirement that rows are tested once."""
+"""Folds: their sizes, what stays together, and the requirement that rows are tested once."""
 
 import numpy as np
+import pandas as pd
+import polars
 import pytest
-from sklearn.model_selection import KFold
+from scipy.sparse import coo_array, csr_array
 
-from skbandit.utils._folds import rows_tested, splits_of_all_rows, stratified_folds
+from skbandit.utils._folds import (
+    MOST_COPIES,
+    assign_folds,
+    folds_of_classes,
+    folds_of_extra,
+    read_units,
+    rows_tested,
+    splits_of_all_rows,
+    splits_of_classes,
+    units_of_rows,
+)
+
+RNG = np.random.default_rng(0)
 
 
-def test_stratified_folds_deal_each_label_in_turn():
-    fold = stratified_folds(np.array([1, 0, 1, 1, 0, 1]), 3)
-    assert fold.tolist() == [0, 0, 1, 2, 1, 0]
+# --- assignment ----------------------------------------------------------------------------
+
+
+def shares(fold, of):
+    """Counts of each value of `of` in each fold."""
+    return pd.crosstab(np.asarray(of), fold).to_numpy()
+
+
+def test_each_stratum_is_spread_evenly():
+    stratum = RNG.integers(3, size=301)
+    fold = assign_folds(stratum, 4, np.arange(301))
+    assert np.ptp(shares(fold, stratum), axis=1).max() <= 1
+    assert np.ptp(np.bincount(fold)) <= 2
+
+
+def test_a_sorted_table_leaves_each_fold_its_share_of_every_site():
+    site = np.repeat(np.arange(6), 50)
+    fold = assign_folds(np.zeros(300, dtype=int), 5, np.arange(300))
+    assert (shares(fold, site) == 10).all()
+
+
+@pytest.mark.parametrize("period", [5, 10])
+def test_a_period_of_the_rows_is_not_that_of_the_folds(period):
+    """Rows in turn would have each site in one fold.
+
+    Of 100 rows per site, a fold has 20 ± 4; 5 or 10 sites x 5 folds leave 35 with p < .01.
+    """
+    site = np.arange(100 * period) % period
+    labels = site // 5 % 2
+    fold = (
+        folds_of_classes(labels, 5, np.arange(len(site)))
+        if period > 5
+        else assign_folds(np.zeros(len(site), dtype=int), 5, np.arange(len(site)))
+    )
+    assert shares(fold, site).max() < 40
+
+
+@pytest.mark.parametrize("sizes", [[2] * 50, [40, 30, 1, 1, 1], list(range(1, 30)), [1] * 20])
+def test_units_stay_whole(sizes):
+    unit = RNG.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    stratum = unit % 2
+    fold = assign_folds(stratum, 3, unit)
+    for one in range(len(sizes)):
+        assert len(np.unique(fold[unit == one])) == 1
+    largest = max(sizes)
+    assert np.ptp(shares(fold, stratum), axis=1).max() <= largest
+    assert len(np.unique(fold)) == 3
+
+
+def test_names_of_labels_and_of_units_do_not_matter():
+    labels, unit = RNG.integers(2, size=99), np.arange(99) // 2
+    fold = folds_of_classes(labels, 5, unit)
+    for names, units in ((np.array(["z", "a"])[labels], unit), (labels, 1000 - 3 * unit)):
+        np.testing.assert_array_equal(folds_of_classes(names, 5, units), fold)
+
+
+def test_a_class_that_cannot_be_left_out_is_named():
+    labels, unit = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 3, 3])
+    with pytest.raises(ValueError, match="All 2 rows of class 1 are equal or of one group"):
+        folds_of_classes(labels, 2, unit)
+    with pytest.raises(ValueError, match=r"cv=6 folds .* there are 5"):
+        folds_of_classes(labels, 6, np.arange(5))
+    with pytest.raises(ValueError, match="n_splits=1"):
+        folds_of_classes(labels, 1, np.arange(5))
+
+
+def test_extra_rows_join_the_fold_of_their_original():
+    fold = np.array([0, 1, 2, -1])
+    unit = np.array([5, 6, 7, 8, 6, 8, 9, 5, 10, 11])
+    found = folds_of_extra(fold, 3, np.zeros(6, dtype=int), unit)
+    assert found[[0, 3]].tolist() == [1, 0]
+    assert set(found) <= {0, 1, 2} and folds_of_extra(fold, 3, fold[:0], unit[:4]).size == 0
+
+
+# --- copies --------------------------------------------------------------------------------
+
+ROWS = np.array([[1.5, 0.0], [0.0, -2.0], [1.5, 0.0], [0.0, 1.5], [0.0, -2.0], [0.0, 0.0]])
+COPIES = [0, 1, 0, 2, 1, 3]
+TEXT = ["a", "b", "a", "c", "b", ""]
+FORMS = {
+    "array": ROWS,
+    "negative zeros": np.where(ROWS == 0, np.array([[-0.0], [0.0]] * 3), ROWS),
+    "list": ROWS.tolist(),
+    "single precision": ROWS.astype(np.float32),
+    "integers": (2 * ROWS).astype(int),
+    "small integers": (2 * ROWS).astype(np.int8),
+    "Fortran order": np.asfortranarray(ROWS),
+    "csr": csr_array(ROWS),
+    "coo with zeros": coo_array((ROWS.ravel(), np.indices((6, 2)).reshape(2, -1)), shape=(6, 2)),
+    "frame": pd.DataFrame(ROWS, index=list("abcabc")),
+    "mixed frame": pd.DataFrame({"a": ROWS[:, 0], "b": pd.Categorical(TEXT), "c": TEXT}),
+    "missing": np.where(ROWS == -2, np.nan, ROWS),
+    "polars": polars.DataFrame({"a": ROWS[:, 0], "b": TEXT}),
+    "text": TEXT,
+    "objects": np.array([[1, one] for one in TEXT], dtype=object),
+    "three dimensions": ROWS.reshape(6, 2, 1),
+    "rounded by a product": ROWS * (1 + np.array([[0, 0, 1, 0, 1, 0]]).T * 2.0**-52),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equal_rows_are_one_unit(form):
+    unit = units_of_rows(FORMS[form])
+    assert [unit.tolist().index(one) for one in unit] == [COPIES.index(one) for one in COPIES]
+
+
+def test_columns_count():
+    """(1, 2) is not (2, 1), nor a value the same value of another column."""
+    assert len(np.unique(units_of_rows([[1.0, 2.0], [2.0, 1.0], [0.0, 1.0], [1.0, 0.0]]))) == 4
+    assert len(np.unique(units_of_rows(csr_array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])))) == 3
+    many = RNG.integers(2, size=(5000, 40))
+    assert len(np.unique(units_of_rows(many))) == len(np.unique(many, axis=0))
+
+
+def test_values_of_few_combinations_are_no_copies():
+    few = np.arange(4 * (MOST_COPIES + 1)) % 4
+    assert len(np.unique(units_of_rows(few[:, None]))) == len(few)
+    assert len(np.unique(units_of_rows(few[: 4 * MOST_COPIES, None]))) == 4
+
+
+def test_rows_that_cannot_be_compared_are_units_of_their_own():
+    rows = np.empty(3, dtype=object)
+    rows[:] = [[1], [1, 2], [1]]
+    assert len(units_of_rows(rows)) == 3
+
+
+def test_copies_are_told_once_they_are_many():
+    rows = RNG.normal(size=(200, 2))
+    unit = read_units(None, rows, None, 200, stacklevel=1)
+    assert len(np.unique(unit)) == 200
+    one = np.vstack([rows, rows[:1]])
+    assert len(np.unique(read_units(5, one, None, 201, stacklevel=1))) == 200
+    many = np.vstack([rows, rows[:3]])
+    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 0 and 200"):
+        read_units(None, many, None, 203, stacklevel=1)
+    read_units("a splitter", many, None, 203, stacklevel=1)
+    assert read_units(None, many, np.arange(203), 203, stacklevel=1).tolist() == list(range(203))
+
+
+def test_groups():
+    unit = read_units(None, np.zeros((5, 1)), ["u", "v", "u"], 3, stacklevel=1)
+    assert unit[0] == unit[2] != unit[1] and len(np.unique(unit)) == 4
+    with pytest.raises(ValueError, match="groups has 3 entries for 5 rows"):
+        read_units(None, np.zeros((5, 1)), ["u", "v", "u"], 5, stacklevel=1)
+    with pytest.raises(ValueError, match="groups is missing in row 1"):
+        read_units(None, np.zeros((3, 1)), ["u", None, "u"], 3, stacklevel=1)
+
+
+# --- splits --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("as_masks", [False, True])
@@ -26,13 +186,23 @@ def test_a_row_tested_twice():
         rows_tested(splits, 2)
 
 
-def test_an_integer_is_a_shuffled_kfold():
-    X = np.zeros((9, 1))
-    found = splits_of_all_rows(3, X, 9, 0)
-    expected = KFold(3, shuffle=True, random_state=0).split(X)
-    for (train, test), (own_train, own_test) in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(train, own_train)
-        np.testing.assert_array_equal(test, own_test)
+def test_a_splitter_is_used_as_it_is():
+    splits = [(np.array([0]), np.array([1, 2])), (np.array([1, 2]), np.array([0]))]
+    labels, unit = np.array([0, 1, 1]), np.array([0, 0, 0])
+    assert splits_of_classes(splits, np.zeros((3, 1)), labels, unit, {}) == splits
+
+
+def test_an_integer_tests_each_row_once_and_copies_together():
+    X = RNG.normal(size=(30, 2))[np.arange(60) % 30]
+    splits = splits_of_all_rows(3, X, 60, 0)
+    fold = np.empty(60, dtype=int)
+    for k, (train, test) in enumerate(splits):
+        fold[test] = k
+        assert np.union1d(train, test).size == 60 and len(test) == 20
+    np.testing.assert_array_equal(fold[:30], fold[30:])
+    assert len(splits_of_all_rows(3, np.zeros((9, 1)), 9, 0)) == 3, "where all rows are equal"
+    with pytest.raises(ValueError, match="cv=3 folds need as many rows, and there are 2"):
+        splits_of_all_rows(3, np.zeros((2, 1)), 2, 0)
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,17 @@ def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:
     value is its own unit.
     """
     share = weight / weight.sum()
+    mean = np.asarray(share @ X).ravel() if centered else np.zeros(X.shape[1])
     if issparse(X):
         square = np.asarray(share @ X.multiply(X)).ravel()
+        variance = np.maximum(square - mean * mean, 0.0)
+        varied = variance > SMALLEST_DEVIATION * square
     else:
+        around = X - mean  # the difference of squares is rounded off far from 0
         square = np.einsum("i,ij,ij->j", share, X, X)
-    mean = np.asarray(share @ X).ravel() if centered else np.zeros(X.shape[1])
+        variance = np.einsum("i,ij,ij->j", share, around, around)
+        varied = variance > SMALLEST_DEVIATION**2 * square
     nonzero = np.asarray(share @ (X != 0)).ravel()
-    variance = np.maximum(square - mean * mean, 0.0)
-    varied = variance > SMALLEST_DEVIATION * square
     constant = np.sqrt(np.where(square > 0, square, 1.0))
     return np.where(varied, np.sqrt(variance / np.where(nonzero > 0, nonzero, 1.0)), constant)
 

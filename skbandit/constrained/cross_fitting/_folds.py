@@ -34,10 +34,10 @@ from skbandit.constrained.training._problem import (
     row_span,
 )
 from skbandit.constrained.training._starts import starts, unconstrained_solution
-from skbandit.rates._columns import Data
+from skbandit.rates._columns import MISSING, Data
 from skbandit.rates._forms import BoundConstraints
 from skbandit.rates._score_limits import ScoreLimits, score_limits
-from skbandit.utils._folds import stratified_folds
+from skbandit.utils._folds import folds_of_classes, folds_of_extra
 
 FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
 """Folds; the few are for at least so many rows, and so many per column."""
@@ -137,8 +137,10 @@ class CrossFitOptions:
         Whether there is a threshold to choose.
     level : float or None
         Probability that the constraints hold; None means the best of `LEVELS`.
-    fold : ndarray of int, shape (n_samples,), or None
-        Fold of each row of X; None is for `FOLDS` or `FEW_FOLDS` stratified ones.
+    unit : ndarray of int, shape (n,)
+        Unit of each row, extra ones included, which is on one side of every fold.
+    cv : int, ndarray of int of shape (n_samples,), or None
+        Number of folds, or the fold of each row of X; None is for `FOLDS` or `FEW_FOLDS`.
     report : callable
         Called with each `Step`.
     """
@@ -147,7 +149,8 @@ class CrossFitOptions:
     alpha: float | None
     fit_intercept: bool
     level: float | None
-    fold: np.ndarray | None = None
+    unit: np.ndarray
+    cv: int | np.ndarray | None = None
     report: Callable[[Step], None] = lambda step: None
 
 
@@ -236,6 +239,7 @@ class TrainedFolds:
             _named(name, run): [one.ramps[name] for one in folds]
             for run, folds in enumerate(self.runs)
             for name in folds[0].ramps
+            if all(name in one.ramps for one in folds)
         }
 
 
@@ -267,7 +271,7 @@ def train_folds(
         warm = None
     if warm is None:
         columns, place = _read_columns(design, used.astype(float), options.fit_intercept)
-        fold = assign_folds(goals.data, used, columns.design.shape[1], options.fold)
+        fold = assign_to_folds(goals.data, used, columns.design.shape[1], options)
     else:
         columns, place, fold = warm.columns, warm.place, warm.fold
     kept = [rows_to_fit(fold, used, k, columns.design.shape[1]) for k in range(fold.max() + 1)]
@@ -342,10 +346,10 @@ def rows_used(goals: Goals) -> np.ndarray:
     return used
 
 
-def assign_folds(
-    data: Data, used: np.ndarray, n_columns: int, of_X: np.ndarray | None = None
+def assign_to_folds(
+    data: Data, used: np.ndarray, n_columns: int, options: CrossFitOptions
 ) -> np.ndarray:
-    """Assign rows to folds, those of each label in turn; rows that are not used take no turn.
+    """Assign rows to folds; those that are not used are in the first one.
 
     Parameters
     ----------
@@ -354,8 +358,8 @@ def assign_folds(
         The rows that matter.
     n_columns : int
         On which the number of folds depends.
-    of_X : ndarray of int or None
-        The folds of the rows of X, if these are given; only extra rows are assigned then.
+    options : CrossFitOptions
+        Its `cv` and `unit`.
 
     Returns
     -------
@@ -364,24 +368,31 @@ def assign_folds(
     Raises
     ------
     ValueError
-        If a class has one row only.
+        If a class has one row or unit only.
     """
-    label, counted = data.train.label, used[: len(data.train)]
-    counts = [int((counted & (label == one)).sum()) for one in (0, 1)]
-    many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
-    n_folds = min(FEW_FOLDS if many else FOLDS, *counts) if of_X is None else int(of_X.max()) + 1
-    if min(n_folds, *counts) < 2:
-        raise ValueError(
-            f"One class has {min(counts)} row of positive weight, and rows of both classes are "
-            "left out of training in turn: pass more rows, or use RampClassifier, which leaves "
-            "none out."
-        )
+    n, label, unit = len(data.train), data.train.label, options.unit
     fold = np.zeros(len(data), dtype=int)
-    for rows, place in data.parts("all"):
-        inside = np.flatnonzero(used[place])
-        fold[place][inside] = stratified_folds(rows.label[inside], n_folds)
-    if of_X is not None:
-        fold[: len(of_X)] = of_X
+    counted = np.flatnonzero(used[:n])
+    if isinstance(options.cv, np.ndarray):
+        fold[:n] = options.cv
+    else:
+        n_folds = options.cv
+        counts = [len(np.unique(unit[counted[label[counted] == one]])) for one in (0, 1)]
+        if min(counts) < 2:
+            raise ValueError(
+                f"One class has {min(counts)} row of positive weight, and rows of both classes "
+                "are left out of training in turn: pass more rows, or use RampClassifier, which "
+                "leaves none out. (Equal rows, and rows of a group, count once.)"
+            )
+        if n_folds is None:
+            many = used.sum() >= max(MANY_ROWS, ROWS_PER_COLUMN * n_columns)
+            n_folds = min(FEW_FOLDS if many else FOLDS, *counts)
+        fold[counted] = folds_of_classes(label[counted], n_folds, unit[counted])
+    if data.extra is not None:
+        extra = n + np.flatnonzero(used[n:])
+        stratum = data.extra.label[extra - n] - MISSING
+        both = unit[np.append(counted, extra)]
+        fold[extra] = folds_of_extra(fold[counted], int(fold.max()) + 1, stratum, both)
     return fold
 
 

@@ -344,6 +344,9 @@ def rounds(
         if settled and found.gap <= tol:
             return
         task = task_of(multipliers)
+        if task is None:  # a step too short to leave both classes
+            multipliers = found.of_mixture
+            task = task_of(multipliers)
         if task is None or any(task.is_near(one) for one in fitted):
             return
         fitted.append(task)

@@ -202,6 +202,8 @@ class NextMultipliers:
     ----------
     multipliers : Multipliers
         The multipliers at which rows have their costs.
+    of_mixture : Multipliers
+        Those of the best mixture of rules, toward which the step was taken.
     value : float
         The objective of the best rule that meets the constraints; inf if none does.
     gap : float
@@ -210,6 +212,7 @@ class NextMultipliers:
     """
 
     multipliers: Multipliers
+    of_mixture: Multipliers
     value: float
     gap: float
 
@@ -387,10 +390,13 @@ def next_multipliers(
     lower = [rules.lagrangian(multipliers) for multipliers in tried]
     best, last = int(np.argmax(lower)), len(tried) - 1
     step = FIRST_STEP if last == 0 else 1.0 if best == last else STEP_BACK
-    multipliers = tried[best].toward(best_multipliers(rules, most), step)
+    of_mixture = best_multipliers(rules, most)
+    nearer, full = (
+        replace(multipliers, value=rules.lagrangian(multipliers))
+        for multipliers in (tried[best].toward(of_mixture, step), of_mixture)
+    )
     value = rules.best_value() if value is None else value
-    multipliers = replace(multipliers, value=rules.lagrangian(multipliers))
-    return NextMultipliers(multipliers, value, value - lower[best])
+    return NextMultipliers(nearer, full, value, value - lower[best])
 
 
 def multipliers_per_bound(

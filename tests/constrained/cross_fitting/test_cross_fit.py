@@ -3,19 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit, check_cv
+from sklearn.model_selection import GroupKFold, ShuffleSplit, TimeSeriesSplit
 
 from skbandit import ConstrainedRampClassifier
 from skbandit.constrained import ConstrainedThreshold, constraint_path
 from skbandit.constrained.cross_fitting import _cross_fit, _folds
 from skbandit.constrained.cross_fitting._directions import FEW_COLUMNS, fit_logistic
-from skbandit.constrained.cross_fitting._folds import RAMP_PENALTY, assign_folds, rows_to_fit
+from skbandit.constrained.cross_fitting._folds import RAMP_PENALTY, assign_to_folds, rows_to_fit
 from skbandit.constrained.solvers import AugmentedLagrangianSolver
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import difference, false_positive_rate, positive_rate, ratio, recall
 from skbandit.rates._columns import Columns, Data, Rows
+from skbandit.utils._folds import folds_of_classes
 from tests.tiers import first
 
 RNG = np.random.default_rng(3)
@@ -27,9 +29,9 @@ TABLE = pd.DataFrame({"group": GROUP})
 GOAL = difference(positive_rate, by="group") <= 0.15
 
 
-def fit(constraints=GOAL, **settings):
+def fit(constraints=GOAL, groups=None, **settings):
     return ConstrainedRampClassifier(constraints=constraints, **settings).fit(
-        X, Y, attributes=TABLE
+        X, Y, attributes=TABLE, groups=groups
     )
 
 
@@ -196,33 +198,52 @@ def test_only_newton_steps_begin_where_another_fold_ended(monkeypatch, d):
     assert sum(start is None for start in starts) == (1 if d <= FEW_COLUMNS else _folds.FOLDS)
 
 
+def assigned(used, unit=None, cv=None):
+    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), used.astype(float))
+    unit = np.arange(N) if unit is None else unit
+    options = _folds.CrossFitOptions(None, None, True, None, unit, cv)
+    return assign_to_folds(Data(rows, None, 1, [0, 1]), used, 5, options)
+
+
 def test_folds_share_the_labels_and_skip_unused_rows():
     used = RNG.random(N) < 0.8
-    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), used.astype(float))
-    fold = assign_folds(Data(rows, None, 1, [0, 1]), used, 5)
+    fold = assigned(used)
     for label in (0, 1):
         counts = np.bincount(fold[used & (label == Y)], minlength=5)
         assert np.ptp(counts) <= 1
-    few = assign_folds(Data(rows, None, 1, [0, 1]), used, 5)
-    np.testing.assert_array_equal(few, fold)
+    np.testing.assert_array_equal(fold[used], folds_of_classes(Y[used], 5, np.arange(used.sum())))
 
 
-@pytest.mark.parametrize("cv", [4, GroupKFold(4)], ids=["int", "splits"])
-def test_the_folds_of_cv_are_left_out_in_turn(cv):
-    if not isinstance(cv, int):
-        cv = list(cv.split(X, groups=np.arange(N) // 7))
-    splits = list(check_cv(cv, Y, classifier=True).split(X, Y))
-    clf = fit(cv=cv)
-    rows = Rows(Columns.read(TABLE, None, N, "attributes"), Y.astype(np.int8), np.ones(N))
-    of_X = np.empty(N, dtype=int)
-    for k, (_, test) in enumerate(splits):
-        of_X[test] = k
-    fold = assign_folds(Data(rows, None, 1, [0, 1]), np.ones(N, dtype=bool), 5, of_X)
+def test_rows_of_one_group_are_in_one_fold():
+    group = np.arange(N) // 3
+    fold = assigned(np.ones(N, dtype=bool), unit=group, cv=4)
+    assert (fold == fold[np.unique(group, return_index=True)[1]][group]).all()
+    assert np.unique(fold).size == 4
+    by_cv = fit(cv=4, groups=group)
+    by_hand = fit(cv=[(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)])
+    np.testing.assert_array_equal(by_cv.coef_, by_hand.coef_)
+
+
+@pytest.mark.parametrize("routes", [False, True])
+def test_groups_reach_the_splitter(routes):
+    group = np.arange(N) // 7
+    by_hand = fit(cv=list(GroupKFold(4).split(X, groups=group)))
+    with sklearn.config_context(enable_metadata_routing=routes):
+        clf = fit(cv=GroupKFold(4), groups=group)
+        np.testing.assert_array_equal(clf.coef_, by_hand.coef_)
+        with pytest.raises(
+            ValueError, match=r"GroupKFold needs groups .*: pass groups=\.\.\. to fit"
+        ):
+            fit(cv=GroupKFold(4))
+
+
+def test_the_folds_of_cv_are_left_out_in_turn():
+    of_X = np.arange(N) // 7 % 4
+    splits = [(np.flatnonzero(of_X != k), np.flatnonzero(of_X == k)) for k in range(4)]
+    fold = assigned(np.ones(N, dtype=bool), cv=of_X)
     np.testing.assert_array_equal(fold, of_X)
+    clf = fit(cv=splits)
     assert clf.feasible_ and not np.array_equal(clf.coef_, fit().coef_)
-    in_rounds = [np.arange(N)[k::5] for k in range(5)]
-    same = [(np.setdiff1d(np.arange(N), test), test) for test in in_rounds]
-    assert fit(cv=same).feasible_
 
 
 @pytest.mark.parametrize(

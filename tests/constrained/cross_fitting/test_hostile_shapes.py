@@ -104,8 +104,10 @@ OFTEN = [
 @pytest.mark.parametrize("shape", first(len(OFTEN), sorted(SHAPES, key=lambda s: s not in OFTEN)))
 def test_a_shape(shape, goal):
     rows, y, table = SHAPES[shape]()
+    groups = np.arange(300) if shape == "rows many times" else None
     objective, constraints = GOALS[goal]
-    clf = ConstrainedRampClassifier(objective, constraints).fit(rows, y, attributes=table)
+    clf = ConstrainedRampClassifier(objective, constraints)
+    clf.fit(rows, y, attributes=table, groups=groups)
     assert clf.feasible_
     assert np.isfinite(clf.coef_).all() and np.isfinite(clf.intercept_).all()
     assert clf.constraint_report_["satisfied"].all()

@@ -23,7 +23,7 @@ PARITY = difference(positive_rate, by="group") <= 0.05
 def bound(constraints):
     clf = ConstrainedRampClassifier(constraints=constraints)
     design, goals = clf._read_training(X, Y, None, GROUPS, Extra.read())
-    return design, goals, clf._options(design, goals.goals, lambda _: None)
+    return design, goals, clf._options(design, goals.goals, None, lambda _: None)
 
 
 def trained(constraints):
