@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, gen_batches
 
 from skbandit.logs import read_mask
-from skbandit.utils._validation import check_not_masked, first_few
+from skbandit.utils._validation import (
+    check_not_masked,
+    dtype_names,
+    first_few,
+    warn_if_wrapped,
+)
 
 MAX_COST = 1e150
 """Largest absolute cost; sums of squares of larger ones overflow."""
@@ -128,11 +134,11 @@ class CostMatrix:
         return costs
 
 
-def warn_if_rewards(costs: Any, name: str, called: Any = None) -> None:
+def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
     """Warn of costs that are rewards, most likely.
 
-    They are if all are 0 or 1, and fewer than half 1, as clicks; or if they are `called` a reward
-    and none is negative.
+    They are if all are 0 or 1, and fewer than half 1, as clicks; or if what was passed is called a
+    reward and none is negative.
 
     Parameters
     ----------
@@ -140,24 +146,33 @@ def warn_if_rewards(costs: Any, name: str, called: Any = None) -> None:
         nan is not observed.
     name : str
         Name of the parameter.
-    called : label, default=None
-        Name of the column that was passed.
+    passed : array-like, DataFrame or sparse matrix
+        The costs before they were converted to floats.
     """
     values = costs.data if sp.issparse(costs) else costs
     known = values[~np.isnan(values)]
     n_known = known.size + np.prod(costs.shape) - values.size
     if not known.any() or (known < 0).any():
         return
+    called = getattr(passed, "name", None)
+    dtypes = " ".join(dtype_names(passed))
+    signed = name
+    if not hasattr(passed, "astype"):
+        signed = f"np.asarray({name}, dtype=float)"
+    elif re.search("uint|bool", dtypes):  # where negatives wrap around, or do not exist
+        signed = f"{name}.astype(float)"
     if isinstance(called, str) and "reward" in called.lower():
         why, cure = f"the column is called {called!r}", "rename it"
     elif ((known == 0) | (known == 1)).all() and 2 * np.count_nonzero(known) < n_known:
         n_ones = np.count_nonzero(known)
         why = f"{n_ones:,} of {n_known:,} are 1 and the others 0, as if for clicks"
-        cure = f"{name} - 1 leads to the same choices"
+        sparse = sp.issparse(passed) or "sparse" in dtypes
+        same = f"2 * {name}" if sparse else f"{signed} - 1"
+        cure = f"{same} leads to the same choices"
     else:
         return
     warnings.warn(
-        f"{name} must be costs, lower is better, but {why}: pass -{name} if they are rewards; if "
+        f"{name} must be costs, lower is better, but {why}: pass -{signed} if they are rewards; if "
         f"they are costs, {cure}, without this warning.",
         UserWarning,
         stacklevel=6,
@@ -301,12 +316,15 @@ def _read_values(y: Any, labels: np.ndarray | None) -> Any:
         )
     if sp.issparse(values):
         values = sp.csc_array(values)
+        if values.dtype == bool:  # of a DataFrame of sparse columns
+            values = values.astype(float)
         if not values.has_canonical_format:
             values = values.copy()
             values.sum_duplicates()
         stored, row_of = values.data, values.indices
     else:
         stored, row_of = values, None
+    warn_if_wrapped(y, values, "y", stacklevel=4)
     largest = stored.dtype.type(min(MAX_COST, float(np.finfo(stored.dtype).max)))
     too_large = (stored > largest) | (stored < -largest)
     if too_large.any():
