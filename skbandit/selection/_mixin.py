@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -54,7 +55,7 @@ class SetSelectorMixin:
     }
 
     _costs_missing = False  # whether costs of available ads were not observed in fit
-    _had_availability = False  # whether fit was told which ads were available
+    _had_availability = False  # whether fit was told that ads were unavailable
 
     n_select: int
     unknown_ads: Literal["error", "ignore"]
@@ -238,6 +239,11 @@ class SetSelectorMixin:
             cannot be estimated, since no cost of the ad was observed, or since `fit` was passed
             `available` and this is not.
 
+        Warns
+        -----
+        UserWarning
+            If `fit` was passed `available` and this is not: in a search, enable metadata routing.
+
         Notes
         -----
         If the cost of a chosen ad is nan, and costs were missing in `fit` as well, costs are
@@ -277,6 +283,15 @@ class SetSelectorMixin:
                 "skbandit.selection.logged_costs. In a search or cross-validation, available= "
                 "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
+        if available is None and self._had_availability:
+            warnings.warn(
+                "fit was told which ads were available, but score was not, so unavailable ones may "
+                "have been chosen: pass available=, or available=list(selector.ads_) if all were. "
+                "In a Pipeline, search or cross-validation, available= reaches score only with "
+                "sklearn.set_config(enable_metadata_routing=True).",
+                UserWarning,
+                stacklevel=2,
+            )
         return -float(np.average(total[weight > 0], weights=weight[weight > 0]))
 
     def _read_training(
@@ -304,7 +319,7 @@ class SetSelectorMixin:
             raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
         check_n_select(self.n_select, n_ads)
         self.ads_ = costs.ads
-        self._had_availability = allowed is not None
+        self._had_availability = allowed is not None and int(allowed.sum()) < n_rows * n_ads
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n_rows, "sample_weight")
