@@ -18,7 +18,12 @@ from scipy.linalg import eigh, svd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, gen_batches
 
-from skbandit.selection._cost_models import PredictsFromRows, fit_to_costs, predict_finite
+from skbandit.selection._cost_models import (
+    PredictsFromRows,
+    check_n_outputs,
+    fit_to_costs,
+    predict_finite,
+)
 from skbandit.selection._costs import CostMatrix, append_columns, quoted
 from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
@@ -451,6 +456,7 @@ def fit_pairs(
     s = None if weight is None else weight[rows]
     pairs = join(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
+    check_n_outputs(fitted, pairs, 1)
     u = np.zeros(len(observed))
     if ad_effect > 0:
         residual = paid - predict_finite(fitted, pairs)

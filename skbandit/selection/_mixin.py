@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import align_rows, read_mask
@@ -307,6 +308,11 @@ class SetSelectorMixin:
             Rows, costs, a mask of the ads that were available (None for all), and row weights
             (None for ones).
         """
+        if _chooses(getattr(self, "estimator", None)):
+            raise ValueError(
+                f"{type(self).__name__} needs a learner of costs, but its estimator chooses ads: "
+                "pass the estimator of the inner selector, or choose by that selector alone."
+            )
         available = align_rows(available, X)
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
@@ -420,6 +426,14 @@ class CostModelMixin(SetSelectorMixin):
             Columns in the order of `ads_`, or of `ad_features`.
         """
         return -np.asarray(self.predict_costs(X, ad_features=ad_features))
+
+
+def _chooses(estimator: Any) -> bool:
+    """Whether an estimator, or the last one inside a Pipeline, search or other wrapper, selects."""
+    if isinstance(estimator, Pipeline):
+        return _chooses(estimator.steps[-1][1])
+    inside = getattr(estimator, "estimator", None)
+    return isinstance(estimator, SetSelectorMixin) or (inside is not None and _chooses(inside))
 
 
 def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:
