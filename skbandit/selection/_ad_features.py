@@ -24,7 +24,7 @@ from skbandit.selection._cost_models import (
     fit_to_costs,
     predict_finite,
 )
-from skbandit.selection._costs import CostMatrix, append_columns, quoted
+from skbandit.selection._costs import CostMatrix, append_columns, index_labels, quoted
 from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 
@@ -106,8 +106,10 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
         return AdFeatures(np.arange(len(table)), check_array(table), names)
     repeated = index[index.duplicated()]
     if len(repeated):
-        raise ValueError(f"ad_features describes ad {quoted(repeated)} more than once.")
-    return AdFeatures(np.asarray(index), table, names)
+        raise ValueError(
+            f"ad_features describes ad {quoted(index_labels(repeated))} more than once."
+        )
+    return AdFeatures(index_labels(index), table, names)
 
 
 # --- bilinear ridge regression ---------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skbandit.logs import align_rows, read_mask
+from skbandit.logs import align_rows, plain_labels, read_mask
 from skbandit.selection._costs import check_n_select, count_available, read_costs, to_dense
 from skbandit.selection._m_lowest import lowest
 
@@ -232,7 +232,7 @@ def _read_capacity(capacity: Any, ads: np.ndarray) -> np.ndarray:
     if capacity is None:
         return np.full(len(ads), np.inf)
     if hasattr(capacity, "items"):
-        by_label = dict(capacity.items())
+        by_label = {plain_labels([label])[0]: limit for label, limit in capacity.items()}
         if len(by_label) < len(capacity):
             raise ValueError("capacity names an ad twice: give each label one capacity.")
         unknown = [label for label in by_label if label not in set(ads.tolist())]

@@ -271,13 +271,20 @@ def positions_of(wanted: np.ndarray, labels: np.ndarray, name: str) -> np.ndarra
 
 def column_labels(table: Any) -> np.ndarray | None:
     """Column labels of a DataFrame of any library; None if the columns have no names."""
-    columns = getattr(table, "columns", None)
+    arrow = hasattr(table, "column_names") and hasattr(table, "to_pandas")  # columns are arrays
+    columns = table.column_names if arrow else getattr(table, "columns", None)
     if columns is None:
         return None
     index = pd.Index(columns)
     if not index.is_unique:
         raise ValueError(f"Two columns are called {index[index.duplicated()][0]!r}: rename one.")
-    return np.asarray(index)
+    return index_labels(index)
+
+
+def index_labels(index: pd.Index) -> np.ndarray:
+    """Labels of an index, by which they are found: as times of pandas, not NumPy's integers."""
+    labels = np.asarray(index)
+    return np.asarray(index, dtype=object) if labels.dtype.kind in "mM" else labels
 
 
 _FROM_LOG = "estimate costs by skbandit.selection.logged_costs(action, cost, propensity)"

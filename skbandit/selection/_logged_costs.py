@@ -21,6 +21,7 @@ from skbandit.logs import (
     label_array,
     offset_costs,
     order_of_labels,
+    plain_labels,
     read_mask,
     read_pools,
     snips_costs,
@@ -248,7 +249,7 @@ def _read_slates(
             f"propensity is {p[bad][0]:g} in row {row[bad][0]}, with the cost {f[bad][0]:g}: the "
             f"estimate, their ratio, exceeds {MAX_COST:g}. Correct the propensity, or drop the row."
         )
-    codes: Codes = {} if ads is None else {label: k for k, label in enumerate(ads)}
+    codes: Codes = {} if ads is None else {label: k for k, label in enumerate(plain_labels(ads))}
     n_known = len(codes)
     ad = code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
     labels = label_array(codes)
