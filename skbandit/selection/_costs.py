@@ -180,7 +180,11 @@ def warn_if_rewards(costs: Any, name: str, passed: Any) -> None:
 
 
 def read_costs(
-    y: Any, available: Any = None, unknown_ads: Literal["error", "ignore"] = "error"
+    y: Any,
+    available: Any = None,
+    unknown_ads: Literal["error", "ignore"] = "error",
+    name: str = "y",
+    absent: float = np.nan,
 ) -> CostMatrix:
     """Check a matrix of costs; costs of unavailable ads count as not observed.
 
@@ -192,15 +196,19 @@ def read_costs(
         Which ads could be chosen.
     unknown_ads : {"error", "ignore"}, default="error"
         Treatment of ads of `available` that have no column in y.
+    name : str, default="y"
+        Name of the parameter.
+    absent : float, default=nan
+        The only value that need not be finite, beside nan.
 
     Returns
     -------
     CostMatrix
         If anything had to be changed, `values` is a copy.
     """
-    check_not_masked(y, "y")
+    check_not_masked(y, name)
     labels = column_labels(y)
-    values = _read_values(y, labels)
+    values = _read_values(y, labels, name, absent)
     ads = np.arange(values.shape[1]) if labels is None else labels
     costs = CostMatrix(values, None, ads)
     return costs.where_available(read_mask(available, ads, values.shape[0], unknown_ads))
@@ -292,16 +300,24 @@ _FROM_LOG = "estimate costs by skbandit.selection.logged_costs(action, cost, pro
 _COSTS_OF_A_LOG = f"costs with one column per ad: if it says which ads were shown, {_FROM_LOG}."
 
 
-def _read_values(y: Any, labels: np.ndarray | None) -> Any:
+_IF_ABSENT = (
+    "Use nan for a cost that was not observed, and available= for an ad that may not be chosen.",
+    "Use inf, or available=, for an ad that may not be chosen.",
+)
+
+
+def _read_values(y: Any, labels: np.ndarray | None, name: str, absent: float) -> Any:
     """Costs as floats, nan where not observed."""
     if y is None:
         raise ValueError(
-            "This selector requires y to be passed, but the target y is None: y holds the costs "
-            "of all ads, (n_samples, n_ads)."
+            f"This call requires {name} to be passed, but the target {name} is None: it holds the "
+            "costs of all ads, (n_samples, n_ads)."
         )
     names = () if labels is None else labels.tolist()
     if "action" in names and not {"reward", "cost", "propensity"}.isdisjoint(names):
-        raise ValueError(f"y has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}")
+        raise ValueError(
+            f"{name} has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}"
+        )
     try:
         values = check_array(
             y,
@@ -309,17 +325,17 @@ def _read_values(y: Any, labels: np.ndarray | None) -> Any:
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
             ensure_2d=False,
-            input_name="y",
+            input_name=name,
         )
     except (TypeError, ValueError) as error:
         if any(part in str(error) for part in ("convert string", "a sequence", "must be a real")):
-            raise ValueError(f"{error}: y must hold numbers, {_COSTS_OF_A_LOG}") from error
+            raise ValueError(f"{error}: {name} must hold numbers, {_COSTS_OF_A_LOG}") from error
         raise
     if values.ndim != 2:
         raise ValueError(
-            "y must have one row of costs per sample and one column per ad, (n_samples, n_ads), "
-            f"but its shape is {values.shape}. Reshape it to (-1, 1) if there is a single ad; if "
-            f"it names the ad shown in each row, {_FROM_LOG}."
+            f"{name} must have one row of costs per sample and one column per ad, (n_samples, "
+            f"n_ads), but its shape is {values.shape}. Reshape it to (-1, 1) if there is a single "
+            f"ad; if it names the ad shown in each row, {_FROM_LOG}."
         )
     if sp.issparse(values):
         values = sp.csc_array(values)
@@ -331,16 +347,15 @@ def _read_values(y: Any, labels: np.ndarray | None) -> Any:
         stored, row_of = values.data, values.indices
     else:
         stored, row_of = values, None
-    warn_if_wrapped(y, values, "y", stacklevel=4)
+    warn_if_wrapped(y, values, name, stacklevel=4)
     largest = stored.dtype.type(min(MAX_COST, float(np.finfo(stored.dtype).max)))
-    too_large = (stored > largest) | (stored < -largest)
+    too_large = ((stored > largest) & (stored != absent)) | (stored < -largest)
     if too_large.any():
         place = np.argwhere(too_large)[0]
         row = place[0] if row_of is None else row_of[place[0]]
         raise ValueError(
-            f"y contains {stored[tuple(place)]} in row {row}: a cost and its square must be "
-            "finite. Use nan for a cost that was not observed, and available= for an ad that may "
-            "not be chosen."
+            f"{name} contains {stored[tuple(place)]} in row {row}: a cost and its square must be "
+            f"finite. {_IF_ABSENT[absent == np.inf]}"
         )
     return values
 
