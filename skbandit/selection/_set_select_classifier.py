@@ -13,7 +13,6 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
 from sklearn.utils import check_random_state, gen_batches, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
@@ -47,6 +46,7 @@ from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
+    available_if,
     fit_context,
 )
 from skbandit.utils._validation import warn_if_reordered
