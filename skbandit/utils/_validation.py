@@ -101,7 +101,8 @@ def explained_strings(X: Any, consumer: str) -> Iterator[None]:
         value = str(error).partition("float:")[2].strip().rstrip(".")
         of = ""
         if isinstance(X, pd.DataFrame):
-            text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name].dtype)]
+            is_numeric = pd.api.types.is_numeric_dtype
+            text = [name for name, dtype in X.dtypes.items() if not is_numeric(dtype)]
             of = f" in the column {text[0]!r}" if text else ""
         raise ValueError(
             f"X has strings{of}, such as {value}: encode them, as by OneHotEncoder("

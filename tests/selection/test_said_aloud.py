@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
@@ -214,7 +214,7 @@ def test_unsigned_costs_that_are_meant():
 
 def test_unsigned_costs_elsewhere():
     clicks = np.eye(4, dtype="uint8")
-    with pytest.warns(UserWarning, match="y holds 255 as uint8"):
+    with pytest.warns(UserWarning, match="costs holds 255 as uint8"):
         assign(-clicks, 1)
     with pytest.warns(UserWarning, match="y holds 255 as uint8"):
         PopularitySetSelector().fit(ROWS, -CLICKS).score(ROWS[:4], -clicks)
@@ -242,3 +242,29 @@ def test_texts_as_features_of_ads():
     features = pd.DataFrame({"color": ["red", "blue", "red", "green"]})
     with pytest.raises(ValueError, match=r"'red'\): encode the others, .*get_dummies"):
         RegressionSetSelector().fit(ROWS, -CLICKS, ad_features=features)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        RegressionSetSelector(),
+        RegressionSetSelector("stack"),
+        RegressionSetSelector(ExtraTreesRegressor(2)),
+        RegressionSetSelector(HuberRegressor()),
+        SetSelectClassifier(),
+        SetSelectClassifier(reduction="regression"),
+    ],
+)
+def test_texts_in_rows(selector):
+    rows = pd.DataFrame({"age": ROWS[:, 0], "city": "Basel"})
+    message = r"X has strings in the column 'city', such as 'Basel': encode them, as by OneHotEnc"
+    for table in (rows, rows.astype({"city": "category"})):
+        with pytest.raises(ValueError, match=message):
+            selector.fit(table, -CLICKS)
+    with pytest.raises(ValueError, match="X has strings, such as 'Basel'"):
+        selector.fit(rows.to_numpy(), -CLICKS)
+    numbers = rows[["age"]].assign(city=ROWS[:, 1])
+    selector.fit(numbers, -CLICKS)
+    if not isinstance(getattr(selector, "estimator", None), ExtraTreesRegressor | HuberRegressor):
+        with pytest.raises(ValueError, match=message):
+            selector.predict(rows)
