@@ -199,7 +199,7 @@ def read_costs(
     name : str, default="y"
         Name of the parameter.
     absent : float, default=nan
-        The only value that need not be finite, beside nan.
+        The only value, apart from nan, that need not be finite.
 
     Returns
     -------

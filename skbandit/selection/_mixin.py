@@ -56,7 +56,7 @@ class SetSelectorMixin:
     }
 
     _costs_missing = False  # whether costs of available ads were not observed in fit
-    _had_availability = False  # whether fit was told that ads were unavailable
+    _had_availability = False  # whether ads were unavailable in fit
 
     n_select: int
     unknown_ads: Literal["error", "ignore"]
@@ -286,8 +286,9 @@ class SetSelectorMixin:
             )
         if available is None and self._had_availability:
             warnings.warn(
-                "fit was told which ads were available, but score was not, so unavailable ones may "
-                "have been chosen: pass available=, or available=list(selector.ads_) if all were. "
+                "fit was passed which ads were available, but score was not, so unavailable ones "
+                "may have been chosen: pass available=, or available=list(selector.ads_) if all "
+                "were. "
                 "In a Pipeline, search or cross-validation, available= reaches score only with "
                 "sklearn.set_config(enable_metadata_routing=True).",
                 UserWarning,

@@ -36,6 +36,6 @@ assert_type(PolicyPipeline(X).fit(X, y).partial_fit(X, y), PolicyPipeline)
 assert_type(SlatePolicy().fit(X, y).partial_fit(X, y), SlatePolicy)
 
 # errors of mypy; were they Any, mypy would complain of comments that ignore nothing
-RegressionSetSelector().fit(X, y, avaliable=[0])  # type: ignore[call-arg]
+RegressionSetSelector().fit(X, y, ads_available=[0])  # type: ignore[call-arg]
 GLMUCBPolicy().partial_fit(X, y, rewards=[1])  # type: ignore[call-arg]
 SetSelectClassifier().predict_costs(X, y)  # type: ignore[call-arg]
