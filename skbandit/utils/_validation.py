@@ -69,6 +69,8 @@ def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> No
     stacklevel : int
         As if the warning were issued by the caller.
     """
+    if not ((numbers.data if issparse(numbers) else numbers) >= 2.0**7).any():
+        return  # at once, as for an event in service
     dtypes = dtype_names(values)
     alike = len(set(dtypes)) == 1
     for k, dtype in enumerate(dtypes[:1] if alike else dtypes):
