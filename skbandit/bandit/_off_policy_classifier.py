@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import ClassifierTags, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from skbandit.bandit._events import count_actions
@@ -33,6 +32,7 @@ from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
+    available_if,
     count_rows,
     fit_context,
     rows_of,

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import align_rows
 from skbandit.utils._folds import behind_transformers, transformed
+from skbandit.utils._sklearn_compat import available_if
 
 if TYPE_CHECKING:
     from typing import Self

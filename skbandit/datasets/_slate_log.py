@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.utils._validation import as_labels, first_few
+from skbandit.utils._validation import as_labels, first_few, warn_if_wrapped
 
 
 def read_slate_log(
@@ -142,7 +142,10 @@ def read_slate_log(
     y = {}
     for meaning, name in per_item.items():
         if name is not None:
-            values = table[name].to_numpy(None if meaning == "item" else np.float64).tolist()
+            values = table[name].to_numpy(None if meaning == "item" else np.float64)
+            if meaning == "reward":
+                warn_if_wrapped(table[name], values, "reward", stacklevel=2)
+            values = values.tolist()
             rows = zip(first, [*first[1:], len(code)], strict=True)
             y["action" if meaning == "item" else meaning] = [tuple(values[a:b]) for a, b in rows]
     if timestamp is not None:

@@ -23,7 +23,13 @@ from skbandit.logs._arms import (
     read_pools,
     renumbered,
 )
-from skbandit.utils._validation import check_not_masked, check_squares, first_few, warn_if_reordered
+from skbandit.utils._validation import (
+    check_not_masked,
+    check_squares,
+    first_few,
+    warn_if_reordered,
+    warn_if_wrapped,
+)
 
 LOG_COLUMNS = ("action", "reward", "propensity", "available", "timestamp")
 
@@ -284,6 +290,7 @@ def read_log(
     if n == 0:
         raise ValueError("the log is empty: y has no events.")
     rewards = read_numbers(read["reward"], n, "reward")
+    warn_if_wrapped(read["reward"], rewards, "reward", stacklevel=4)
     check_squares(rewards, "reward")
     propensities = read.get("propensity")
     if propensities is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from skbandit.logs._arms import Codes, Pools, code_labels, label_array, read_pools, renumbered
 from skbandit.logs._log import column_names, columns_of, read_numbers, read_times
-from skbandit.utils._validation import check_not_masked, warn_if_reordered
+from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
 
 LARGEST_REWARD = 1e145
 """Largest absolute reward, in its own unit; beyond it, squares may overflow."""
@@ -73,6 +73,9 @@ class SlateLog:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must be numbers: {error}.") from error
         out[~self.shown] = np.nan
+        of_rows = str(getattr(values, "dtype", "object")) == "object"
+        of_rows = of_rows and not hasattr(values, "columns")
+        warn_if_wrapped(np.concatenate(rows) if of_rows else values, out, name, stacklevel=4)
         large = np.argwhere(np.abs(out) > LARGEST_REWARD)
         if len(large):
             k, place = large[0]
@@ -82,6 +85,7 @@ class SlateLog:
     def of_slates(self, values: Any, name: str) -> np.ndarray:
         """Finite numbers given per slate, (n_events,)."""
         numbers = read_numbers(values, len(self), name)
+        warn_if_wrapped(values, numbers, name, stacklevel=4)
         wrong = np.flatnonzero(np.abs(numbers) > LARGEST_REWARD)
         if len(wrong):
             raise ValueError(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 MAX_LENGTH = 10_000
@@ -58,6 +59,8 @@ _ALLOWED = (
     *(ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Compare, ast.In, ast.NotIn),
     *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Not, ast.Invert, *_OPERATORS),
 )
+
+_WHOLE: tuple[tuple[Any, int, int], ...] = (("Int64", -(2**63), 2**63), ("UInt64", 0, 2**64))
 
 _NUMBERS = (
     *("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"),
@@ -216,14 +219,37 @@ def _value(node: ast.expr, columns: dict[str, pd.Series]) -> Any:
         value = _value(node.operand, columns)
         if isinstance(node.op, ast.Not | ast.Invert):
             return _condition(value) ^ True
-        return _OPERATORS[type(node.op)](_number(value))
+        return _calculate(node.op, _number(value))
     assert isinstance(node, ast.BinOp)  # no other node passes the check
     sides = [_value(node.left, columns), _value(node.right, columns)]
-    if not (isinstance(node.op, ast.Add) and all(map(_is_text, sides))):
-        sides = [*map(_number, sides)]
-    value = _OPERATORS[type(node.op)](*sides)
+    if isinstance(node.op, ast.Add) and all(map(_is_text, sides)):
+        return operator.add(*sides)
+    value = _calculate(node.op, *map(_number, sides))
     if isinstance(value, int | float):
         _check_size(value)
+    return value
+
+
+def _calculate(op: ast.AST, *sides: Any) -> Any:
+    """Apply an arithmetic operator, with values that do not depend on the width of dtypes.
+
+    Columns are floats of 64 bits, unless all are integers and 64 bits suffice: long ids are exact.
+    """
+    operate = _OPERATORS[type(op)]
+    columns = [side for side in sides if isinstance(side, pd.Series)]
+    if not (columns and all(map(pd.api.types.is_numeric_dtype, columns))):  # bool is numeric
+        return operate(*sides)  # of literals, dates or objects
+    floats = [side.astype("Float64") if isinstance(side, pd.Series) else side for side in sides]
+    value = operate(*floats)
+    if isinstance(op, ast.Div | ast.Pow) or not all(map(_is_whole, sides)):
+        return value
+    wide = [side.astype(_widest(side)) if isinstance(side, pd.Series) else side for side in sides]
+    # the bounds of the value leave room for the rounding of floats; there is none around 0
+    for dtype, low, high in _WHOLE[: 1 if isinstance(op, ast.Sub) else 2]:
+        within = [(low <= one) & (one < high) for one in wide]
+        if all(map(np.all, [*within, (low / 2 <= value) & (value < high / 2)])):
+            exact = [one.astype(dtype) if isinstance(one, pd.Series) else one for one in wide]
+            return operate(*exact).where(value.notna())  # missing: the rest of a division by 0
     return value
 
 
@@ -276,6 +302,22 @@ def _number(value: Any) -> Any:
         return value
     shown = f"a column of {kind} values" if kind else repr(value)
     raise QueryError(f"arithmetic takes numbers, not {shown}")
+
+
+def _widest(column: pd.Series) -> Any:
+    """Largest dtype of integers of the same sign."""
+    return "UInt64" if column.dtype.kind == "u" else "Int64"
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value is an integer or a column of integers or booleans."""
+    types = pd.api.types
+    column = isinstance(value, pd.Series)
+    return (
+        types.is_integer_dtype(value) or types.is_bool_dtype(value)
+        if column
+        else type(value) is int
+    )
 
 
 def _kind(value: Any) -> str | None:

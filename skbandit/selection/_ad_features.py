@@ -18,8 +18,13 @@ from scipy.linalg import eigh, svd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, gen_batches
 
-from skbandit.selection._cost_models import PredictsFromRows, fit_to_costs, predict_finite
-from skbandit.selection._costs import CostMatrix, append_columns, quoted
+from skbandit.selection._cost_models import (
+    PredictsFromRows,
+    check_n_outputs,
+    fit_to_costs,
+    predict_finite,
+)
+from skbandit.selection._costs import CostMatrix, append_columns, index_labels, quoted
 from skbandit.selection._ridge import Linear, NormalEquations
 from skbandit.utils._sklearn_compat import count_rows, feature_names, rows_of
 
@@ -101,8 +106,10 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
         return AdFeatures(np.arange(len(table)), check_array(table), names)
     repeated = index[index.duplicated()]
     if len(repeated):
-        raise ValueError(f"ad_features describes ad {quoted(repeated)} more than once.")
-    return AdFeatures(np.asarray(index), table, names)
+        raise ValueError(
+            f"ad_features describes ad {quoted(index_labels(repeated))} more than once."
+        )
+    return AdFeatures(index_labels(index), table, names)
 
 
 # --- bilinear ridge regression ---------------------------------------------------------
@@ -451,6 +458,7 @@ def fit_pairs(
     s = None if weight is None else weight[rows]
     pairs = join(X, features.table, rows, ads)
     fitted = fit_to_costs(estimator, pairs, paid, s)
+    check_n_outputs(fitted, pairs, 1)
     u = np.zeros(len(observed))
     if ad_effect > 0:
         residual = paid - predict_finite(fitted, pairs)

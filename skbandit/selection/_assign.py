@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skbandit.logs import align_rows, read_mask
-from skbandit.selection._costs import check_n_select, count_available, read_costs, to_dense
+from skbandit.logs import align_rows, plain_labels, read_mask
+from skbandit.selection._costs import (
+    check_n_select,
+    count_available,
+    quoted,
+    read_costs,
+    to_dense,
+)
 from skbandit.selection._m_lowest import lowest
+from skbandit.utils._validation import first_few
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,7 +24,9 @@ MAX_SHOWN = 2**53
 """Largest capacity: larger whole numbers are not exact as floats. None stands for no limit."""
 
 
-def cheapest_flow(costs: np.ndarray, capacity: np.ndarray, n_select: int) -> np.ndarray | None:
+def cheapest_flow(
+    costs: np.ndarray, capacity: np.ndarray, n_select: int
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Choose n_select entries per row and at most capacity_a per column at the lowest total cost.
 
     This is a minimum-cost flow from rows to ads, found by successive shortest paths. Each row
@@ -36,8 +45,11 @@ def cheapest_flow(costs: np.ndarray, capacity: np.ndarray, n_select: int) -> np.
 
     Returns
     -------
-    ndarray of bool, shape (n, K), or None
-        The chosen entries; None if no choice is possible.
+    chosen : ndarray of bool, shape (n, K)
+        The chosen entries.
+    crowded : ndarray of bool, shape (K,), or None
+        If no choice is possible: columns that `chosen` has more often than their capacities
+        allow, while the rows that hold one of them have all their other entries, too.
     """
     chosen = np.zeros(costs.shape, dtype=bool)
     np.put_along_axis(chosen, lowest(costs.copy(), n_select), True, axis=1)
@@ -46,9 +58,9 @@ def cheapest_flow(costs: np.ndarray, capacity: np.ndarray, n_select: int) -> np.
         moves = _Moves(costs, chosen) if moves is None else moves
         path = _shortest_path(moves.cost, count > capacity, count < capacity)
         if path is None:
-            return None
+            return chosen, _reachable(moves.cost < np.inf, int(np.argmax(count > capacity)))
         moves.make(path)
-    return chosen
+    return chosen, None
 
 
 class _Moves:
@@ -128,6 +140,14 @@ def _shortest_path(cost: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.n
     return np.array(path[::-1])
 
 
+def _reachable(edges: np.ndarray, start: int) -> np.ndarray:
+    """Mask of the positions that edges, bool (K, K), lead to from a start, which is one of them."""
+    reached = np.arange(len(edges)) == start
+    while (grown := reached | edges[reached].any(axis=0)).sum() > reached.sum():
+        reached = grown
+    return reached
+
+
 def assign(
     costs: ArrayLike,
     capacity: Any = None,
@@ -140,8 +160,8 @@ def assign(
     Parameters
     ----------
     costs : array-like or DataFrame of shape (n_samples, n_ads)
-        Cost of each ad in each row, as from `predict_costs`; lower is better. The columns of a
-        DataFrame name the ads; otherwise they are 0, 1, ...
+        Cost of each ad in each row, as from `predict_costs`; lower is better, and inf is not
+        available. The columns of a DataFrame name the ads; otherwise they are 0, 1, ...
     capacity : int, array-like of shape (n_ads,), dict or Series of label to int, default=None
         Number of rows that may show each ad. One number holds for each ad; ads that a dict or
         Series does not name have no limit, nor have those with None, nan or inf.
@@ -160,7 +180,8 @@ def assign(
     Raises
     ------
     ValueError
-        If the capacities do not suffice, a row has too few available ads, or a cost is nan.
+        If the capacities do not suffice, a row has too few available ads, or a cost is nan or
+        -inf.
 
     See Also
     --------
@@ -195,18 +216,19 @@ def assign(
            [0],
            [1]])
     """
-    table = read_costs(costs)
+    table = read_costs(costs, name="costs", absent=np.inf)
     values = np.array(table.dense(), dtype=float)
     n, n_ads = values.shape
     check_n_select(n_select, n_ads)
     allowed = read_mask(align_rows(available, costs), table.ads, n)
     mask = np.ones(values.shape, dtype=bool) if allowed is None else to_dense(allowed[slice(n)])
+    mask = mask & (values != np.inf)
     unknown = np.argwhere(np.isnan(values) & mask)
     if len(unknown):
         row, ad = unknown[0]
         raise ValueError(
-            f"The cost of ad {table.ads.tolist()[ad]!r} in row {row} is nan: predict it, or take "
-            "the ad out by available=."
+            f"costs: the cost of ad {table.ads.tolist()[ad]!r} in row {row} is nan: predict it, or "
+            "take the ad out by available=, or by the cost inf."
         )
     short = np.flatnonzero(count_available(mask) < n_select)
     if len(short):
@@ -216,13 +238,21 @@ def assign(
         )
     limits = _read_capacity(capacity, table.ads)
     values[~mask] = np.inf
-    places = np.minimum(limits, mask.sum(axis=0)).sum()
-    chosen = None if places < n * n_select else cheapest_flow(values, limits, n_select)
-    if chosen is None:
+    places, needed = np.minimum(limits, mask.sum(axis=0)).sum(), n * n_select
+    if places < needed:
         raise ValueError(
             f"The capacities allow too few places for {n} rows of {n_select} ads: ads could be "
-            f"shown {int(places):,} times at most, {n * n_select:,} are needed, each ad once a row "
-            "and where it is available. Raise capacity, or choose fewer ads."
+            f"shown {int(places):,} times at most, {needed:,} are needed, each ad once a row and "
+            "where it is available. Raise capacity, or choose fewer ads."
+        )
+    chosen, crowded = cheapest_flow(values, limits, n_select)
+    if crowded is not None:
+        held = chosen[:, crowded]
+        raise ValueError(
+            f"The capacities allow too few places: rows {first_few(np.flatnonzero(held.any(1)))} "
+            f"need the ads {quoted(table.ads[crowded])} {held.sum():,} times, since no others are "
+            f"available to them, but these may be shown {int(limits[crowded].sum()):,} times. "
+            "Raise their capacity, make other ads available to these rows, or choose fewer ads."
         )
     return table.ads[lowest(np.where(chosen, values, np.inf), n_select)]
 
@@ -232,7 +262,7 @@ def _read_capacity(capacity: Any, ads: np.ndarray) -> np.ndarray:
     if capacity is None:
         return np.full(len(ads), np.inf)
     if hasattr(capacity, "items"):
-        by_label = dict(capacity.items())
+        by_label = {plain_labels([label])[0]: limit for label, limit in capacity.items()}
         if len(by_label) < len(capacity):
             raise ValueError("capacity names an ad twice: give each label one capacity.")
         unknown = [label for label in by_label if label not in set(ads.tolist())]

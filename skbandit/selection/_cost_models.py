@@ -13,6 +13,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multioutput import MultiOutputRegressor
@@ -25,6 +26,7 @@ from skbandit.selection._costs import CostMatrix, quoted
 from skbandit.selection._m_lowest import REGRESSOR_BLOCK_BYTES
 from skbandit.selection._ridge import Linear, NormalEquations, choose_penalty, normal_equations_pay
 from skbandit.utils._sklearn_compat import count_rows, rows_of
+from skbandit.utils._validation import first_few
 
 
 class PredictsFromRows:
@@ -104,6 +106,7 @@ def learn_costs(
     learner = ridge or estimator
     if learns_all_at_once(learner, costs):
         fitted = clone(learner).fit(X, costs.dense(), **weight_params(learner, weight))
+        check_n_outputs(fitted, X, costs.shape[1])
         return MultiOutputModel(fitted) if ridge is None else Linear.of([fitted])
     models = fit_per_ad(learner, X, costs, weight, n_jobs)
     return models if ridge is None else Linear.of(models.estimators)
@@ -123,14 +126,21 @@ def ridge_of(estimator: Any) -> Ridge | None:
 
 
 def learns_all_at_once(estimator: Any, costs: CostMatrix) -> bool:
-    """Whether one fit can learn all ads: a multi-output regressor and no unobserved cost."""
+    """Whether one fit can learn all ads: a multi-output regressor and no unobserved cost.
+
+    A frozen regressor, whose fit does nothing, cannot be fitted per ad.
+    """
     n_rows, n_ads = costs.shape
-    return (
-        n_ads > 1
-        and not is_classifier(estimator)
-        and is_multi_output(estimator)
-        and bool((costs.n_observed() == n_rows).all())
-    )
+    if n_ads == 1 or is_classifier(estimator):
+        return False
+    complete = bool((costs.n_observed() == n_rows).all())
+    return is_frozen(estimator) or (complete and is_multi_output(estimator))
+
+
+def is_frozen(estimator: Any) -> bool:
+    """Whether fit changes nothing, or only the first steps of a Pipeline."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return isinstance(last, FrozenEstimator)
 
 
 def is_multi_output(estimator: Any) -> bool:
@@ -160,9 +170,8 @@ def warn_of_separate_fits(estimator: Any, costs: CostMatrix, allowed: Any) -> No
     n_needed = n_rows * n_ads if allowed is None else int(allowed.sum())
     n_missing = n_needed - int(costs.n_observed().sum())
     complete = CostMatrix(np.zeros((1, n_ads)), None, costs.ads)
-    separate = estimator is None or isinstance(
-        estimator, MultiOutputRegressor | LinearRegression | Ridge
-    )
+    linear = isinstance(estimator, MultiOutputRegressor | LinearRegression | Ridge)
+    separate = estimator is None or linear or is_frozen(estimator)
     if n_missing and not separate and learns_all_at_once(estimator, complete):
         warnings.warn(
             f"{type(estimator).__name__} could learn the costs of all ads in one fit, but "
@@ -178,12 +187,12 @@ def fit_per_ad(
     estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
 ) -> PerAdModels:
     """Fit one clone per ad, to the rows in which its cost was observed."""
-    return PerAdModels(
-        Parallel(n_jobs=n_jobs)(
-            delayed(_fit_ad)(estimator, X, *costs.of_ad(j), weight, costs.ads[j])
-            for j in range(costs.shape[1])
-        )
+    models = Parallel(n_jobs=n_jobs)(
+        delayed(_fit_ad)(estimator, X, *costs.of_ad(j), weight, costs.ads[j])
+        for j in range(costs.shape[1])
     )
+    check_n_outputs(models[0], X, 1)
+    return PerAdModels(models)
 
 
 def _fit_ad(
@@ -239,7 +248,38 @@ def fit_to_costs(estimator: Any, X: Any, costs: np.ndarray, weight: np.ndarray |
             f"{len(costs)} costs take {len(values)} different values: a classifier needs costs "
             "with few distinct values, such as 0 and -1. Pass a regressor."
         )
-    return ExpectedCost(clone(estimator).fit(X, label, **fit_params), values)
+    fitted = clone(estimator).fit(X, label, **fit_params)
+    check_classes(fitted, len(values))
+    return ExpectedCost(fitted, values)
+
+
+def check_n_outputs(fitted: Any, X: Any, n_outputs: int) -> None:
+    """Require that a learner predicts as many costs as it was passed, which frozen ones need not.
+
+    Parameters
+    ----------
+    fitted : object with predict
+    X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
+        Rows, of which the first is predicted.
+    n_outputs : int
+        Number of costs per row that it was passed.
+    """
+    found = np.size(fitted.predict(rows_of(X, np.arange(1))))
+    if found != n_outputs:
+        raise ValueError(
+            f"{type(fitted).__name__} predicts {found} costs per row, but its fit was passed "
+            f"{n_outputs}: if it was fitted earlier, fit it to the ads of y."
+        )
+
+
+def check_classes(fitted: Any, n_classes: int) -> None:
+    """Require that a classifier knows the classes 0, 1, ... it was passed; frozen ones need not."""
+    found = np.asarray(getattr(fitted, "classes_", range(n_classes))).tolist()
+    if found != list(range(n_classes)):
+        raise ValueError(
+            f"{type(fitted).__name__} has the classes {first_few(found)}, but its fit was passed "
+            f"{first_few(range(n_classes))}: pass a learner that is not fitted yet."
+        )
 
 
 def predict_finite(estimator: Any, X: Any) -> np.ndarray:

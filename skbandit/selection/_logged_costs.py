@@ -21,13 +21,14 @@ from skbandit.logs import (
     label_array,
     offset_costs,
     order_of_labels,
+    plain_labels,
     read_mask,
     read_pools,
     snips_costs,
 )
 from skbandit.selection._costs import MAX_COST, warn_if_rewards
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import check_not_masked, warn_if_reordered
+from skbandit.utils._validation import check_not_masked, warn_if_reordered, warn_if_wrapped
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -151,7 +152,7 @@ def logged_costs(
     available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
     _check_weights(slates, labels)
-    warn_if_rewards(slates.cost, "cost", getattr(cost, "name", None))
+    warn_if_rewards(slates.cost, "cost", cost)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":
         costs = ips_costs(slates)
@@ -248,7 +249,7 @@ def _read_slates(
             f"propensity is {p[bad][0]:g} in row {row[bad][0]}, with the cost {f[bad][0]:g}: the "
             f"estimate, their ratio, exceeds {MAX_COST:g}. Correct the propensity, or drop the row."
         )
-    codes: Codes = {} if ads is None else {label: k for k, label in enumerate(ads)}
+    codes: Codes = {} if ads is None else {label: k for k, label in enumerate(plain_labels(ads))}
     n_known = len(codes)
     ad = code_labels(pd.Series(names.to_numpy(dtype=object)[filled], dtype=object), codes)
     labels = label_array(codes)
@@ -309,6 +310,8 @@ def _numbers(values: Any, names: pd.DataFrame, name: str) -> np.ndarray:
     if table.shape != names.shape:
         raise ValueError(f"{name} has shape {table.shape}, action {names.shape}: they must match.")
     try:
-        return table.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}.") from error
+    warn_if_wrapped(values, numbers, name, stacklevel=4)
+    return numbers

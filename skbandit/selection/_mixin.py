@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.logs import align_rows, read_mask
@@ -54,7 +56,7 @@ class SetSelectorMixin:
     }
 
     _costs_missing = False  # whether costs of available ads were not observed in fit
-    _had_availability = False  # whether fit was told which ads were available
+    _had_availability = False  # whether ads were unavailable in fit
 
     n_select: int
     unknown_ads: Literal["error", "ignore"]
@@ -238,6 +240,11 @@ class SetSelectorMixin:
             cannot be estimated, since no cost of the ad was observed, or since `fit` was passed
             `available` and this is not.
 
+        Warns
+        -----
+        UserWarning
+            If `fit` was passed `available` and this is not: in a search, enable metadata routing.
+
         Notes
         -----
         If the cost of a chosen ad is nan, and costs were missing in `fit` as well, costs are
@@ -277,6 +284,16 @@ class SetSelectorMixin:
                 "skbandit.selection.logged_costs. In a search or cross-validation, available= "
                 "reaches score only with sklearn.set_config(enable_metadata_routing=True)."
             )
+        if available is None and self._had_availability:
+            warnings.warn(
+                "fit was passed which ads were available, but score was not, so unavailable ones "
+                "may have been chosen: pass available=, or available=list(selector.ads_) if all "
+                "were. "
+                "In a Pipeline, search or cross-validation, available= reaches score only with "
+                "sklearn.set_config(enable_metadata_routing=True).",
+                UserWarning,
+                stacklevel=2,
+            )
         return -float(np.average(total[weight > 0], weights=weight[weight > 0]))
 
     def _read_training(
@@ -292,6 +309,11 @@ class SetSelectorMixin:
             Rows, costs, a mask of the ads that were available (None for all), and row weights
             (None for ones).
         """
+        if _chooses(getattr(self, "estimator", None)):
+            raise ValueError(
+                f"{type(self).__name__} needs a learner of costs, but its estimator chooses ads: "
+                "pass the estimator of the inner selector, or choose by that selector alone."
+            )
         available = align_rows(available, X)
         X = self._read_X(X, reset=True)
         costs = read_costs(y)
@@ -299,12 +321,12 @@ class SetSelectorMixin:
         costs = costs.where_available(allowed)
         n_rows, n_ads = costs.shape
         if n_ads > 1:  # else there is no choice
-            warn_if_rewards(costs.values, "y")
+            warn_if_rewards(costs.values, "y", y)
         if count_rows(X) != n_rows:
             raise ValueError(f"X has {count_rows(X)} rows, y has {n_rows}.")
         check_n_select(self.n_select, n_ads)
         self.ads_ = costs.ads
-        self._had_availability = allowed is not None
+        self._had_availability = allowed is not None and int(allowed.sum()) < n_rows * n_ads
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n_rows, "sample_weight")
@@ -405,6 +427,14 @@ class CostModelMixin(SetSelectorMixin):
             Columns in the order of `ads_`, or of `ad_features`.
         """
         return -np.asarray(self.predict_costs(X, ad_features=ad_features))
+
+
+def _chooses(estimator: Any) -> bool:
+    """Whether an estimator, or the last one inside a Pipeline, search or other wrapper, selects."""
+    if isinstance(estimator, Pipeline):
+        return _chooses(estimator.steps[-1][1])
+    inside = getattr(estimator, "estimator", None)
+    return isinstance(estimator, SetSelectorMixin) or (inside is not None and _chooses(inside))
 
 
 def labeled_costs(costs: np.ndarray, ads: np.ndarray, X: Any) -> np.ndarray | pd.DataFrame:

@@ -13,7 +13,6 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
 from sklearn.utils import check_random_state, gen_batches, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.selection._ad_features import AdFeatures, read_ad_features
@@ -48,9 +47,10 @@ from skbandit.utils._sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
+    available_if,
     fit_context,
 )
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import explained_strings, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -454,14 +454,15 @@ default="auto"
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Check rows of numbers."""
         finite = not get_tags(self._learner()).input_tags.allow_nan
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=finite,
-        )
+        with explained_strings(X, type(self).__name__):
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=finite,
+            )
 
     def _choose(
         self, X: Any, available: np.ndarray | sp.csr_array | None, n_select: int

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if as _available_if
 from sklearn.utils.validation import _check_method_params as params_of_rows
 from sklearn.utils.validation import _get_feature_names as feature_names
 from sklearn.utils.validation import _num_samples as count_rows
@@ -19,6 +21,19 @@ except ImportError:  # before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Placeholder for scikit-learn's mixin."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+    """scikit-learn's decorator of `fit`, which keeps the signature for type checkers."""
+    return _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """scikit-learn's decorator of optional methods, which keeps the signature as well."""
+    return _available_if(check)
 
 
 def begin_callbacks(estimator: Any) -> Any:
@@ -40,6 +55,7 @@ __all__ = [
     "Interval",
     "LinearClassifierMixin",
     "StrOptions",
+    "available_if",
     "begin_callbacks",
     "count_rows",
     "feature_names",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,6 +46,52 @@ def check_not_masked(values: Any, name: str) -> None:
         )
 
 
+def dtype_names(values: Any) -> list[str]:
+    """Names of the dtypes of a table's columns, in lower case; of an array or list, of its one."""
+    if hasattr(values, "columns") and hasattr(values, "dtypes"):
+        dtypes = list(values.dtypes)
+    else:
+        dtypes = [values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype]
+    return [str(getattr(dtype, "name", dtype)).lower() for dtype in dtypes]
+
+
+def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> None:
+    """Warn of unsigned integers in the upper half of their range, as by negation of small ones.
+
+    Parameters
+    ----------
+    values : array-like, DataFrame or sparse matrix
+        As passed, with the dtypes that conversion to float loses.
+    numbers : ndarray or sparse array
+        The same as floats, nan where missing; the columns are those of a table.
+    name : str
+        Name of the parameter.
+    stacklevel : int
+        As if the warning were issued by the caller.
+    """
+    if not ((numbers.data if issparse(numbers) else numbers) >= 2.0**7).any():
+        return  # at once, as for an event in service
+    dtypes = dtype_names(values)
+    alike = len(set(dtypes)) == 1
+    for k, dtype in enumerate(dtypes[:1] if alike else dtypes):
+        bits = re.search(r"uint(8|16|32|64)", dtype)
+        if bits is None:
+            continue
+        part = numbers if alike else numbers[:, k]
+        part = part.data if issparse(part) else part
+        high = part >= 2.0 ** (int(bits[1]) - 1)
+        if high.any():
+            warnings.warn(
+                f"{name} holds {part[high][0]:.20g} as {bits[0]}, which has no negative numbers: "
+                f"the negative of 1 is {2 ** int(bits[1]) - 1}. If {name} was negated, convert it "
+                f"to floats before, as in -y.astype(float); if not, pass floats, without this "
+                "warning.",
+                UserWarning,
+                stacklevel=stacklevel + 1,
+            )
+            return
+
+
 @contextmanager
 def explained_strings(X: Any, consumer: str) -> Iterator[None]:
     """Name the strings of X, and the cure, in the error that they cause."""
@@ -56,7 +103,8 @@ def explained_strings(X: Any, consumer: str) -> Iterator[None]:
         value = str(error).partition("float:")[2].strip().rstrip(".")
         of = ""
         if isinstance(X, pd.DataFrame):
-            text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name].dtype)]
+            is_numeric = pd.api.types.is_numeric_dtype
+            text = [name for name, dtype in X.dtypes.items() if not is_numeric(dtype)]
             of = f" in the column {text[0]!r}" if text else ""
         raise ValueError(
             f"X has strings{of}, such as {value}: encode them, as by OneHotEncoder("

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skbandit import GLMUCBPolicy
-from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy
-from skbandit.evaluation import off_policy_value
+from skbandit.bandit import OffPolicyClassifier, OraclePolicy, SharedGLMPolicy, SlatePolicy
+from skbandit.evaluation import off_policy_value, replay
 
 X = np.arange(12.0).reshape(6, 2)
 Y = pd.DataFrame({"action": list("abcabc"), "reward": [0, 1, 0, 1, 1, 0]})
@@ -50,6 +50,31 @@ def test_rewards_outside_of_the_range_name_the_cure():
     with pytest.raises(ValueError, match="link='linear'"):
         GLMUCBPolicy("probit").fit(X, Y.assign(reward=5.0))
     GLMUCBPolicy("linear").fit(X, Y.assign(reward=5.0))
+
+
+def slates(**options):
+    return SlatePolicy(GLMUCBPolicy("linear"), n_select=1, random_state=0, **options)
+
+
+@pytest.mark.filterwarnings("ignore::skbandit.exceptions.ReplayCoverageWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda reward: GLMUCBPolicy("linear").partial_fit(X, Y["action"], reward=reward),
+        lambda reward: OraclePolicy(Ridge()).fit(X, Y.assign(reward=reward)),
+        lambda reward: OffPolicyClassifier().fit(X, Y.assign(reward=reward)),
+        lambda reward: slates().fit(X, Y.assign(reward=reward)),
+        lambda reward: slates().fit(X, Y[["action"]], reward=reward[:, None]),
+        lambda reward: slates().fit(X, Y[["action"]], reward=list(reward[:, None])),
+        lambda reward: slates(feedback="slate").fit(X, Y.assign(reward=reward)),
+        lambda reward: off_policy_value(Y["action"], X, Y.assign(reward=reward, propensity=1.0)),
+        lambda reward: replay(GLMUCBPolicy("linear"), X, Y.assign(reward=reward)),
+    ],
+)
+def test_unsigned_costs_as_rewards(call):
+    with pytest.warns(UserWarning, match=r"reward holds 255 as uint8, .*-y.astype\(float\)"):
+        call(-Y["reward"].to_numpy("uint8"))
+    call(Y["reward"].to_numpy("uint8"))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,13 @@ def test_rewards_may_be_unknown_and_slates_of_any_size():
     assert np.isnan(log.y["reward"].iloc[0][1])
 
 
+def test_unsigned_costs_as_rewards():
+    _, _, clicks, table = slates(n=20)
+    table["clicked"] = -clicks.ravel().astype("uint8")
+    with pytest.warns(UserWarning, match=r"reward holds 255 as uint8, .*-y.astype\(float\)"):
+        read_slate_log(table, **NAMES)
+
+
 @pytest.mark.parametrize(
     "change, match",
     [

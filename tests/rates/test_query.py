@@ -113,6 +113,74 @@ def test_arithmetic():
     np.testing.assert_array_equal(rows("age / 10 - 1 > count * 2"), expected)
 
 
+SMALL = pd.DataFrame({"age": [50, 60, 70, 100], "a": [1, 2, 3, 4], "b": [2, 2, 1, 9]})
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["int8", "uint8", "int16", "int64", "uint64", "float16", "Int8", "UInt8", "uint8[pyarrow]"],
+)
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("age * 2 > 100", [0, 1, 1, 1]),
+        ("age + 50 > 100", [0, 1, 1, 1]),
+        ("age ** 3 > 200000", [0, 1, 1, 1]),
+        ("age ** -1 > 0.0125", [1, 1, 1, 0]),
+        ("300 - age > 240", [1, 0, 0, 0]),
+        ("a - b > 0", [0, 0, 1, 0]),
+        ("a - 200 < 0 < a * -1 + 5", [1, 1, 1, 1]),
+        ("-a < 0", [1, 1, 1, 1]),
+        ("-(a - b) >= 0", [1, 1, 0, 1]),
+        ("age % 7 == 2 or age // 30 == 1", [1, 0, 0, 1]),
+        ("age // 0 > 1", [1, 1, 1, 1]),  # infinite, as by /
+        ("age % 0 == 0", [0, 0, 0, 0]),  # missing
+    ],
+)
+def test_arithmetic_does_not_depend_on_the_dtype(query, expected, dtype):
+    np.testing.assert_array_equal(rows(query, SMALL.astype(dtype)), np.array(expected, dtype=bool))
+
+
+def test_arithmetic_of_polars():
+    frame = pytest.importorskip("polars").DataFrame(SMALL.astype("uint8"))
+    np.testing.assert_array_equal(rows("a - b > 0", frame), [False, False, True, False])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"id == {2**53 + 1}",
+        f"id in [{2**53 + 1}]",
+        f"id - {2**53 + 1} == 0",
+        f"id + 0 == {2**53 + 1}",
+        "id % 4 == 1 and id > 1",
+        "hash % 10 == 5",
+        "hash // 2 == 9223372036854775807",
+        "hash + 1 > 0 and hash - id > id and least < 0",
+        "-hash < -9223372036854775808",
+        "huge ** 2 > 1 and huge * 4 > 0",
+        "-least > 0 and least - 1 < 0 and least // -1 > 0",
+        "hash - hash == 0 and id < 9007199254740994 and hash > 5",
+    ],
+)
+def test_long_integers_neither_overflow_nor_are_rounded(query):
+    frame = pd.DataFrame(
+        {
+            "id": pd.array([2**53 + 1, 2**53 + 2, 1, None], dtype="Int64"),
+            "hash": np.array([2**64 - 1, 2**63, 3, 4], dtype="uint64"),
+            "huge": [2**62, 0, 0, 0],
+            "least": [-(2**63), 0, 1, 1],
+        }
+    )
+    np.testing.assert_array_equal(rows(query, frame), [True, False, False, False])
+
+
+def test_booleans_are_counted():
+    frame = pd.DataFrame({"a": [True, False, True], "b": [True, True, False]})
+    np.testing.assert_array_equal(rows("a + b >= 2", frame), [True, False, False])
+    np.testing.assert_array_equal(rows("a - b < 0", frame), [False, True, False])
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Zurich"])
 def test_text_is_a_date_beside_dates(zone):
     """pandas from 3.0 on finds no date equal to a text."""

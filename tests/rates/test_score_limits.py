@@ -69,6 +69,34 @@ def test_a_bound_at_the_end_of_the_mover_interval_has_no_slack(rate, sense):
     assert limits.at(positive, Z) == pytest.approx([0.0], abs=1e-9)
 
 
+def wilson(share, n):
+    middle, half = share + Z**2 / (2 * n), Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", [recall, error_rate])
+def test_rates_of_rows_that_overlap_are_correlated(sign, kind):
+    """MOVER by hand, with the correlation of two means by the rows that they share."""
+    x, data = made()
+    positive = (x > 0.2).astype(float)
+    table, label = data.train.columns.frame, data.train.label
+    one = ((table["sex"] == "F") & (label == 1)).to_numpy()
+    other = (table["amount"] > 0.5).to_numpy() & ((label == 1) | (kind is error_rate))
+    hit = positive if kind is recall else (positive != label).astype(float)
+    p, q = positive[one].mean(), hit[other].mean()
+    covariance = ((positive - p) * (hit - q))[one & other].sum()
+    spread = ((positive - p)[one] ** 2).sum() * ((hit - q)[other] ** 2).sum()
+    r = sign * covariance / np.sqrt(spread)
+    of_one = np.abs(np.subtract(wilson(p, one.sum()), p))  # to the lower and the upper limit
+    of_other = np.abs(np.subtract(wilson(q, other.sum()), q))[::sign]
+    distances = np.sqrt(of_one**2 + of_other**2 + 2 * r * of_one * of_other)
+    rate = recall("sex == 'F'") + sign * kind("amount > 0.5")
+    value = p + sign * q
+    expected = value - distances[0], value + distances[1]
+    assert interval(rate, data, positive, 0.8) == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("rate", [recall(), precision(), f1(), churn("deployed")], ids=str)
 def test_a_single_rate_has_wilsons_limits(rate):
     x, data = made()

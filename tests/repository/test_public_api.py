@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -132,3 +133,12 @@ def test_documented_signature(address):
     methods = (type(cls).__call__, cls.__new__, cls.__init__)
     shown = next(method for method in methods if inspect.isfunction(method))
     assert list(inspect.signature(shown).parameters)[1:] == list(inspect.signature(cls).parameters)
+
+
+@pytest.mark.parametrize("address", ESTIMATORS)
+def test_mypy_is_shown_every_fit(address):
+    """In typed_calls.py, which mypy checks with the package."""
+    fit = getattr(ESTIMATORS[address], "fit", None)
+    if fit is not None and fit.__module__.startswith("skbandit"):
+        calls = Path(__file__).with_name("typed_calls.py").read_text(encoding="utf-8")
+        assert f"assert_type({ESTIMATORS[address].__name__}(" in calls

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, linprog
 
 from skbandit import RegressionSetSelector
 from skbandit.selection import assign
+from skbandit.selection._assign import cheapest_flow
 from tests.tiers import first
 
 
@@ -47,6 +48,80 @@ def test_the_optimum_of_brute_force(seed):
     assert (np.take_along_axis(mask, chosen, axis=1)).all()
     assert (np.diff(paid, axis=1) >= 0).all()
     assert paid.sum() == pytest.approx(expected)
+
+
+def cheapest_by_highs(costs, capacity, m):
+    """The lowest total cost by linear programming, which has an integral optimum; None without."""
+    n, n_ads = costs.shape
+    allowed = np.isfinite(costs)
+    found = linprog(
+        np.where(allowed, costs, 0.0).ravel(),
+        np.kron(np.ones(n), np.eye(n_ads)),
+        capacity,
+        np.kron(np.eye(n), np.ones(n_ads)),
+        np.full(n, m),
+        np.stack([np.zeros(n * n_ads), allowed.ravel()], axis=1),
+    )
+    return found.fun if found.success else None
+
+
+@pytest.mark.parametrize("seed", first(3, range(20)))
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_the_optimum_where_rows_make_room_in_chains(m, seed):
+    """Rows see a few neighboring ads, and capacities leave no place free, so paths are long."""
+    rng = np.random.default_rng([m, seed])
+    n, n_ads = 11, 7
+    for k in range(20):
+        width = rng.integers(m + 1, m + 3, size=n)
+        start = np.minimum(rng.integers(n_ads - 1, size=n), n_ads - width)
+        ads = np.arange(n_ads)
+        available = (ads >= start[:, None]) & (ads < (start + width)[:, None])
+        costs = 3.0 * rng.permutation(n_ads) + rng.integers(-5, 6, size=(n, n_ads))
+        shown = [rng.permutation(np.flatnonzero(row))[:m] for row in available]
+        capacity = np.bincount(np.concatenate(shown), minlength=n_ads)
+        capacity = capacity if k % 4 else rng.permutation(capacity)
+        costs[~available] = np.inf
+        expected = cheapest_by_highs(costs, capacity, m)
+        assert expected is not None or k % 4 == 0
+        chosen, crowded = cheapest_flow(costs, capacity, m)
+        assert (crowded is None) == (expected is not None)
+        if expected is not None:
+            assert costs[chosen].sum() == pytest.approx(expected)
+            assert (chosen.sum(axis=1) == m).all() and (chosen.sum(axis=0) <= capacity).all()
+            continue
+        rows = chosen[:, crowded].any(axis=1)  # which Hall's condition shows to be too many
+        elsewhere = (available & ~crowded)[rows].sum(axis=1)
+        assert (m - elsewhere).sum() > capacity[crowded].sum()
+        with pytest.raises(ValueError, match="The capacities allow too few places"):
+            assign(costs, capacity, n_select=m)
+
+
+def test_what_competes_is_named():
+    available = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 1]], dtype=bool)
+    costs = pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))
+    with pytest.raises(ValueError, match=r"rows 0, 1 need the ads 'a' 2 times, .* shown 1 times"):
+        assign(costs, 1, available=available)
+    two = np.array([[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1]], dtype=bool)
+    with pytest.raises(ValueError, match=r"rows 0, 1 need the ads 1 2 times, .* shown 1 times"):
+        assign(np.zeros((3, 5)), [9, 1, 9, 9, 9], n_select=2, available=two)
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, pd.DataFrame, sp.csr_array])
+def test_infinite_costs_are_not_available(form):
+    costs = np.array([[np.inf, 1.0], [-1.0, 0.0], [-2.0, np.inf]])
+    assert assign(form(costs), 2).ravel().tolist() == [1, 0, 0]
+    assert assign(form(costs), [1, 2]).ravel().tolist() == [1, 1, 0]
+    with pytest.raises(ValueError, match="Row 0 has 1 available ads, but n_select is 2"):
+        assign(form(costs), n_select=2)
+    for wrong, message in (
+        (-np.inf, "costs contains -inf in row 1"),
+        (np.nan, "costs: .* in row 1 is nan"),
+    ):
+        costs[1, 0] = wrong
+        with pytest.raises(ValueError, match=message):
+            assign(form(costs))
+    with pytest.raises(ValueError, match="costs contains 1e\\+200 in row 0"):
+        assign([[1e200, 0.0]])
 
 
 def test_one_ad_a_row_is_the_assignment_problem():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skbandit import GLMUCBPolicy, RegressionSetSelector, SetSelectClassifier
-from skbandit.selection import PopularitySetSelector
+from skbandit.selection import PopularitySetSelector, assign, logged_costs
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -85,3 +85,62 @@ def test_a_policy_reads_the_same_forms(available):
     table = pd.DataFrame({name: [name in ("hat", "sock")] * N for name in Y})
     expected = policy.predict(X, available=table)
     np.testing.assert_array_equal(policy.predict(X, available=available), expected)
+
+
+# --- times as ads ----------------------------------------------------------------------------
+
+SLOTS = pd.date_range("2024-01-01 09:00", periods=4, freq="h")
+TIMES = {
+    "ns": SLOTS.as_unit("ns"),
+    "us": SLOTS.as_unit("us"),
+    "s": SLOTS.as_unit("s"),
+    "with a zone": SLOTS.as_unit("ns").tz_localize("Europe/Zurich"),
+    "durations": pd.to_timedelta([1, 2, 3, 4], unit="h").as_unit("ns"),
+    "categories": pd.CategoricalIndex(SLOTS.as_unit("ns")),
+    "periods": pd.period_range("2024-01", periods=4, freq="M"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_are_found_by_their_labels(kind):
+    """Among them nanoseconds, the default of pandas 2, which NumPy turns into integers."""
+    slots = TIMES[kind]
+    rows = np.random.default_rng(0).normal(size=(30, 4))
+    costs = pd.DataFrame(rows - [0, 2, 4, 6], columns=slots)  # the last is the cheapest
+    selector = RegressionSetSelector().fit(rows, costs, available=list(slots))
+    assert set(selector.predict(rows, available=list(slots[:2])).ravel()) <= set(slots[:2])
+    masked = pd.DataFrame(np.ones((30, 4), dtype=bool), columns=slots[::-1])
+    np.testing.assert_array_equal(selector.predict(rows, available=masked), selector.predict(rows))
+    filled = selector.predict(rows[:2], available=[(slots[0],), ()], fill="none")
+    assert filled.tolist() == [[slots[0]], ["none"]]
+    with pytest.raises(ValueError, match="is the label of an ad"):
+        selector.predict(rows, fill=slots[0])
+    assert selector.score(rows, costs[slots[::-1]]) == selector.score(rows, costs)
+    for table in (costs, selector.predict_costs(rows)):
+        for capacity in ({slots[3]: 3}, pd.Series([3], index=slots[3:])):
+            assert (assign(table, capacity) == slots[3]).sum() == 3
+    features = pd.DataFrame(np.eye(4), index=slots)
+    shared = RegressionSetSelector().fit(rows, costs, ad_features=features[::-1])
+    chosen = shared.predict(rows, ad_features=features, available=list(slots[:2]))
+    assert set(chosen.ravel()) <= set(slots[:2])
+    shown = slots[np.arange(30) % 4]
+    estimated = logged_costs(shown, np.full(30, -2.0), np.full(30, 0.25), ads=list(slots))
+    assert estimated.columns.tolist() == list(slots)
+
+
+def test_times_of_numpy():
+    slots = SLOTS.as_unit("us").to_numpy()
+    costs = pd.DataFrame(np.tile([0.0, -1, -2, -3], (30, 1)), columns=slots)
+    selector = PopularitySetSelector().fit(costs, costs)
+    assert set(selector.predict(costs, available=slots[:2]).ravel()) == {SLOTS[1]}
+    assert (assign(costs, {slots[3]: 3}) == SLOTS[3]).sum() == 3
+    estimated = logged_costs(slots[np.arange(30) % 4], np.full(30, -2.0), [0.25] * 30, ads=slots)
+    assert estimated.columns.tolist() == list(SLOTS)
+
+
+def test_columns_of_arrow():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    costs = pa.table({"b": [0.0, -1.0, -2.0], "a": [-3.0, 0.0, 0.0]})
+    selector = PopularitySetSelector().fit(np.zeros((3, 1)), costs)
+    assert selector.ads_.tolist() == ["b", "a"]
+    assert assign(costs).ravel().tolist() == ["a", "b", "b"]

@@ -1,5 +1,7 @@
 """What selectors used to do in silence, or to refuse without naming the cure."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,13 +9,13 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
-from skbandit.selection import PopularitySetSelector, logged_costs
+from skbandit.selection import PopularitySetSelector, assign, logged_costs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -168,7 +170,101 @@ def test_rewards_passed_to_logged_costs(cost, message):
         logged_costs(action, cost, propensity)
 
 
+# Tables of clicks by their form, with the dtype of an integer type or bool.
+FORMS = {
+    "array": lambda clicks, dtype: clicks.astype(dtype),
+    "big-endian": lambda clicks, dtype: clicks.astype(np.dtype(dtype).newbyteorder(">")),
+    "rows": lambda clicks, dtype: list(clicks.astype(dtype)),
+    "sparse": lambda clicks, dtype: sp.csr_array(clicks.astype(dtype)),
+    "DataFrame": lambda clicks, dtype: pd.DataFrame(clicks.astype(dtype)),
+    "nullable": lambda clicks, dtype: pd.DataFrame(clicks.astype(dtype)).convert_dtypes(),
+    "sparse DataFrame": lambda clicks, dtype: pd.DataFrame(clicks).astype(
+        pd.SparseDtype(dtype, np.zeros((), dtype)[()])
+    ),
+    "polars": lambda clicks, dtype: pytest.importorskip("polars").DataFrame(clicks.astype(dtype)),
+    "arrow": lambda clicks, dtype: pd.DataFrame(clicks.astype(dtype)).convert_dtypes(
+        dtype_backend="pyarrow"
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("form", FORMS)
+def test_clicks_negated_without_a_sign(form, dtype):
+    wrapped = FORMS[form]((-CLICKS.astype(np.int64)).astype(dtype), dtype)
+    cure = r"y holds \d+ as uint\d+, .*floats before, as in -y.astype\(float\)"
+    for selector in (RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()):
+        with pytest.warns(UserWarning, match=cure):
+            selector.fit(ROWS, wrapped)
+
+
+def test_one_column_negated_without_a_sign():
+    costs = pd.DataFrame(-CLICKS)
+    costs[2] = (-CLICKS[:, 2].astype(np.int64)).astype("uint8")
+    costs[3] = np.arange(60, dtype="uint16") * 500  # up to 29500, which is meant
+    with pytest.warns(UserWarning, match="y holds 255 as uint8"):
+        PopularitySetSelector().fit(ROWS, costs)
+
+
+def test_unsigned_costs_that_are_meant():
+    costs = np.random.default_rng(0).integers(0, 128, (60, 4)).astype("uint8")
+    for form in FORMS.values():
+        PopularitySetSelector().fit(ROWS, form(costs, "uint8"))
+
+
+def test_unsigned_costs_elsewhere():
+    clicks = np.eye(4, dtype="uint8")
+    with pytest.warns(UserWarning, match="costs holds 255 as uint8"):
+        assign(-clicks, 1)
+    with pytest.warns(UserWarning, match="y holds 255 as uint8"):
+        PopularitySetSelector().fit(ROWS, -CLICKS).score(ROWS[:4], -clicks)
+    with pytest.warns(UserWarning, match="cost holds 255 as uint8"):
+        logged_costs(np.arange(4), -clicks[0], np.full(4, 0.25))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_advice_about_clicks_works_as_typed(form, dtype):
+    y = FORMS[form](CLICKS, dtype)
+    with pytest.warns(UserWarning, match="pass .* if they are rewards") as caught:
+        PopularitySetSelector().fit(ROWS, y)
+    advice = re.search(
+        r"pass (.*) if they are rewards; if they are costs, (.*) leads", str(caught[0])
+    )
+    negative, shifted = (eval(typed, {"np": np, "y": y}) for typed in advice.groups())
+    for typed, costs in ((negative, -CLICKS), (shifted, CLICKS)):
+        chosen = PopularitySetSelector(n_select=2).fit(ROWS, typed).predict_indicator(ROWS)
+        expected = PopularitySetSelector(n_select=2).fit(ROWS, 2.0 * costs)
+        np.testing.assert_array_equal(chosen, expected.predict_indicator(ROWS))
+
+
 def test_texts_as_features_of_ads():
     features = pd.DataFrame({"color": ["red", "blue", "red", "green"]})
     with pytest.raises(ValueError, match=r"'red'\): encode the others, .*get_dummies"):
         RegressionSetSelector().fit(ROWS, -CLICKS, ad_features=features)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        RegressionSetSelector(),
+        RegressionSetSelector("stack"),
+        RegressionSetSelector(ExtraTreesRegressor(2)),
+        RegressionSetSelector(HuberRegressor()),
+        SetSelectClassifier(),
+        SetSelectClassifier(reduction="regression"),
+    ],
+)
+def test_texts_in_rows(selector):
+    rows = pd.DataFrame({"age": ROWS[:, 0], "city": "Basel"})
+    message = r"X has strings in the column 'city', such as 'Basel': encode them, as by OneHotEnc"
+    for table in (rows, rows.astype({"city": "category"})):
+        with pytest.raises(ValueError, match=message):
+            selector.fit(table, -CLICKS)
+    with pytest.raises(ValueError, match="X has strings, such as 'Basel'"):
+        selector.fit(rows.to_numpy(), -CLICKS)
+    numbers = rows[["age"]].assign(city=ROWS[:, 1])
+    selector.fit(numbers, -CLICKS)
+    if not isinstance(getattr(selector, "estimator", None), ExtraTreesRegressor | HuberRegressor):
+        with pytest.raises(ValueError, match=message):
+            selector.predict(rows)

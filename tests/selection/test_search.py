@@ -3,8 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
@@ -98,3 +103,52 @@ def test_unavailable_ads_are_no_missing_costs():
     selector.fit(X, partly, available=mask)
     assert np.isfinite(selector.score(X, partly, available=mask))
     assert np.isfinite(cross_val_score(RegressionSetSelector(n_select=2), X, HOLES)).all()
+
+
+SELECTORS = [RegressionSetSelector(), SetSelectClassifier(), PopularitySetSelector()]
+STOCK = RNG.random(COSTS.shape) < 0.7
+STOCK[:, :2] = True
+FORGOTTEN = r"score was not, .*available=list\(selector.ads_\).*enable_metadata_routing=True"
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
+def test_score_is_not_told_what_was_available(selector):
+    selector = clone(selector).fit(X, COSTS, available=STOCK)
+    with pytest.warns(UserWarning, match=FORGOTTEN):
+        unrestricted = selector.score(X, COSTS)
+    assert unrestricted == selector.score(X, COSTS, available=list(selector.ads_))
+    assert selector.score(X, COSTS, available=STOCK) < unrestricted
+    pipeline = make_pipeline(StandardScaler(), selector)
+    name = pipeline.steps[-1][0]
+    pipeline.fit(X, COSTS, **{f"{name}__available": STOCK})
+    with pytest.warns(UserWarning, match=FORGOTTEN):
+        pipeline.score(X, COSTS, available=STOCK)  # which scikit-learn ignores without routing
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline.fit(X, COSTS, available=STOCK).score(X, COSTS, available=STOCK)
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
+def test_score_without_anything_unavailable(selector):
+    for available in (None, np.ones_like(STOCK), sp.csr_array(np.ones_like(STOCK))):
+        clone(selector).fit(X, COSTS, available=available).score(X, COSTS)
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "in a Pipeline"])
+def test_a_search_needs_routing_to_know_what_was_available(steps):
+    """Two best sellers are seldom in stock; the intercept tells them apart from the others."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 6))
+    chance = 1 / (1 + np.exp(1.5 - rows @ rng.normal(size=(6, 8))))
+    chance[:, :2] = 0.9
+    stock = np.ones(chance.shape, dtype=bool)
+    stock[:, :2] = rng.random((600, 2)) < 0.2
+    costs = -((rng.random(chance.shape) < chance) & stock).astype(float)
+    pipeline = make_pipeline(*steps, RegressionSetSelector(Ridge(), n_select=2))
+    grid = {"regressionsetselector__estimator__fit_intercept": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=3)
+    with pytest.warns(UserWarning, match=FORGOTTEN):
+        search.fit(rows, costs, regressionsetselector__available=stock)
+    assert not search.best_params_.popitem()[1]
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(rows, costs, available=stock)
+    assert search.best_params_.popitem()[1]

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from skbandit.selection._cost_models import learn_costs, weight_params
+from skbandit.selection._cost_models import check_classes, learn_costs, weight_params
 from skbandit.selection._costs import CostMatrix
 
 NO_AD = -1
@@ -138,7 +138,9 @@ def fit_binary(learner: Any, X: Any, label: np.ndarray, weight: np.ndarray) -> A
         return ConstantPrediction(float(label[0]))
     if isinstance(learner, SharedPenalty):
         return learner.fit(X, label, weight)
-    return clone(learner).fit(X, label, **weight_params(learner, weight))
+    fitted = clone(learner).fit(X, label, **weight_params(learner, weight))
+    check_classes(fitted, 2)
+    return fitted
 
 
 def learn_preference(learner: Any, X: Any, gain: np.ndarray, weight: np.ndarray) -> Any:

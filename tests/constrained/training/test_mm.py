@@ -266,6 +266,8 @@ def test_a_penalized_objective_counts_positive_violations():
         (at(0.9, 0.45, 0.0), LOOSE, True, RAISE_PENALTY),  # no gain at this penalty
         (at(0.9, 0.45, 0.0), LOOSE, False, 1.0),  # no multiplier asks for more
         (at(0.9, 0.45, 0.0), CAPPED, False, RAISE_PENALTY),
+        (at(0.9, 0.45, 0.0), np.array([0.0, 0.9995 * FIRST_PENALTY]), False, RAISE_PENALTY),
+        (at(0.9, 0.45, 0.0), np.array([0.0, 0.99 * FIRST_PENALTY]), False, 1.0),
         (at(0.9, 0.30, 0.0), CAPPED, False, 1.0),  # violations shrink quickly
         (INSIDE, CAPPED, True, 1.0),  # feasible: constraints are hard from now on
     ],

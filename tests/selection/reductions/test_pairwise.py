@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import SetSelectClassifier
 from skbandit.selection import PopularitySetSelector
-from skbandit.selection.reductions._pairwise import PlayedPairs, crossed
+from skbandit.selection.reductions._pairwise import PlayedPairs, crossed, learn_pairwise
 from tests.tiers import first
 
 RNG = np.random.default_rng(0)
@@ -62,6 +62,51 @@ def test_regret_of_the_tournament(seed):
         total += regret
         assert total <= (k + 1) * sum(regrets) + 1e-12
         allowed[0, winner] = False
+
+
+class Probabilities(Answers):
+    """Says how likely the first ad is better, `better`, which need not fit the other order."""
+
+    def predict_proba(self, pairs):
+        difference = pairs[:, 1:]
+        first_wins = self.better[difference.argmax(axis=1), difference.argmin(axis=1)]
+        return np.stack([1 - first_wins, first_wins], axis=1)
+
+
+def test_a_classifier_that_contradicts_itself():
+    """The order in which an ad is the likelier winner decides, beyond 1/2 or not."""
+    likely = np.random.default_rng(0).random((8, 8))
+    wins = PlayedPairs((), Probabilities(likely), np.eye(8)).respond(np.zeros((2, 1)))
+    i, j = np.triu_indices(8, 1)
+    assert (likely[i, j] > 0.5).tolist() != (likely[i, j] > likely[j, i]).tolist()
+    np.testing.assert_array_equal(wins, np.tile(likely[i, j] > likely[j, i], (2, 1)))
+
+
+def test_the_penalty_does_not_depend_on_how_many_pairs_are_drawn(monkeypatch):
+    """A tenth of the pairs has a tenth of the loss, and needs a tenth of the penalty."""
+    Z, alpha = ADS.to_numpy(), 1000.0
+
+    def weights():
+        random = np.random.RandomState(0)
+        return learn_pairwise(X, COSTS.to_numpy(), np.ones(300), Z, None, alpha, random).W
+
+    every = weights()
+    monkeypatch.setattr("skbandit.selection.reductions._pairwise.MAX_PAIRS", 1980)  # of 19800
+    assert np.linalg.norm(weights()) == pytest.approx(np.linalg.norm(every), rel=0.1)
+    # the objective by hand: C sum(loss) + w'w / 2, in both orders
+    size = alpha * Z.var(axis=0).sum() * 12 / 2
+    i, j = np.triu_indices(12, 1)
+    gain = (COSTS.to_numpy()[:, j] - COSTS.to_numpy()[:, i]).ravel()
+    rows = np.repeat(X, len(i), axis=0)
+    by_hand = LogisticRegression(C=1 / size, fit_intercept=False, max_iter=1000)
+    stake = np.abs(gain) / np.abs(gain).mean()
+    differences = crossed(rows, np.tile(Z[i] - Z[j], (300, 1)))
+    by_hand.fit(
+        np.concatenate([differences, -differences]),
+        np.concatenate([gain > 0, gain < 0]),
+        np.tile(stake, 2),
+    )
+    np.testing.assert_allclose(every.ravel(), by_hand.coef_.ravel(), rtol=1e-3, atol=1e-4)
 
 
 def test_products_of_features():
