@@ -236,17 +236,24 @@ def test_turns_of_workers_that_forget():
     gamma, n = 0.5, [np.array([1]), np.array([3])]
     known = [sum(gamma**j for j in range(k)) for k in (1, 3, 4)]
     means = 2.0, 1.0  # of the rewards of each worker
-    prior = np.zeros((1, 1)), np.full((1, 1), 1e12)
-    workers = [
-        (np.full((1, 1), mean), np.full((1, 1), 1 / k))
-        for mean, k in zip(means, known, strict=False)
+    one = np.ones((1, 1))
+    prior, before = (0 * one, 1e12 * one), 8.0  # of which γⁿ remains after n events
+    base = (0 * one, one / before)
+    workers = []
+    for mean, k, (events_of,) in zip(means, known, n, strict=False):
+        precision = gamma**events_of * before + k
+        workers.append((mean * k / precision * one, one / precision))
+    (mean, variance), *_ = combine(base, workers, prior, n, gamma)
+    of_events = known[2] * (1 * means[0] + 3 * means[1]) / 4
+    precision = gamma**4 * before + known[2]
+    assert 1 / variance[0, 0] == pytest.approx(precision)
+    assert mean[0, 0] == pytest.approx(of_events / precision)
+    sums = [
+        gamma**events_of * before + np.array([mean * k])
+        for mean, k, events_of in zip(means, known, n, strict=False)
     ]
-    (mean, variance), *_ = combine(prior, workers, prior, n, gamma)
-    assert 1 / variance[0, 0] == pytest.approx(known[2])
-    assert mean[0, 0] == pytest.approx((1 * means[0] + 3 * means[1]) / 4)
-    sums = [np.array([mean * k]) for mean, k in zip(means, known, strict=False)]
-    total = pooled_sums(np.zeros(1), sums, n, gamma)
-    assert total[0] == pytest.approx(known[2] * 5 / 4)
+    total = pooled_sums(np.array([before]), sums, n, gamma)
+    assert total[0] == pytest.approx(gamma**4 * before + of_events)
     # with nothing forgotten, sums are those of all
     assert pooled_sums(np.array([7.0]), [np.array([9.0]), np.array([8.0])], n, 1.0) == [10.0]
 
