@@ -126,9 +126,9 @@ def join_rewards(
         Reward of choices whose `within` seconds have passed without one, such as 0 if only clicks
         are reported. Choices are then returned when these seconds have passed, with a reward or
         without: clicks that counted at once would be learned before their absence. If rewards are
-        lists with one per place, a number stands for each place; a list is taken as it is. For
-        positions of a first click, 0 is a click, and nan is none: pass ``missing=nan``. None leaves
-        out choices without a reward.
+        lists with one per place, a number stands for each place; pass a list if a call may have no
+        rewards at all. As the position of a first click, 0 is a click: pass nan, which is none.
+        None leaves out choices without a reward.
     now : float, default=None
         Time at which `missing` is decided, in seconds since 1970; None is the present.
 
@@ -151,7 +151,7 @@ def join_rewards(
     -----
     UserWarning
         If a choice has different rewards, of which the first counts, or a reward has no record, or
-        came long before its choice, or if all came too late.
+        came long before its choice, or if all came too late, or if 100 or more are equal and not 0.
 
     Notes
     -----
@@ -236,7 +236,7 @@ def warn_if_equal(reward: float, n: int, stacklevel: int) -> bool:
         "within=...) must add it."
     )
     warnings.warn(
-        f"all of {n} rewards are {reward:g}, from which no arm is better than another: {cure}",
+        f"all of {n} rewards are {reward:g}, so that no arm is better than another: {cure}",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

@@ -50,7 +50,7 @@ def test_counted_over_calls_and_copies():
     one_event = {"action": ["a", "a"], "reward": [5.0, 4.0]}
     policy.partial_fit(X[:2], one_event, sample_weight=[1.0, 0.0])
     saved = pickle.dumps(policy)
-    with pytest.warns(UserWarning, match="all of 100 rewards are 5, from which no arm is better"):
+    with pytest.warns(UserWarning, match="all of 100 rewards are 5, so that no arm is better"):
         policy.partial_fit(X[:1], {"action": ["b"], "reward": [5.0]})
     other = pickle.loads(saved).partial_fit(X[:1], {"action": ["a"], "reward": [4.0]})
     other.partial_fit(X, log(4.0))
