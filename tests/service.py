@@ -19,49 +19,49 @@ START_SECONDS = 120  # numba may have to compile first
 class Service:
     """Web workers and a learner on a folder, ended with the block."""
 
-    def __init__(self, folder, app="app:app", workers=2, path=SERVICE):
+    def __init__(self, folder, app="app:app", workers=2, path=SERVICE, within=1.0):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.folder, self.app, self.workers, self.path = Path(folder), app, workers, path
+        self.within = within
 
     def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *raised):
+        self.web.send_signal(signal.SIGTERM)
+        try:
+            self.web.wait(20)
+        except subprocess.TimeoutExpired:
+            self.web.kill()
+
+    def start(self):
+        """Start it, again if it was killed, and wait until it answers."""
         options = ["--workers", self.workers, "--port", self.port, "--app", self.app]
         self.web = self._start(SERVICE / "serve.py", *options)
-        self.learner = None
-        self.start_learner()
         deadline = time.monotonic() + START_SECONDS
         while self.state() is None:
             assert self.web.poll() is None, (self.folder / "log.txt").read_text()
             assert time.monotonic() < deadline, "the service did not start"
             time.sleep(0.1)
-        return self
-
-    def __exit__(self, *raised):
-        for process in (self.web, self.learner):
-            process.send_signal(signal.SIGTERM)
-        for process in (self.web, self.learner):
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-    def start_learner(self):
-        """Start the learner, again if it was killed."""
-        self.learner = self._start(SERVICE / "learner.py")
 
     def kill_learner(self):
         """Kill -9."""
-        self.learner.kill()
-        self.learner.wait()
+        for child in self._children(b"learner.py"):
+            os.kill(child, signal.SIGKILL)
 
     def web_workers(self):
         """Ids of the processes that answer, which are started again if they end."""
+        return self._children(b"spawn_main")
+
+    def _children(self, command):
         children = Path(f"/proc/{self.web.pid}/task/{self.web.pid}/children").read_text().split()
         return [
             int(child)
             for child in children
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+            if command in Path(f"/proc/{child}/cmdline").read_bytes()
         ]
 
     def state(self):
@@ -82,6 +82,7 @@ class Service:
         paths = [str(self.path), str(SERVICE), str(ROOT), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {
             "SERVICE_FOLDER": str(self.folder),
+            "SERVICE_WITHIN": str(self.within),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
         with (self.folder / "log.txt").open("a") as log:
@@ -114,10 +115,14 @@ class Client:
 
     async def ask(self, method, path, body=None):
         """Status and JSON of an answer; OSError or IncompleteReadError if there is none."""
+        payload = b"" if body is None else json.dumps(body).encode()
+        return await self.send(method, path, payload)
+
+    async def send(self, method, path, payload):
+        """The same for any bytes."""
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
-            payload = b"" if body is None else json.dumps(body).encode()
             head = (
                 f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"

@@ -1,41 +1,49 @@
 """Choices and rewards over HTTP. Workers read the policy; `learner.py` alone changes it."""
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import store
 from fastapi import FastAPI, HTTPException
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 RELOAD_SECONDS = 0.2
 MOST_ROWS = 1000
+MOST_BYTES = 100_000
+LARGEST = 1e12
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
+# A context far beyond all others would decide the units of the features, and blind the policy.
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+Arm = Literal[tuple(store.ARMS)]
 
 
 class Visit(BaseModel):
     """A context, and the arms that can be chosen; None is all."""
 
     context: list[Number] = Field(min_length=store.N_FEATURES, max_length=store.N_FEATURES)
-    available: list[str] | None = Field(default=None, min_length=1)
+    available: list[Arm] | None = Field(default=None, min_length=1)
 
 
 class Reward(BaseModel):
     """What became of a choice."""
 
-    id: str
-    reward: float = Field(ge=0, le=1)
+    id: str = Field(pattern="^[0-9a-f]{32}$")
+    reward: float = Field(ge=0, le=1, allow_inf_nan=False)
 
 
 class Worker:
     """One process: a policy that is replaced when its file is, and a queue of rows to write."""
 
     def __init__(self):
-        self.version = store.version()
-        self.policy, self.learned = store.load()
+        self.policy, self.learned = store.first_policy(), 0
+        self.version, self.unreadable = None, ()  # versions that were read, and could not be
+        self.load()
         self.rows = asyncio.Queue()
         self.disk = ThreadPoolExecutor(1, initializer=self.open)
         self.database = store.connect()
@@ -43,14 +51,24 @@ class Worker:
     def open(self):
         self.writer = store.connect()
 
-    async def reload(self):
-        """Take over new states, without a pause: choices go on with the old one meanwhile."""
-        while True:
+    def load(self):
+        """Take over a new state; one that cannot be read is logged, and tried again."""
+        version = None
+        try:
             version = store.version()
             if version != self.version:
-                self.policy, self.learned = await asyncio.to_thread(store.load)
+                self.policy, self.learned = store.load()
                 self.version = version
+        except Exception:
+            if version != self.unreadable:
+                logging.exception("cannot read %s: choices go on with the last one", store.STATE)
+                self.unreadable = version
+
+    async def reload(self):
+        """Look for new states, without a pause: choices go on with the old one meanwhile."""
+        while True:
             await asyncio.sleep(RELOAD_SECONDS)
+            await asyncio.to_thread(self.load)
 
     async def write(self):
         """Write what has come since the last commit in one transaction, then acknowledge it."""
@@ -61,26 +79,26 @@ class Worker:
                 batch.append(self.rows.get_nowait())
             rows = [row for row, _ in batch]
             try:
-                await loop.run_in_executor(
+                results = await loop.run_in_executor(
                     self.disk, lambda rows=rows: store.write(self.writer, rows)
                 )
                 error = None
             except Exception as failed:  # of the disk or the database: nothing was written
-                error = failed
-            for _, done in batch:
+                results, error = rows, failed
+            for (_, done), result in zip(batch, results, strict=True):
                 if not done.cancelled():
-                    done.set_exception(error) if error else done.set_result(None)
+                    done.set_exception(error) if error else done.set_result(result)
 
     async def written(self, row):
-        """Return when a row is on disk."""
+        """Return when a row is on disk, or refused: whether it counts."""
         done = asyncio.get_running_loop().create_future()
         self.rows.put_nowait((row, done))
-        await done
+        return await done
 
     def decide(self, context, available):
         """Choose an arm; return its record."""
         policy, x = self.policy, np.array([context])  # one state, whatever is reloaded
-        pool = None if available is None else [tuple(available)]
+        pool = [tuple(available or store.ARMS)]  # named, as records are learned together
         (arm,), (propensity,) = policy.select(x, available=pool, return_proba=True)
         return policy.record(x, arm, propensity, available=pool)
 
@@ -95,7 +113,36 @@ async def lifespan(app):
         task.cancel()
 
 
+class Bounded:
+    """Refuse a body of more than MOST_BYTES, without reading more of it than these."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        declared = dict(scope.get("headers", ())).get(b"content-length", b"0")
+        size, read = int(declared) if declared.isdigit() else 0, 0
+
+        async def bounded():
+            nonlocal read
+            message = {} if size > MOST_BYTES else await receive()
+            read += len(message.get("body", b""))
+            if max(size, read) > MOST_BYTES:
+                raise HTTPException(413, f"a request has at most {MOST_BYTES} bytes")
+            return message
+
+        await self.app(scope, bounded, send)
+
+
 app = FastAPI(lifespan=lifespan)
+app.add_middleware(Bounded)
+
+
+@app.exception_handler(RequestValidationError)
+async def refuse(request, error):
+    """Say what is wrong without repeating it: JSON cannot hold all that is sent, such as nan."""
+    wrong = [{"loc": one["loc"], "msg": one["msg"]} for one in error.errors()]
+    return JSONResponse({"detail": wrong}, 422)
 
 
 @app.post("/choose")
@@ -113,11 +160,12 @@ async def reward(given: Reward):
     worker = app.state.worker
     if not store.is_known(worker.database, given.id):
         raise HTTPException(404, f"no choice has the id {given.id!r}")
-    await worker.written((given.id, given.reward))
+    if not await worker.written((given.id, given.reward)):
+        raise HTTPException(410, f"it came later than {store.WITHIN:g} seconds after its choice")
     return {"id": given.id}
 
 
 @app.get("/state")
 async def state():
-    """Number of the last reward that the present policy has learned."""
+    """Number of the last choice that the present policy has learned."""
     return {"learned": app.state.worker.learned}

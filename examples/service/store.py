@@ -5,7 +5,7 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 
 import joblib
@@ -13,6 +13,7 @@ import joblib
 from skbandit import GLMUCBPolicy
 
 FOLDER = Path(os.environ.get("SERVICE_FOLDER", "service_data"))
+WITHIN = float(os.environ.get("SERVICE_WITHIN", 600))  # seconds in which a reward must come
 STATE = "policy.joblib"
 
 ARMS = ["a", "b", "c"]
@@ -20,22 +21,26 @@ N_FEATURES = 2
 
 
 def first_policy():
-    """Make the policy before the first reward.
+    """Make the policy before the first choice that is learned.
 
     Its choices are random, so that its log can evaluate other policies. Without a random_state,
     each process draws numbers of its own.
     """
-    return GLMUCBPolicy(arms=ARMS, exploration="squarecb")
+    return GLMUCBPolicy(arms=ARMS, new_arms="error", exploration="squarecb")
 
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS choices (id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS rewards (
+CREATE TABLE IF NOT EXISTS choices (
     number INTEGER PRIMARY KEY AUTOINCREMENT,  -- in the order of commits
-    id TEXT NOT NULL UNIQUE REFERENCES choices (id),
+    id TEXT NOT NULL UNIQUE,
+    time REAL NOT NULL,
+    record TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS rewards (
+    id TEXT PRIMARY KEY REFERENCES choices (id),
     reward REAL NOT NULL,
     time REAL NOT NULL
-);
+) WITHOUT ROWID;
 """
 
 
@@ -49,58 +54,86 @@ def connect():
     return connection
 
 
+@contextmanager
+def turn():
+    """Wait until no other process writes; yield the time, before which all others have written."""
+    with (FOLDER / "writer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # woken in turn; SQLite's own lock is polled
+        yield time.time()
+
+
 def write(connection, rows):
     """Write choices (dicts) and rewards (pairs of id and reward), all in one transaction.
 
-    A second reward of an id is ignored, so clients may send again whatever was not acknowledged.
+    Returns for each row whether it counts: a reward must come within WITHIN seconds. A second
+    reward of an id is ignored, so clients may send again whatever was not acknowledged.
     """
-    choices = [(row["id"], json.dumps(row)) for row in rows if isinstance(row, dict)]
-    rewards = [(*row, time.time()) for row in rows if not isinstance(row, dict)]
-    with (FOLDER / "writer.lock").open("w") as turn, closing(connection.cursor()) as cursor:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # woken in turn; SQLite's own lock is polled
-        cursor.execute("BEGIN IMMEDIATE")
+    with turn() as now:
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            cursor.executemany("INSERT INTO choices VALUES (?, ?)", choices)
-            cursor.executemany(
-                "INSERT OR IGNORE INTO rewards (id, reward, time) VALUES (?, ?, ?)", rewards
-            )
-            cursor.execute("COMMIT")
+            counts = [_write(connection, row, now) for row in rows]
+            connection.execute("COMMIT")
         except BaseException:
-            cursor.execute("ROLLBACK")
+            if connection.in_transaction:  # a full disk has already ended it
+                connection.execute("ROLLBACK")
             raise
+    return counts
+
+
+def _write(connection, row, now):
+    if isinstance(row, dict):
+        # the time of all choices is that of their transaction, so that it is in their order, too
+        values = row["id"], now, json.dumps(row | {"time": now})
+        connection.execute("INSERT INTO choices (id, time, record) VALUES (?, ?, ?)", values)
+        return True
+    choice_id, reward = row
+    connection.execute(
+        "INSERT OR IGNORE INTO rewards SELECT id, ?, ? FROM choices WHERE id = ? AND time + ? >= ?",
+        (reward, now, choice_id, WITHIN, now),
+    )
+    return _has(connection, "rewards", choice_id)
 
 
 def is_known(connection, choice_id):
     """Whether a choice of this id was recorded."""
-    query = "SELECT 1 FROM choices WHERE id = ?"
-    return connection.execute(query, (choice_id,)).fetchone() is not None
+    return _has(connection, "choices", choice_id)
 
 
-def rewards_after(connection, number, limit):
-    """Records, their rewards and the number of the last one, in the order of commits."""
+def _has(connection, table, choice_id):
+    found = connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (choice_id,))
+    return found.fetchone() is not None
+
+
+def settled_after(connection, number, limit):
+    """Choices after this number whose time for a reward has passed, in the order of commits.
+
+    Rows of number, record (JSON), reward and its time; the last two are None without a reward.
+    """
     query = (
-        "SELECT number, record, reward FROM rewards JOIN choices USING (id) "
-        "WHERE number > ? ORDER BY number LIMIT ?"
+        "SELECT number, record, reward, rewards.time, choices.time "
+        "FROM choices LEFT JOIN rewards USING (id) WHERE number > ? ORDER BY number LIMIT ?"
     )
-    rows = connection.execute(query, (number, limit)).fetchall()
-    records = [json.loads(record) for _, record, _ in rows]
-    rewards = [
-        {"id": record["id"], "reward": row[2]} for record, row in zip(records, rows, strict=True)
-    ]
-    return records, rewards, rows[-1][0] if rows else number
+    with turn() as now:  # so that no reward that was in time is still on its way
+        rows = connection.execute(query, (number, limit)).fetchall()
+    settled = []
+    for *row, at in rows:
+        if at + WITHIN >= now:
+            break
+        settled.append(row)
+    return settled
 
 
 def load():
-    """Read the policy, and the number of the last reward that it has learned."""
+    """Read the policy, and the number of the last choice that it has learned."""
     path = FOLDER / STATE
     return joblib.load(path) if path.exists() else (first_policy(), 0)
 
 
 def save(policy, number):
-    """Replace the state at once, with the number of the last reward learned.
+    """Replace the state at once, with the number of the last choice learned.
 
     Policy and number are one file: whoever reads it after a crash goes on where it stopped, and
-    learns each reward once.
+    learns each choice once.
     """
     new = FOLDER / f"{STATE}.new"
     with new.open("wb") as file:
@@ -111,6 +144,9 @@ def save(policy, number):
 
 
 def version():
-    """Tell one state from the next."""
+    """Tell one state from the next; None is that of the first policy."""
     path = FOLDER / STATE
-    return path.stat().st_mtime_ns if path.exists() else 0
+    if not path.exists():
+        return None
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino

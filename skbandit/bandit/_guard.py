@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,15 @@ from weakref import WeakSet
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skbandit.logs import Codes, Log, column_names, label_array, make_record, read_pools
+from skbandit.logs import (
+    Codes,
+    Log,
+    column_names,
+    label_array,
+    make_record,
+    read_pools,
+    warn_if_equal,
+)
 from skbandit.utils._fitting import process_entropy, seed_for
 from skbandit.utils._sklearn_compat import rows_of
 
@@ -179,6 +188,7 @@ class GuardedPolicy(BaseEstimator):
 
     columns: dict[str, Any] | None
     _first_log: bytes | None = None
+    _equal: tuple[float, int] | None = (math.nan, 0)  # the only reward so far, and its number
     _stream: ChoiceStream
 
     @property
@@ -199,6 +209,15 @@ class GuardedPolicy(BaseEstimator):
         """Remember the first log of at least 10 events that is learned."""
         if self._first_log is None and len(log) >= 10:
             self._first_log = log.fingerprint(X[log.sample()])
+
+    def _note_rewards(self, reward: np.ndarray) -> None:
+        """Warn once if all rewards since the beginning are equal."""
+        if self._equal is not None and len(reward):
+            only, n = self._equal[0] if self._equal[1] else float(reward[0]), self._equal[1]
+            n += len(reward)
+            seen_others = not (reward == only).all()
+            done = seen_others or warn_if_equal(only, n, stacklevel=6)
+            self._equal = None if done else (only, n)
 
     def _has_learned(self, X: Any, log: Log) -> bool:
         """Whether this very log, with these contexts, was the first to be learned."""

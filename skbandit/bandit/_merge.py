@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import secrets
 from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +23,37 @@ CHOOSING = {
 """Parameters that do not change what is learned from an event."""
 
 THIS = "this policy"
+
+Path = tuple[tuple[bytes, int], ...]
+"""What a policy has learned: stretches, each with a random name and the number of its calls.
+
+A copy has the path of its original, and begins a new stretch as soon as it learns. Therefore two
+policies have learned the same as far as their paths agree, whatever objects they are, and policies
+that learned apart have different paths, even of equal events.
+"""
+
+MOST_STRETCHES = 1000
+"""Stretches that a path keeps: a policy that is loaded for each batch has one per batch."""
+
+
+def extended(path: Path, goes_on: bool) -> Path:
+    """Path after another call, of a policy that goes on with its last stretch or begins one."""
+    if goes_on and path:
+        *before, (name, n) = path
+        return (*before, (name, n + 1))
+    return (*path[1 - MOST_STRETCHES :], (secrets.token_bytes(8), 1))
+
+
+def contains(path: Path, earlier: Path) -> bool:
+    """Whether a path leads through the end of another one, which is not empty."""
+    name, n = earlier[-1]
+    return dict(path).get(name, 0) >= n
+
+
+def meet_after(base: Path, one: Path, other: Path) -> bool:
+    """Whether two paths from a base agree beyond it."""
+    before, of_other = dict(base), dict(other)
+    return any(min(n, of_other.get(name, 0)) > before.get(name, 0) for name, n in one)
 
 
 def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
@@ -41,19 +75,39 @@ def merged_policy(policy: Any, policies: Sequence[Any], base: Any) -> Any:
         for name, worker in known.items()
         if len(worker._codes) > len(base._codes) or worker._n_learned() > base._n_learned()
     }
+    grown = learned_apart(base, grown)
     merged = copy.copy(*grown.values()) if len(grown) == 1 else copy.copy(base)
     if len(grown) > 1:
         new = {label for worker in grown.values() for label in worker._codes}
         added = sorted(new - base._codes.keys(), key=label_order)
         merged._sum_up(copy.copy(base), grown, [*base._codes, *added])
+        # a new beginning, the same wherever these are merged: the base of later merges
+        paths = repr(sorted(worker._path for worker in grown.values()))
+        merged._path = ((blake2b(paths.encode(), digest_size=8).digest(), 1),)
     states = [base, *known.values()]
     merged._latest = max((one._latest for one in states if one._latest is not None), default=None)
-    firsts = [one._first_event for one in states if one._first_event is not None]
-    merged._first_event = min(firsts, default=None)
     merged._stream = copy.copy(known.get(THIS, base)._stream)
     made = sum(one._stream.n_choices - base._stream.n_choices for one in known.values())
     merged._stream.n_choices = max(merged._stream.n_choices, base._stream.n_choices + made)
     return merged.set_params(**policy.get_params(deep=False))
+
+
+def learned_apart(base: Any, workers: dict[str, Any]) -> dict[str, Any]:
+    """Workers without copies and earlier states of others; they must share no events since base."""
+    apart: dict[str, Any] = {}
+    for name, worker in workers.items():
+        path = worker._path
+        if path and any(contains(other._path, path) for other in apart.values()):
+            continue
+        earlier = [k for k, other in apart.items() if other._path and contains(path, other._path)]
+        apart = {k: other for k, other in apart.items() if k not in earlier} | {name: worker}
+    for (name, worker), (other_name, other) in combinations(apart.items(), 2):
+        if meet_after(base._path, worker._path, other._path):
+            raise ValueError(
+                f"{name} and {other_name} have learned some of the same events since base: pass as "
+                "base the state that they have in common."
+            )
+    return apart
 
 
 def check_ancestor(base: Any, worker: Any, name: str) -> None:
@@ -72,9 +126,20 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
                 f"{name} learns with {parameter}={theirs[parameter]!r}, and base with "
                 f"{ours[parameter]!r}: merge policies with equal parameters of learning."
             )
-    if base._first_event is not None and worker._first_event != base._first_event:
+    before, after = (
+        dict(zip(one._codes, one.n_updates_.tolist(), strict=True)) for one in (base, worker)
+    )
+    for label, n in before.items():
+        if after.get(label, -1) < n:
+            found = f"has {after[label]}" if label in after else "lacks the arm"
+            raise ValueError(
+                f"base is not an earlier state of {name}: it has {n} events of arm {label!r}, and "
+                f"{name} {found}."
+            )
+    if base._path and not contains(worker._path, base._path):
         raise ValueError(
-            f"{name} began with another event than base: let workers start from copies of base."
+            f"{name} began with another event than base, or with an earlier or merged state: pass "
+            "as base the state of which all workers were copies, after a merge the merged policy."
         )
     features, others = (
         list(getattr(one, "feature_names_in_", range(one.n_features_in_))) for one in (base, worker)
@@ -86,16 +151,6 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
         )
     if base._waiting or worker._waiting:
         raise ValueError(f"{name} or base has delayed events: call advance() before merge.")
-    before, after = (
-        dict(zip(one._codes, one.n_updates_.tolist(), strict=True)) for one in (base, worker)
-    )
-    for label, n in before.items():
-        if after.get(label, -1) < n:
-            found = f"has {after[label]}" if label in after else "lacks the arm"
-            raise ValueError(
-                f"base is not an earlier state of {name}: it has {n} events of arm {label!r}, and "
-                f"{name} {found}."
-            )
 
 
 # Sums of the learning of several policies since a common state.

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbandit.logs import align_rows
 from skbandit.utils._folds import behind_transformers, transformed
 from skbandit.utils._sklearn_compat import available_if
+from skbandit.utils._validation import warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -187,6 +188,7 @@ class PolicyPipeline(Pipeline):
         self
             Fitted pipeline.
         """
+        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
         available = align_rows(available, X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
         if not get_config()["enable_metadata_routing"]:
@@ -232,6 +234,8 @@ class PolicyPipeline(Pipeline):
             Fitted pipeline.
         """
         self._validate_steps()
+        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
+        available = align_rows(available, X)
         fitted = list(self.steps)
         for k, (name, transformer) in enumerate(self.steps[:-1]):
             if _skips(transformer):
@@ -242,7 +246,6 @@ class PolicyPipeline(Pipeline):
                 own = clone(transformer)
                 fitted[k] = (name, own)
                 X = own.fit(X, y).transform(X)
-        available = align_rows(available, X)
         given = _given(reward=reward, available=available, sample_weight=sample_weight)
         self.steps[-1][1].partial_fit(X, y, **given, **params)
         self.steps = fitted

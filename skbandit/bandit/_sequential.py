@@ -25,7 +25,7 @@ from skbandit.bandit._events import (
     windows_of,
 )
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
-from skbandit.bandit._merge import merged_policy
+from skbandit.bandit._merge import Path, extended, merged_policy
 from skbandit.bandit._state import (
     N_CHOICES,
     N_EVENTS,
@@ -49,7 +49,7 @@ from skbandit.logs import (
     read_pools,
     read_times,
 )
-from skbandit.utils._fitting import atomic_fit
+from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
     check_not_masked,
@@ -88,13 +88,15 @@ class SequentialPolicy(GuardedPolicy):
     _columns: pd.Index | None
     _labels: np.ndarray
     _latest: float | None = None  # time of the latest event, in seconds
-    _first_event: bytes | None = None  # digest by which states of one origin are known
+    _path: Path = ()  # what it has learned, by which `merge` knows copies
+    _walker: bytes | None = None  # process in which this object, and no copy, took the last step
     _waiting: Sequence[Events] = ()  # of one update window
 
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
         state = super().__getstate__()
-        state.pop("_columns", None)
+        for name in ("_columns", "_walker"):
+            state.pop(name, None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -202,6 +204,8 @@ class SequentialPolicy(GuardedPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if afresh or not draft.__sklearn_is_fitted__():
                 draft._begin(X)
+            if afresh:
+                draft._equal = (math.nan, 0)
             draft._describe(**described)
             draft._learn(X, y, reward, available, sample_weight)
             if afresh:
@@ -332,9 +336,11 @@ class SequentialPolicy(GuardedPolicy):
         Parameters
         ----------
         policies : sequence of policies
-            Policies that descend from `base`. Each counts once.
+            Policies that descend from `base`. Each counts once, also if it is given as several
+            copies, or as an earlier and a later state.
         base : policy
-            State from which all of them started; unfitted if they started from the prior.
+            State from which copies of all of them started: after a merge, the merged policy.
+            Unfitted if they started from the prior.
 
         Returns
         -------
@@ -348,7 +354,8 @@ class SequentialPolicy(GuardedPolicy):
             If policies of this type cannot be merged.
         ValueError
             If the policies differ in features or in a parameter of learning, have delayed events or
-            an adaptive prior, or do not descend from `base`.
+            an adaptive prior, do not descend from `base`, or share events that `base` has not
+            learned.
         """
         return merged_policy(self, policies, base)
 
@@ -390,7 +397,8 @@ class SequentialPolicy(GuardedPolicy):
         self._codes = {}
         self._labels = label_array([])
         self._waiting = []
-        self._latest = self._first_log = self._first_event = None
+        self._latest = self._first_log = self._walker = None
+        self._path = ()
         self._built_with = built_with(self)
         self._start()
         if self.arms is not None:
@@ -495,6 +503,8 @@ class SequentialPolicy(GuardedPolicy):
         """Check events, and learn those whose window has ended."""
         events = self._read_events(X, y, reward, available, sample_weight)
         self._check_described(events.arms)
+        self._note_rewards(events.reward)
+        self._note_step()
         if self.update_every is None:
             self._absorb(events)
         elif len(events):
@@ -503,6 +513,11 @@ class SequentialPolicy(GuardedPolicy):
                 self._learn_waiting()
             self._absorb(events.take(passed))
             self._waiting = [*self._waiting, events.take(~passed)]
+
+    def _note_step(self) -> None:
+        """Note a call that learns, after which the policy is no longer that of its copies."""
+        here = process_entropy()
+        self._path, self._walker = extended(self._path, self._walker == here), here
 
     def _learn_waiting(self) -> None:
         """Learn all delayed events."""
@@ -513,12 +528,13 @@ class SequentialPolicy(GuardedPolicy):
         self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any
     ) -> Events:
         """Check events, and note their times."""
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
         available = align_rows(available, X)
         X = self._rows(X)
         n_rows = X.shape[0]
         if reward is None and column_names(y) is None:
             y, reward = count_actions(y, stacklevel=7)
+            self._equal = None  # as this was said
         # only sets of available arms may refer to arms that are not played
         names = self._names_in(y)
         found = {*(column_names(y) or ()), *(names or ())}
@@ -531,8 +547,6 @@ class SequentialPolicy(GuardedPolicy):
                 self._check_described(log.arms)
                 self._number(log.arms)
         self._note_log(X, log)
-        if self._first_event is None:
-            self._first_event = log.take(slice(0, 1)).fingerprint(X[:1])
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
         every = read_interval(self.update_every)
@@ -639,6 +653,7 @@ class PosteriorPolicy(SequentialPolicy):
                 if passed:
                     with atomic_fit(self) as draft:
                         draft._learn_waiting()
+                        draft._note_step()
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -820,6 +835,7 @@ class PosteriorPolicy(SequentialPolicy):
         if log.timestamp is not None and request.learn:
             learned = accepted[~request.deployment[accepted]]
             self._note_times(log.timestamp[rows[learned]])
+        self._note_step()
         return accepted, n_seen
 
     def _replay(

@@ -22,7 +22,14 @@ from skbandit.bandit._guard import ChoiceStream, GuardedPolicy
 from skbandit.bandit._policy import GLMUCBPolicy
 from skbandit.bandit._state import N_EVENTS, Rule, read_rule
 from skbandit.bandit.shared._policy import SharedGLMPolicy
-from skbandit.logs import SlateLog, align_rows, are_slates, label_array, read_slates
+from skbandit.logs import (
+    SlateLog,
+    align_rows,
+    are_slates,
+    entries_per_slate,
+    label_array,
+    read_slates,
+)
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import (
     HasMethods,
@@ -220,8 +227,8 @@ class SlatePolicy(GuardedPolicy):
             as by `policy`.
         reward : array-like, default=None
             Rewards, if not a column of `y`. By `feedback`: of each shown arm, nan if unknown; by
-            place, 0 or 1, or the position of the first click, counted from 0, with nan for no
-            click; or of the slate.
+            place, 0 or 1, or the position of the first click, counted from 0, with nan or None in
+            place of either for no click; or of the slate.
         available : array-like, default=None
             Arms available to each event, as in `select`, if not a column of `y`.
         sample_weight : array-like of shape (n_events,), default=None
@@ -272,6 +279,7 @@ class SlatePolicy(GuardedPolicy):
         with self._guard.learning, atomic_fit(self) as draft:
             if hasattr(draft, "policy_"):
                 draft.policy_ = copy.copy(draft.policy_)
+                draft.policy_._walker = self.policy_._walker  # it goes on in the place of the other
             else:
                 draft._begin()
             draft._learn(X, y, reward, available, sample_weight)
@@ -340,11 +348,11 @@ class SlatePolicy(GuardedPolicy):
                 f"feedback='slate' divides a reward among the arms of a slate, which requires "
                 f"policy=GLMUCBPolicy('linear', ...), got {self.policy!r}."
             )
-        self._stream = ChoiceStream(self.random_state)
+        self._stream, self._equal = ChoiceStream(self.random_state), (np.nan, 0)
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check slates, and pass what is known of their arms to the policy."""
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+        warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
         available = align_rows(available, X)
         X = X.tocsr() if issparse(X) else X
         X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
@@ -353,6 +361,7 @@ class SlatePolicy(GuardedPolicy):
             if y is None:
                 raise ValueError("this estimator requires y to be passed, but the target y is None")
             warnings.warn(NO_REWARDS, UserWarning, stacklevel=4)
+            self._equal = self.policy_._equal = None  # as this was said
             y = np.asarray(y) if hasattr(y, "__array__") else list(y)
             reward = [np.ones(np.size(slate)) for slate in y]
             reward = np.ones(len(y)) if self.feedback == "slate" else reward
@@ -367,7 +376,9 @@ class SlatePolicy(GuardedPolicy):
         )
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         if self.feedback == "slate":
-            self._learn_sums(X, log, log.of_slates(log.reward, "reward"), weight)
+            rewards = log.of_slates(log.reward, "reward")
+            self._note_rewards(rewards[weight > 0])
+            self._learn_sums(X, log, rewards, weight)
             return
         if self.feedback == "cascade":
             rewards = read_cascade(log)
@@ -690,10 +701,21 @@ def clicks_at(position: np.ndarray, shown: np.ndarray) -> np.ndarray:
 
 
 def read_cascade(log: SlateLog) -> np.ndarray:
-    """Clicks by place, from these or from the position of the first click; nan if unknown."""
-    rewards = log.reward
-    first = rewards.iloc[0] if hasattr(rewards, "iloc") else rewards[0]
-    if np.ndim(first):
+    """Clicks by place, from these or from the position of the first click; nan if unknown.
+
+    In either form, a slate without an entry was not clicked.
+    """
+    rewards = entries_per_slate(log.reward, "reward")
+    if len(rewards) != len(log):
+        raise ValueError(f"reward has {len(rewards)} entries for {len(log)} slates.")
+    by_place = any(np.ndim(reward) for reward in rewards)
+    no_click = [np.ndim(reward) == 0 and bool(pd.isna(reward)) for reward in rewards]
+    if by_place:
+        sizes = log.sizes.tolist()
+        rewards = [
+            np.zeros(size) if none else reward
+            for reward, size, none in zip(rewards, sizes, no_click, strict=True)
+        ]
         clicks = log.of_arms(rewards, "reward")
         wrong = np.argwhere((clicks != 0) & (clicks != 1) & ~np.isnan(clicks))
         if len(wrong):
@@ -703,9 +725,15 @@ def read_cascade(log: SlateLog) -> np.ndarray:
                 "for other rewards use feedback='semi_bandit', with nan for what was not looked at."
             )
         return looked_at(clicks)
-    position = np.array([np.nan if at is None else at for at in rewards], dtype=np.float64)
-    if len(position) != len(log):
-        raise ValueError(f"reward has {len(position)} entries for {len(log)} slates.")
+    missing = getattr(log.reward, "attrs", {}).get("missing")
+    if missing is not None and not pd.isna(missing):
+        raise ValueError(
+            f"the log was joined with missing={missing!r}, which as the position of the first "
+            "click is a click: join_rewards(..., missing=nan) says that there was none."
+        )
+    position = np.array(
+        [np.nan if none else at for at, none in zip(rewards, no_click, strict=True)], np.float64
+    )
     known = ~np.isnan(position)
     wrong = known & ~(
         (position >= 0) & (position < log.sizes) & (position == np.floor(np.nan_to_num(position)))

@@ -39,6 +39,7 @@ from skbandit.logs._log import read_times as read_times
 from skbandit.logs._log import times_as_series as times_as_series
 from skbandit.logs._records import join_rewards as join_rewards
 from skbandit.logs._records import make_record as make_record
+from skbandit.logs._records import warn_if_equal as warn_if_equal
 from skbandit.logs._reward_models import LoggedSlates as LoggedSlates
 from skbandit.logs._reward_models import cross_fitted_rewards as cross_fitted_rewards
 from skbandit.logs._reward_models import dr_costs as dr_costs
@@ -51,6 +52,7 @@ from skbandit.logs._slates import SlateLog as SlateLog
 from skbandit.logs._slates import are_slates as are_slates
 from skbandit.logs._slates import check_shown as check_shown
 from skbandit.logs._slates import code_slates as code_slates
+from skbandit.logs._slates import entries_per_slate as entries_per_slate
 from skbandit.logs._slates import read_slates as read_slates
 from skbandit.logs._slates import slate_labels as slate_labels
 

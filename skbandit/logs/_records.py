@@ -14,10 +14,16 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbandit.logs._log import column_names, read_times
-from skbandit.utils._validation import first_few
+from skbandit.utils._validation import finite, first_few
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
+
+MANY_EQUAL, MANY_ZEROS = 100, 10_000
+"""Numbers of equal rewards, not 0 or 0, after which they are hardly all that occurred."""
+
+CHOICE = ("time", "context", "arm", "propensity", "available")
+"""What records of one choice have in common."""
 
 
 def make_record(
@@ -107,17 +113,22 @@ def join_rewards(
     ----------
     records : iterable of dict
         Results of a policy's `record`, possibly read back from JSON. A record that occurs twice
-        counts once.
+        counts once; two choices of one id are an error.
     rewards : DataFrame, dict of columns, iterable of dict, or mapping of ids to rewards
         With columns (or keys) ``id`` and ``reward``, and optionally ``time``, when the reward came,
         in seconds since 1970, as in the records, or datetimes, without a time zone in UTC. A reward
-        of a slate is one number, or a list with one per place; nan is none.
+        of a slate is one number, or a list with one per place. None, nan and NA are no reward.
     within : float, default=None
         Seconds after the choice within which a reward counts; later ones are left out. None sets no
-        limit.
-    missing : float, default=None
+        limit. Without `missing`, rewards are returned as soon as they are there, which is right if
+        rewards of 0 are reported, too, and as early as others.
+    missing : float or list of float, default=None
         Reward of choices whose `within` seconds have passed without one, such as 0 if only clicks
-        are reported. None leaves out choices without a reward.
+        are reported. Choices are then returned when these seconds have passed, with a reward or
+        without: clicks that counted at once would be learned before their absence. If rewards are
+        lists with one per place, a number stands for each place; pass a list if a call may have no
+        rewards at all. As the position of a first click, 0 is a click: pass nan, which is none.
+        None leaves out choices without a reward.
     now : float, default=None
         Time at which `missing` is decided, in seconds since 1970; None is the present.
 
@@ -126,21 +137,21 @@ def join_rewards(
     X : DataFrame or ndarray
         Contexts, in the form of the rows that were recorded, except that sparse ones are dense.
     log : DataFrame
-        One row per reward, in order of time, or as given without times. A missing reward has the
-        time at which its `within` seconds ended. Columns id, action, reward and, if recorded,
-        propensity, available and timestamp, the time of the reward in seconds.
+        One row per reward, in order of time, or as given without times. Columns id, action, reward
+        and, if recorded, propensity, available and timestamp: the time of the reward in seconds, or
+        with `missing` the time at which the `within` seconds of the choice ended.
 
     Raises
     ------
     ValueError
-        If records differ in their columns, or only some of them have propensities or available
-        arms.
+        If records differ in their columns, two of different choices have one id, or only some of
+        them have propensities or available arms.
 
     Warns
     -----
     UserWarning
         If a choice has different rewards, of which the first counts, or a reward has no record, or
-        came long before its choice, or if all came too late.
+        came long before its choice, or if all came too late, or if 100 or more are equal and not 0.
 
     Notes
     -----
@@ -169,13 +180,19 @@ def join_rewards(
         raise ValueError(
             f"missing={missing!r} needs within=, the seconds after which a reward is missing."
         )
-    known = {record["id"]: record for record in records}
-    settled, timed = _first_rewards(rewards, known, within)
-    if missing is not None:
+    if within is not None and not (within := finite(within, "within")) >= 0:
+        raise ValueError(f"within={within:g} must not be negative: it is in seconds.")
+    known = _by_id(records)
+    settled, timed, by_place = _first_rewards(rewards, known, within)
+    if within is not None and missing is not None:
         until = time.time() if now is None else now
+        missing, first, settled = _label(missing), settled, {}
         for key, record in known.items():
-            if key not in settled and record["time"] + within <= until:
-                settled[key] = missing, record["time"] + within
+            end = record["time"] + within
+            if end <= until:
+                each = by_place and isinstance(record["arm"], list) and np.ndim(missing) == 0
+                absent = (missing,) * len(record["arm"]) if each else missing
+                settled[key] = first[key][0] if key in first else absent, end
     if timed:
         settled = dict(sorted(settled.items(), key=lambda item: item[1][1]))
     learned = [known[key] for key in settled]
@@ -196,13 +213,58 @@ def join_rewards(
             log[name] = values
     if timed:
         log["timestamp"] = np.array([at for _, at in settled.values()], dtype=np.float64)
-    return _contexts(learned, known), pd.DataFrame(log)
+    numbers = set(np.ravel(log["reward"]).tolist()) if not by_place else set()
+    if len(numbers) == 1:
+        warn_if_equal(numbers.pop(), len(settled), stacklevel=3)
+    table = pd.DataFrame(log)
+    if missing is not None:
+        table.attrs["missing"] = missing  # which positions of clicks cannot be: `read_cascade`
+    return _contexts(learned, known), table
+
+
+def warn_if_equal(reward: float, n: int, stacklevel: int) -> bool:
+    """Warn of n rewards that are all equal, if they are many; return whether they are.
+
+    Rewards of 0 are common where others are rare.
+    """
+    if n < (MANY_EQUAL if reward else MANY_ZEROS):
+        return False
+    cure = (
+        "check that ids and times of rewards are those of the records."
+        if not reward
+        else "if clients report clicks only, they must report 0, too, or join_rewards(missing=0, "
+        "within=...) must add it."
+    )
+    warnings.warn(
+        f"all of {n} rewards are {reward:g}, so that no arm is better than another: {cure}",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
+    return True
+
+
+def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
+    """Records by their ids, which tell choices apart."""
+    known: dict[Any, Mapping[str, Any]] = {}
+    for record in records:
+        same = known.setdefault(record["id"], record)
+        differing = [name for name in CHOICE if same.get(name) != record.get(name)]
+        if differing:
+            name = differing[0]
+            raise ValueError(
+                f"two records have the id {record['id']!r}, and {name} is {same.get(name)!s:.80} "
+                f"in one and {record.get(name)!s:.80} in the other: give each choice an id."
+            )
+    return known
 
 
 def _first_rewards(
     rewards: Any, known: Mapping[str, Any], within: float | None
-) -> tuple[dict[str, tuple[Any, float]], bool]:
-    """The first reward in time of each choice with its time, and whether there are times."""
+) -> tuple[dict[str, tuple[Any, float]], bool, bool]:
+    """The first reward in time of each choice with its time.
+
+    And whether there are times, and rewards of each place.
+    """
     if isinstance(rewards, Mapping) and "reward" not in rewards:
         rewards = {"id": list(rewards), "reward": list(rewards.values())}
     table = pd.DataFrame(rewards if isinstance(rewards, pd.DataFrame | Mapping) else list(rewards))
@@ -211,16 +273,17 @@ def _first_rewards(
         raise ValueError(f"rewards has no {lacking[0]!r}: its columns are {first_few(table, 20)}.")
     timed = "time" in table if len(table) else within is not None
     if within is not None and not timed:
-        raise ValueError(f"within={within!r} needs the column 'time' of rewards.")
+        raise ValueError(f"within={within:g} needs the column 'time' of rewards.")
     times = read_times(table["time"], len(table)) if timed and len(table) else np.zeros(len(table))
     first: dict[str, tuple[Any, float]] = {}
     unknown, differing, early, late = [], [], [], []
-    given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
+    ids, given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
+    given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
-        key, reward, at = given[0][k], _label(given[1][k]), float(times[k])
+        key, reward, at = ids[k], given[k], float(times[k])
         if key not in known:
             unknown.append(key)
-        elif isinstance(reward, float) and math.isnan(reward):
+        elif reward is None:
             continue
         elif key in first:
             differing += [key] if first[key][0] != reward else []
@@ -251,7 +314,16 @@ def _first_rewards(
             UserWarning,
             stacklevel=3,
         )
-    return first, timed
+    return first, timed, any(isinstance(reward, tuple) for reward in given)
+
+
+def _reward(value: Any) -> Any:
+    """A reward, as a tuple if there is one per place; None if it is missing."""
+    value = _label(value)
+    if not isinstance(value, tuple):
+        return None if pd.isna(value) else value
+    known: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)
+    return None if all(part is math.nan for part in known) else known
 
 
 def _label(value: Any) -> Any:

@@ -54,7 +54,7 @@ class SlateLog:
         Each event has a number per place or, for slates of one arm, a single number.
         """
         check_not_masked(values, name)
-        rows = [np.ravel(row) for row in _rows(values, name)]
+        rows = [np.ravel(row) for row in entries_per_slate(values, name)]
         if len(rows) != len(self):
             raise ValueError(f"{name} has {len(rows)} entries for {len(self)} slates.")
         sizes = np.array([len(row) for row in rows])
@@ -169,8 +169,8 @@ def are_slates(y: Any) -> bool:
     return names is None or all(isinstance(name, int | np.integer) for name in names)
 
 
-def _rows(values: Any, name: str) -> list[Any]:
-    """Entries per event."""
+def entries_per_slate(values: Any, name: str) -> list[Any]:
+    """A list of what is given for each slate."""
     if values is None or isinstance(values, str | bytes | type):
         raise ValueError(f"{name} must have one entry per slate, got {values!r}.")
     if isinstance(values, pd.DataFrame):
@@ -187,7 +187,7 @@ def _rows(values: Any, name: str) -> list[Any]:
 
 def slate_labels(slates: Any, name: str, n_events: int | None = None) -> list[list[Any]]:
     """Labels of slates, of which there must be `n_events`, without empty places at their ends."""
-    rows = _rows(slates, name)
+    rows = entries_per_slate(slates, name)
     if n_events is not None and len(rows) != n_events:
         raise ValueError(f"{name}: there are {len(rows)} slates for {n_events} events.")
     return [_labels(row, k) for k, row in enumerate(rows)]

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import OraclePolicy, SharedGLMPolicy, SlatePolicy, make_policy_pipeline
+from skbandit.bandit._merge import combine, pooled_moments, pooled_sums
 from tests.tiers import examples, first
 
 TASTE = np.random.default_rng(99).normal(size=(4, 5)) * 0.4
@@ -168,6 +169,111 @@ def test_properties(settings, shared, n_base, n, seed):
         assert one is base or one.n_updates_.sum() < forward.n_updates_.sum()
 
 
+POLICIES = [
+    GLMUCBPolicy(random_state=0),
+    GLMUCBPolicy("linear", covariance="full", standardize=False),
+    SharedGLMPolicy(ARMS),
+    make_policy_pipeline(StandardScaler(), GLMUCBPolicy()),
+    SlatePolicy(n_select=1),
+]
+POLICY_IDS = ["glm", "full", "shared", "pipeline", "slate"]
+
+
+def n_events(policy):
+    return policy.record(NEW[:1], 0, 1.0)["version"]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=POLICY_IDS)
+def test_a_worker_counts_once_in_whatever_form_it_comes(policy):
+    base = copy.deepcopy(policy).fit(*events(300, 1, "logistic"))
+    saved = [
+        pickle.dumps(copy.deepcopy(base).partial_fit(*events(300, k, "logistic"))) for k in (2, 3)
+    ]
+    load = pickle.loads
+    one = load(saved[0])
+    merged = one.merge([load(state) for state in saved], base=base)
+    assert n_events(merged) == 900
+    forms = [one, copy.deepcopy(one), copy.deepcopy(one), *map(load, saved), load(saved[1])]
+    again = base.merge(forms, base=load(pickle.dumps(base)))
+    np.testing.assert_array_equal(again.predict_reward(NEW), merged.predict_reward(NEW))
+    assert n_events(again) == 900
+    with pytest.raises(ValueError, match="began with another event than base, or with an earlier"):
+        merged.merge([load(saved[0])], base=base)
+    with pytest.raises(ValueError, match="earlier or merged state: pass as base"):
+        base.merge([merged, load(saved[0])], base=base)
+    # a state that was sent before and the one that it became, in the same process or another
+    more = events(100, 4, "logistic")
+    sent = [copy.deepcopy(one), one.partial_fit(*more), load(saved[0])]
+    assert n_events(base.merge(sent, base=base)) == 700
+    fork = load(saved[0]).partial_fit(*more)
+    assert n_events(base.merge([fork, load(saved[0])], base=base)) == 700
+    with pytest.raises(ValueError, match="have learned some of the same events since base"):
+        base.merge([fork, one], base=base)
+    assert n_events(fork.merge([fork, one], base=load(saved[0]))) == 800
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=POLICY_IDS)
+def test_equal_events_of_two_workers_are_two_events(policy):
+    base = copy.deepcopy(policy).fit(*events(300, 1, "logistic"))
+    same = NEW[:1], pd.DataFrame({"action": [0], "reward": [1.0]})
+    workers = [copy.deepcopy(base).partial_fit(*same) for _ in range(3)]
+    assert n_events(base.merge(workers, base=base)) == 303
+    if isinstance(policy, GLMUCBPolicy | SharedGLMPolicy):
+        workers = [clone(policy).fit(*same) for _ in range(3)]
+        assert n_events(policy.merge(workers, base=policy)) == 3
+
+
+def test_servers_that_merge_the_same_go_on_together():
+    base, (a, b), _ = apart(GLMUCBPolicy("linear"), n=50)
+    here, there = a.merge([b], base=base), copy.deepcopy(b).merge([copy.deepcopy(a)], base=base)
+    east, west = (one.partial_fit(*events(50, k)) for k, one in enumerate((here, there)))
+    start = base.merge([b, a], base=base)
+    assert n_events(start.merge([east, west], base=start)) == 500
+
+
+def test_turns_of_workers_that_forget():
+    """Of M events in turn, each of precision 1, the last counts 1 and the one before it γ."""
+    gamma, n = 0.5, [np.array([1]), np.array([3])]
+    known = [sum(gamma**j for j in range(k)) for k in (1, 3, 4)]
+    means = 2.0, 1.0  # of the rewards of each worker
+    one = np.ones((1, 1))
+    prior, before = (0 * one, 1e12 * one), 8.0  # of which γⁿ remains after n events
+    base = (0 * one, one / before)
+    workers = []
+    for mean, k, (events_of,) in zip(means, known, n, strict=False):
+        precision = gamma**events_of * before + k
+        workers.append((mean * k / precision * one, one / precision))
+    (mean, variance), *_ = combine(base, workers, prior, n, gamma)
+    of_events = known[2] * (1 * means[0] + 3 * means[1]) / 4
+    precision = gamma**4 * before + known[2]
+    assert 1 / variance[0, 0] == pytest.approx(precision)
+    assert mean[0, 0] == pytest.approx(of_events / precision)
+    sums = [
+        gamma**events_of * before + np.array([mean * k])
+        for mean, k, events_of in zip(means, known, n, strict=False)
+    ]
+    total = pooled_sums(np.array([before]), sums, n, gamma)
+    assert total[0] == pytest.approx(gamma**4 * before + of_events)
+    # with nothing forgotten, sums are those of all
+    assert pooled_sums(np.array([7.0]), [np.array([9.0]), np.array([8.0])], n, 1.0) == [10.0]
+
+
+@pytest.mark.parametrize("centered", [True, False])
+def test_moments_of_the_rows_of_all_workers(centered):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 3)) * [1, 5, 0.1] + [0, 3, -7]
+    base, parts = rows[:10], (rows[10:25], rows[25:])
+
+    def moments(of):
+        mean = of.mean(axis=0) if centered else np.zeros(0)
+        squares = ((of - (mean if centered else 0)) ** 2).sum(axis=0)
+        return mean, squares, np.array([float(len(of))])
+
+    found = pooled_moments(moments(base), *(moments(np.vstack([base, part])) for part in parts))
+    for array, expected in zip(found, moments(rows), strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-12)
+
+
 def test_arms_described_to_one_worker():
     base, workers, _ = apart(SharedGLMPolicy(ARMS, "linear"))
     new = pd.DataFrame({"u": [5.0, 4], "w": [1.0, 9]}, index=[9, 8])
@@ -265,6 +371,7 @@ def test_a_later_base_delays_adaptive_priors_and_oracles():
         base.merge([b, a], base=longer)
     (X, y), (Z, z) = events(400, 4), events(500, 6)
     narrow, wide = (copy.copy(base).partial_fit(one, y) for one in (0.01 * X, X))
+    narrow._path = wide._path = ()  # as of states that were saved before these were noted
     more = copy.copy(narrow).partial_fit(0.01 * Z, z)
     with pytest.raises(ValueError, match=r"earlier state of policies\[1\]: it knows more of arm"):
         GLMUCBPolicy("linear", covariance="full").merge(

@@ -194,3 +194,36 @@ def test_a_transformer_without_a_state():
     mean = policy[0].mean_
     policy.partial_fit(X[100:], Y[100:])
     np.testing.assert_array_equal(policy[0].mean_, mean)
+
+
+def test_rows_are_matched_before_the_transformers():
+    """A frame behind a scaler is an array, whose rows have no labels."""
+    log, users = make_bandit_log(60, n_arms=2, random_state=0), [f"u{k}" for k in range(60)]
+    X = pd.DataFrame(log.X).set_axis(users)
+    X.columns = X.columns.astype(str)
+    y = pd.DataFrame({"action": log.y["action"], "reward": log.y["reward"]}).set_axis(users)
+    pools = pd.Series([(arm,) if k % 3 else (0, 1) for k, arm in enumerate(y["action"])], users)
+    turned = X[::-1]
+    for method in ("fit", "partial_fit"):
+        policy = make_policy_pipeline(StandardScaler(), GLMUCBPolicy(random_state=0))
+        learn = getattr(policy, method)
+        for wrong in (
+            {"y": y[::-1]},
+            {"y": y, "sample_weight": pd.Series(1.0, users[::-1])},
+            {"y": y["action"].to_numpy(), "reward": y["reward"][::-1]},
+        ):
+            with pytest.warns(UserWarning, match="have the same row labels in different orders"):
+                learn(X, **wrong)
+        scores = getattr(clone(policy), method)(X, y).predict_reward(X)
+        policy = clone(policy)
+        # `available` is put in order by its labels, as nothing else is
+        getattr(policy, method)(X, y, available=pools[::-1])
+        np.testing.assert_array_equal(policy.predict_reward(X), scores)
+        for choose in (policy.predict, policy.select, policy.select_proba):
+            options = {"available": pools}
+            of_turned = choose(turned, **options)[::-1]
+            if choose != policy.select:  # whose random numbers are those of the next choices
+                np.testing.assert_array_equal(of_turned, choose(X, **options))
+            allowed = [pools[user] for user in users]
+            if choose != policy.select_proba:
+                assert all(arm in pool for arm, pool in zip(of_turned, allowed, strict=True))

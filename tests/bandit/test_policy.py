@@ -150,7 +150,8 @@ def test_actions_alone_count_as_successes():
     X, y = make_log()
     with pytest.warns(UserWarning, match="each action counts as reward 1"):
         learned = GLMUCBPolicy().fit(X, y["action"])
-    expected = GLMUCBPolicy().fit(X, y["action"], reward=np.ones(len(y)))
+    with pytest.warns(UserWarning, match="all of 300 rewards are 1"):
+        expected = GLMUCBPolicy().fit(X, y["action"], reward=np.ones(len(y)))
     np.testing.assert_array_equal(learned.coef_, expected.coef_)
 
 

@@ -149,6 +149,26 @@ def test_cascades_end_at_the_first_click():
         np.testing.assert_array_equal(policy.predict_reward(X), expected.predict_reward(X))
 
 
+@pytest.mark.parametrize(
+    "reward",
+    [
+        pd.array([None, 1, 0], dtype="Int64"),
+        [None, 1, 0],
+        [pd.NA, 1, 0],
+        [None, (0, 1), (1, 0)],
+        pd.Series([pd.NA, (0, 1), [1, 0]]),
+        np.array([[0.0, 0], [0, 1], [1, 0]]),
+    ],
+)
+def test_cascades_without_a_click_in_every_form(reward):
+    X, slates = np.eye(3), [("a", "b"), ("b", "a"), ("a", "b")]
+    policy = SlatePolicy(feedback="cascade", random_state=0).fit(X, slates, reward)
+    expected = GLMUCBPolicy(exploration="thompson").fit(
+        X[[0, 0, 1, 1, 2]], list("abbaa"), reward=[0, 0, 0, 1, 1]
+    )
+    np.testing.assert_array_equal(policy.predict_reward(X), expected.predict_reward(X))
+
+
 def test_what_was_not_looked_at_would_bias():
     """Arm b is as good as arm a above it, and judged so unless unknown counts as 0."""
     rng = np.random.default_rng(0)

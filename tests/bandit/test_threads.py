@@ -48,7 +48,7 @@ def test_no_event_is_lost(unfitted):
     def learn(number):
         for k in range(n):
             arm = f"{number}-{k % 20}"
-            policy.partial_fit(rng.normal(size=(1, 2)), {"action": [arm], "reward": [1.0]})
+            policy.partial_fit(rng.normal(size=(1, 2)), {"action": [arm], "reward": [k % 2]})
 
     in_threads(*(lambda number=number: learn(number) for number in range(threads)))
     assert policy.n_updates_.sum() == n * threads + (not unfitted)
@@ -97,9 +97,9 @@ def test_readers_see_whole_states(covariance):
     settings = {"covariance": covariance, "fit_intercept": False, "random_state": 0}
     policy = GLMUCBPolicy("linear", arms=["a", "b", "c"], **settings)
     x = np.full((1, d), 0.01)
-    event = {"action": ["a"], "reward": [1.0]}
-    reference = GLMUCBPolicy("linear", arms=["a", "b", "c"], **settings).partial_fit(x, event)
-    policy.partial_fit(x, event)
+    first, event = ({"action": ["a"], "reward": [reward]} for reward in (0.5, 1.0))
+    reference = GLMUCBPolicy("linear", arms=["a", "b", "c"], **settings).partial_fit(x, first)
+    policy.partial_fit(x, first)
     answers = {reference.decision_function(x)[0, 0]}
     for _ in range(300):
         reference.partial_fit(x, event)

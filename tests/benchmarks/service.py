@@ -53,7 +53,6 @@ async def load(service: Service, seconds: float, visitors: int, seed: int, kill:
         await asyncio.sleep(seconds / 2)
         os.kill(service.web_workers()[0], signal.SIGKILL)
         service.kill_learner()
-        service.start_learner()
     await asyncio.gather(*visits)
     median, high = np.percentile(took, [50, 99]) * 1e3
     return {"choices a second": len(took) / seconds, "median ms": median, "99% ms": high}

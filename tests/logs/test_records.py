@@ -176,6 +176,114 @@ def test_late_and_missing_rewards():
         join_rewards(records, rewards, missing=0)
     with pytest.raises(ValueError, match=r"within=3 needs the column 'time'"):
         join_rewards(records, {"0": 1}, within=3)
+    for wrong in (-1, np.nan):
+        with pytest.raises(ValueError, match="within"):
+            join_rewards(records, rewards, within=wrong)
+
+
+def test_clicks_count_when_their_absence_does():
+    """Learned every minute from 60 visits of which 5 % click at once: predicted are 5 %."""
+    rng = np.random.default_rng(0)
+    policy = GLMUCBPolicy(arms=["a"], random_state=0)
+    waiting, clicks, seen = [], [], {"a": 0, "clicks": 0}
+    for minute in range(60):
+        at = 60.0 * minute
+        new = [policy.record([[0.0]], "a", 1.0) | {"time": at} for _ in range(60)]
+        clicks += [{"id": one["id"], "reward": 1, "time": at} for one in new if rng.random() < 0.05]
+        waiting += new
+        ids = {one["id"] for one in waiting}
+        own = [click for click in clicks if click["id"] in ids]
+        X, log = join_rewards(waiting, own, within=1800, missing=0, now=at)
+        assert log["timestamp"].tolist() == [one["time"] + 1800 for one in waiting[: len(log)]]
+        if len(log):
+            policy.partial_fit(X, log)
+            waiting = waiting[len(log) :]
+            seen = {"a": seen["a"] + len(log), "clicks": seen["clicks"] + log["reward"].sum()}
+    assert seen["a"] == 60 * 30  # those of the last half hour may still be clicked
+    assert policy.n_updates_.tolist() == [60 * 30]
+    rate = seen["clicks"] / seen["a"]
+    assert policy.predict_reward([[0.0]])[0, 0] == pytest.approx(rate, abs=0.01)
+    assert rate == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        [{"id": "0", "reward": None}, {"id": "0", "reward": True}, {"id": "1", "reward": pd.NA}],
+        pd.DataFrame({"id": ["0", "0", "1"], "reward": pd.array([None, 1, None], dtype="Int64")}),
+        pd.DataFrame({"id": ["0", "0", "1"], "reward": [None, 1.0, np.nan]}, dtype=object),
+        {"id": ["0", "0", "1"], "reward": pd.array([None, 1, None], dtype="boolean")},
+        {"id": ["0", "0", "1"], "reward": [pd.NaT, 1, float("nan")]},
+        {"0": 1, "1": None},
+        [{"id": "0", "reward": [1, None]}, {"id": "1", "reward": [None, np.nan]}],
+    ],
+)
+def test_what_is_missing_is_no_reward(rewards):
+    _, log = join_rewards(records_at(0.0, 1.0), rewards)
+    assert log["id"].tolist() == ["0"]
+    assert np.ravel(log["reward"].tolist())[0] == 1
+
+
+def test_missing_values_of_arrow_are_no_rewards():
+    pytest.importorskip("pyarrow")
+    dtype = pd.ArrowDtype(__import__("pyarrow").int64())
+    rewards = pd.DataFrame({"id": ["0", "1"], "reward": pd.array([None, 3], dtype=dtype)})
+    assert join_rewards(records_at(0.0, 1.0), rewards)[1]["id"].tolist() == ["1"]
+
+
+def test_two_choices_of_one_id_are_refused():
+    first, second = records_at(0.0, 1.0)
+    message = "two records have the id '0', and time is 0.0 in one and 1.0 in the other"
+    with pytest.raises(ValueError, match=message):
+        join_rewards([first, second | {"id": "0"}], {"0": 1})
+    again = through_json(first) | {"received": "later"}  # the same choice
+    assert len(join_rewards([first, again], {"0": 1})[1]) == 1
+
+
+@pytest.mark.parametrize("missing, expected", [(0, (0, 0, 0)), ([0, 1, 0], (0, 1, 0))])
+def test_a_missing_reward_per_place(missing, expected):
+    policy, arms = SlatePolicy(n_select=3, random_state=0), ["a", "b", "c"]
+    records = [
+        policy.record([[1.0, 2.0]], policy.select([[1.0, 2.0]], available=arms)[0], [1.0] * 3)
+        | {"id": str(k), "time": 0.0}
+        for k in range(2)
+    ]
+    rewards = [{"id": "0", "reward": [0, 1, 0], "time": 1.0}]
+    X, log = join_rewards(records, rewards, within=10, missing=missing, now=20.0)
+    assert log["reward"].tolist() == [(0, 1, 0), expected]
+    assert policy.partial_fit(X, log).record(X[:1], ["a", "b"], None)["version"] == 6
+
+
+def test_positions_of_clicks_need_nan_for_none():
+    """As a position, the 0 that is meant to be none is a click at the first place."""
+    policy = SlatePolicy(n_select=2, feedback="cascade", random_state=0)
+    records = [
+        policy.record([[1.0]], ["a", "b"], [1.0, 1.0]) | {"id": str(k), "time": 0.0}
+        for k in range(4)
+    ]
+    options = {"within": 10, "now": 20.0}
+    rewards = [{"id": "2", "reward": 1, "time": 1.0}]
+    X, log = join_rewards(records, rewards, missing=0, **options)
+    with pytest.raises(ValueError, match=r"joined with missing=0, .* missing=nan\) says"):
+        policy.partial_fit(X[:3], log[:3])
+    X, log = join_rewards(records, rewards, missing=np.nan, **options)
+    by_place = [(0, 1) if key == "2" else (0, 0) for key in log["id"]]
+    again = SlatePolicy(n_select=2, feedback="cascade", random_state=0)
+    again.partial_fit(X, log.assign(reward=by_place))
+    np.testing.assert_array_equal(
+        policy.partial_fit(X, log).predict_reward(X), again.predict_reward(X)
+    )
+
+
+def test_many_equal_rewards_are_told():
+    records = records_at(*range(100))
+    clicks = {one["id"]: 1 for one in records}
+    message = r"all of 100 rewards are 1, .* they must report 0, too, or join_rewards\(missing=0"
+    with pytest.warns(UserWarning, match=message):
+        join_rewards(records, clicks)
+    join_rewards(records, clicks | {"7": 0})
+    join_rewards(records[1:], {one["id"]: 1 for one in records[1:]})
+    join_rewards(records, dict.fromkeys(clicks, 0))  # where rewards are rare, these are common
 
 
 def test_different_rewards_of_one_choice_and_rewards_of_none_are_told():

@@ -1,4 +1,4 @@
-"""The service of `examples/service`, in processes that are killed: what it acknowledged stays."""
+"""The service of `examples/service` over HTTP, with kills, clicks only, and input of any kind."""
 
 import asyncio
 import importlib.util
@@ -9,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -56,8 +58,6 @@ async def under_load(service):
         service.kill_learner()
         if k < 2:
             os.kill(service.web_workers()[0], signal.SIGKILL)
-        await asyncio.sleep(0.2)
-        service.start_learner()
     visitors.leave = True
     await asyncio.gather(*visits)
     return visitors
@@ -84,33 +84,39 @@ async def until_reloaded(service, number):
 
 
 def learned(folder):
-    """Number of the last reward that the policy on disk has learned."""
+    """Number of the last choice that the policy on disk has learned."""
     path = folder / "policy.joblib"
     return joblib.load(path)[1] if path.exists() else 0
 
 
 def saved(folder):
-    """Records and rewards on disk, the policy's state, and the number of rewards it has learned."""
-    with sqlite3.connect(folder / "log.sqlite") as database:
-        records = [json.loads(text) for (text,) in database.execute("SELECT record FROM choices")]
-        rows = database.execute("SELECT number, id, reward FROM rewards ORDER BY number").fetchall()
-    return records, rows, *joblib.load(folder / "policy.joblib")
+    """Records and rewards on disk, the policy's state, and the number of choices it has learned."""
+    with closing(sqlite3.connect(folder / "log.sqlite")) as database:
+        texts = database.execute("SELECT record FROM choices ORDER BY number").fetchall()
+        rewards = database.execute("SELECT id, reward, time FROM rewards").fetchall()
+    return [json.loads(text) for (text,) in texts], rewards, *joblib.load(folder / "policy.joblib")
 
 
-def first_policy():
+async def all_learned(service, n):
+    """Wait until the policy on disk, and then that of the workers, has learned n choices."""
+    await until(lambda: learned(service.folder) == n)
+    await until_reloaded(service, n)
+
+
+def store_in(folder, monkeypatch):
+    """The module `store` of the service, on this folder."""
+    monkeypatch.setenv("SERVICE_FOLDER", str(folder))
     spec = importlib.util.spec_from_file_location("service_store", SERVICE / "store.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.first_policy()
+    return module
 
 
-def test_nothing_acknowledged_is_lost_and_each_reward_is_learned_once(tmp_path):
-    with Service(tmp_path) as service:
+def test_nothing_acknowledged_is_lost_and_each_choice_is_learned_once(tmp_path, monkeypatch):
+    with Service(tmp_path, within=5) as service:
         visitors = asyncio.run(under_load(service))
         assert len(service.web_workers()) == 2
-        last = saved(tmp_path)[1][-1][0]
-        asyncio.run(until(lambda: learned(tmp_path) == last))
-        asyncio.run(until_reloaded(service, last))
+        asyncio.run(all_learned(service, len(saved(tmp_path)[0])))
         environment = {"SERVICE_FOLDER": str(tmp_path), "PYTHONPATH": str(SERVICE.parents[1])}
         second = subprocess.run(
             [sys.executable, SERVICE / "learner.py"],
@@ -120,28 +126,195 @@ def test_nothing_acknowledged_is_lost_and_each_reward_is_learned_once(tmp_path):
             timeout=60,
         )
         assert "another learner works in" in second.stderr
-    records, rows, policy, number = saved(tmp_path)
+    records, rewards, policy, number = saved(tmp_path)
     log = (tmp_path / "log.txt").read_text()
-    assert "Error" not in log, log
+    assert "Error" not in log and "Warning" not in log, log
     assert len(visitors.rewarded) > 100
     assert visitors.lost  # some requests were cut off
 
     by_id = {record["id"]: record for record in records}
     for key, (x, arm) in visitors.chosen.items():
         assert (by_id[key]["context"], by_id[key]["arm"]) == (x, arm)
-    rewards = {key: reward for _, key, reward in rows}
-    assert visitors.rewarded.items() <= rewards.items()
+    assert visitors.rewarded.items() <= {key: reward for key, reward, _ in rewards}.items()
 
-    assert number == rows[-1][0]
-    assert policy.n_updates_.sum() == len(rows)
-    X, events = join_rewards(records, [{"id": key, "reward": reward} for _, key, reward in rows])
+    assert number == len(records) == policy.n_updates_.sum()
+    given = [{"id": key, "reward": reward, "time": at} for key, reward, at in rewards]
+    X, events = join_rewards(records, given, within=5, missing=0, now=np.inf)
+    assert len(events) == number
+    first_policy = store_in(tmp_path, monkeypatch).first_policy
     again = first_policy().partial_fit(X, events)
-    order = [again.arms_.tolist().index(arm) for arm in policy.arms_]
     np.testing.assert_array_equal(  # to the bit: once each, and in the order of commits
-        policy.decision_function(X), again.decision_function(X)[:, order]
+        policy.decision_function(X), again.decision_function(X)
     )
     versions = {record["version"] for record in records}
     assert len(versions) >= 3 and min(versions) == 0  # workers took over new states under load
     half = len(events) // 2
     judged = first_policy().partial_fit(X[:half], events[:half])
     assert off_policy_value(judged, X[half:], events[half:], rule="predict").mean_reward > 0.5
+
+
+CLICK_RATES = {"a": 0.05, "b": 0.1, "c": 0.3}
+POOLS = [None, ["a", "b"], None, ["c", "a"]]
+
+
+async def visits_with_clicks_only(service, n):
+    """Clicks are reported, their absence is not; every other visit names its arms."""
+    rng, client, clicks = np.random.default_rng(0), Client(service.port), 0
+    for k in range(n):
+        visit = {"context": rng.normal(size=2).tolist(), "available": POOLS[k % 4]}
+        answer = await client.insist("/choose", visit)
+        assert answer["arm"] in (POOLS[k % 4] or CLICK_RATES)
+        if rng.random() < CLICK_RATES[answer["arm"]]:
+            await client.insist("/reward", {"id": answer["id"], "reward": 1})
+            clicks += 1
+    client.close()
+    return clicks
+
+
+async def late_reward(service):
+    """Statuses of rewards before and after the time that they have: new, again, late, again."""
+    client, statuses = Client(service.port), []
+    one, other = [await client.insist("/choose", {"context": [0.5, 0]}) for _ in range(2)]
+    for wait, answer in ((0, one), (0, one), (service.within + 0.3, other), (0, one)):
+        await asyncio.sleep(wait)
+        given = {"id": answer["id"], "reward": 1}
+        statuses.append((await client.ask("POST", "/reward", given))[0])
+    client.close()
+    return statuses
+
+
+def test_clicks_only_bad_records_late_rewards_and_a_supervisor_that_is_killed(tmp_path):
+    with Service(tmp_path) as service:
+        clicks = asyncio.run(visits_with_clicks_only(service, 1200))
+        asyncio.run(all_learned(service, 1200))
+        records, rewards, policy, _ = saved(tmp_path)
+        assert policy.n_updates_.sum() == 1200 and len(rewards) == clicks
+        assert policy.arms_.tolist() == list(CLICK_RATES)
+        contexts = np.array([record["context"] for record in records])
+        for k, arm in enumerate(policy.arms_):  # rates as they are, not those of clicks alone
+            own = [record["id"] for record in records if record["arm"] == arm]
+            rate = len({key for key, _, _ in rewards} & set(own)) / len(own)
+            assert policy.predict_reward(contexts)[:, k].mean() == pytest.approx(rate, abs=0.04)
+
+        # records that cannot be learned, among others that can
+        with closing(sqlite3.connect(tmp_path / "log.sqlite", timeout=30)) as database, database:
+            for key, bad in (
+                ("x", "{"),
+                ("y", json.dumps(records[0] | {"id": "y", "context": [1e200, 0]})),
+                ("z", json.dumps(records[0] | {"id": "z", "arm": "<script>", "available": None})),
+                ("w", json.dumps(records[0] | {"id": "w", "available": None})),
+            ):
+                row = key, time.time(), bad
+                database.execute("INSERT INTO choices (id, time, record) VALUES (?, ?, ?)", row)
+        assert asyncio.run(late_reward(service)) == [200, 200, 410, 200]
+        asyncio.run(all_learned(service, 1206))
+        policy, number = joblib.load(tmp_path / "policy.joblib")
+        assert (policy.n_updates_.sum(), number) == (1203, 1206)
+        log = (tmp_path / "log.txt").read_text()
+        assert log.count("is set aside") == 3 and "choice 1202 is set aside" in log
+
+        # a state that cannot be read: choices and learning wait for one that can
+        state = tmp_path / "policy.joblib"
+        whole = state.read_bytes()
+        service.kill_learner()
+        state.write_bytes(whole[: len(whole) // 2])
+        text = (tmp_path / "log.txt").read_text
+        asyncio.run(until(lambda: text().count("cannot read policy.joblib") >= 3))
+        assert asyncio.run(visits_with_clicks_only(service, 40)) >= 0
+        state.write_bytes(whole)
+        asyncio.run(all_learned(service, 1246))
+        assert text().count("cannot read policy.joblib: choices go on") <= 4  # not at each attempt
+
+        workers = service.web_workers()
+        service.web.kill()
+        service.web.wait()
+        service.start()  # on the same port, at once
+        assert not set(workers) & set(service.web_workers())
+        asyncio.run(until(lambda: not any(is_running(worker) for worker in workers)))
+        asyncio.run(visits_with_clicks_only(service, 40))
+        asyncio.run(all_learned(service, 1286))
+    assert joblib.load(tmp_path / "policy.joblib")[0].n_updates_.sum() == 1283
+
+
+def is_running(process):
+    """Whether a process of this id has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+ID = "0" * 32
+HOSTILE = [
+    ("/choose", '{"context": [0, NaN]}', 422),
+    ("/choose", '{"context": [Infinity, 0]}', 422),
+    ("/choose", '{"context": [-Infinity, 0]}', 422),
+    ("/choose", '{"context": [1e999, 0]}', 422),
+    ("/choose", '{"context": [1e30, 0]}', 422),
+    ("/choose", '{"context": [0, -1e13]}', 422),
+    ("/choose", '{"context": [1' + "0" * 400 + ", 0]}", 422),
+    ("/choose", '{"context": [null, 0]}', 422),
+    ("/choose", '{"context": [0]}', 422),
+    ("/choose", '{"context": {"u": 0, "v": 1}}', 422),
+    ("/choose", '{"context": [0, 1], "available": ["evil"]}', 422),
+    ("/choose", '{"context": [0, 1], "available": ["a", "\\ud800"]}', 422),
+    ("/choose", '{"context": [0, 1], "available": []}', 422),
+    ("/choose", '{"context": [0, 1], "available": [1]}', 422),
+    ("/choose", '{"context": [0, 1], "available": "a"}', 422),
+    ("/choose", '{"context": ["\\ud800", 1]}', 422),
+    ("/choose", "[" * 40_000, 422),
+    ("/choose", "\xff", 422),
+    ("/choose", "", 422),
+    ("/reward", '{"id": "' + ID + '", "reward": NaN}', 422),
+    ("/reward", '{"id": "' + ID + '", "reward": 1.1}', 422),
+    ("/reward", '{"id": "' + ID + '", "reward": -1e-9}', 422),
+    ("/reward", '{"id": "' + ID + '", "reward": 1}', 404),
+    ("/reward", '{"id": "\\ud800", "reward": 1}', 422),
+    ("/reward", '{"id": null, "reward": 1}', 422),
+]
+
+
+async def send_hostile(service):
+    client = Client(service.port)
+    for path, body, expected in HOSTILE:
+        status, answer = await client.send("POST", path, body.encode("latin-1"))
+        assert 400 <= status < 500 and status in (expected, 400), (path, body[:80], answer)
+    for size in (200_000, 20_000_000):
+        start = time.monotonic()
+        status, _ = await client.send("POST", "/choose", b'{"context": [' + b"0, " * (size // 3))
+        assert status == 413 and time.monotonic() - start < 5
+    client.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    writer.write(b"POST /choose HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"8000\r\n" + b" " * 0x8000 + b"\r\n")
+    for _ in range(20):  # of an end that never comes
+        writer.write(b"8000\r\n" + b" " * 0x8000 + b"\r\n")
+    assert b" 413 " in await asyncio.wait_for(reader.readline(), 10)
+    writer.close()
+    for arms in (["a", "a"], ["c", "b", "a"], None):  # and after all this
+        answer = await client.insist("/choose", {"context": [1e12, True], "available": arms})
+        assert answer["arm"] in CLICK_RATES
+        await client.insist("/reward", {"id": answer["id"], "reward": 0.5})
+    client.close()
+
+
+def test_hostile_input_is_refused(tmp_path):
+    with Service(tmp_path, workers=1) as service:
+        asyncio.run(send_hostile(service))
+        asyncio.run(all_learned(service, 3))
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
+    records, rewards, policy, _ = saved(tmp_path)
+    assert len(records) == len(rewards) == policy.n_updates_.sum() == 3
+    assert policy.arms_.tolist() == list(CLICK_RATES)
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    store = store_in(tmp_path, monkeypatch)
+    with closing(store.connect()) as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        record = {"id": "0", "context": [0.0] * 10_000}
+        with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+            store.write(connection, [record])
+        connection.execute("PRAGMA max_page_count = 1000")  # there is space again
+        assert store.write(connection, [record]) == [True]
