@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skbandit.constrained._fit_rows import (
@@ -52,7 +51,8 @@ from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
-from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
+from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
+from skbandit.utils._validation import explained_strings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,6 +170,13 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
       combined by MOVER, with (1 - c)/A for an expression of A rates, and the risks of violating
       each constraint must add up to at most 1 - c.
 
+    Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
+    the mean and the deviation, over the training rows, of the scores of `estimator_`. A single
+    decision tree has few scores, which differ from fit to fit, so that its level is up to 0.15
+    too high: use "prefit", or a forest. A level is about all fits: of those of a bound at the edge
+    of what is possible, many raise an error, and the others keep it less often. Scores that differ
+    by rounding errors only, such as probabilities next to 1, count as equal.
+
     `decision_function` is the response minus the threshold. `predict_proba` is that of
     `estimator_`, so it stays calibrated, and is not 1/2 at the threshold.
 
@@ -275,7 +282,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         goals, group = declared.bind(counted), self._find_groups(counted)
         self.estimator_ = self.estimator
         if not prefit:
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            with explained_strings(X, type(self.estimator).__name__):
+                self.estimator_ = clone(self.estimator).fit(X, y, **params)
         self._take_features(self.estimator_)
         method = self.response_method_ = response_of(self.estimator_, self.response_method)
         added = np.empty(0)

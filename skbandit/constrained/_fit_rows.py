@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -262,6 +262,20 @@ class FitRows:
         train = self.data.train
         if len(np.unique(train.label[train.weight > 0])) < 2:
             raise ValueError("Two classes are needed: all rows of one class have weight 0.")
+
+
+def refuse_keywords(estimator: Any, unknown: Iterable[str]) -> None:
+    """Raise an error that names the first keyword of a fit that is unknown, and its cure."""
+    for name in unknown:
+        cure = ""
+        if name == "sensitive_features":
+            cure = (
+                ": pass their columns as attributes=, a DataFrame, and name them in the "
+                "constraints, as in difference(positive_rate, by='sex') <= 0.05"
+            )
+        raise TypeError(
+            f"{type(estimator).__name__}.fit() got an unexpected keyword argument {name!r}{cure}."
+        )
 
 
 def check_labels(y: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skbandit.constrained._fit_rows import (
     Classes,
@@ -23,6 +23,7 @@ from skbandit.constrained._fit_rows import (
     read_extra,
     read_labels,
     read_rows,
+    refuse_keywords,
     stack_rows,
 )
 from skbandit.constrained._goals import Declared, Goals
@@ -446,6 +447,8 @@ class MovedThresholdMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
             "sample_weight_extra": sample_weight_extra,
             "groups": groups,
         }
+        if not has_fit_parameter(self.estimator, "sensitive_features"):
+            refuse_keywords(self, fit_params.keys() & {"sensitive_features"})
         with atomic_fit(self) as draft:
             draft._fit(X, y, metadata, fit_params)
         return self

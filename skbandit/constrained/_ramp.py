@@ -22,6 +22,7 @@ from skbandit.constrained._fit_rows import (
     class_factors,
     read_extra,
     read_rows,
+    refuse_keywords,
     refuse_missing_labels,
     stack_rows,
 )
@@ -52,7 +53,7 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._validation import check_squares, finite
+from skbandit.utils._validation import check_squares, explained_strings, finite
 
 if TYPE_CHECKING:
     from typing import Self
@@ -101,7 +102,8 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         declared = Declared.read(self.objective, self.constraints)
         given, y_given = X, y
         refuse_missing_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        with explained_strings(X, type(self).__name__):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
         self.classes_, self._positive = classes.labels, classes.positive
@@ -203,7 +205,8 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
 
     def _validated(self, X: Any) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        with explained_strings(X, type(self).__name__):
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _read_design(
         self, X: Any, y: Any, sample_weight: Any = None, attributes: Any = None, **extra: Any
@@ -388,6 +391,7 @@ class RampClassifier(BaseRampClassifier):
         y_extra: Any = None,
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
+        **unknown: Any,
     ) -> Self:
         """Train under the declared constraints.
 
@@ -407,6 +411,8 @@ class RampClassifier(BaseRampClassifier):
             ``on="extra"`` or ``"all"``; `y_extra` None or missing entries are unlabeled. In a
             Pipeline pass ``transform_input=["X_extra"]``; under cross-validation wrap each in a
             tuple of one, as in ``(X_extra,)``, which is never sliced.
+        **unknown : dict
+            Refused, with a hint for names of other libraries.
 
         Returns
         -------
@@ -423,6 +429,7 @@ class RampClassifier(BaseRampClassifier):
         ConstrainedFitWarning
             If the constraints cost much of the objective, or hold with less confidence than 0.6.
         """
+        refuse_keywords(self, unknown)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
             design, bound = draft._read_training(X, y, sample_weight, attributes, extra)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skbandit.constrained._fit_rows import Extra
+from skbandit.constrained._fit_rows import Extra, refuse_keywords
 from skbandit.constrained._goals import Goals, TrainingGoals
 from skbandit.constrained._ramp import BaseRampClassifier
 from skbandit.constrained._report import (
@@ -236,6 +236,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         attributes_extra: Any = None,
         sample_weight_extra: Any = None,
         groups: ArrayLike | None = None,
+        **unknown: Any,
     ) -> Self:
         """Train under the declared constraints.
 
@@ -256,6 +257,8 @@ class ConstrainedRampClassifier(BaseRampClassifier):
             Rows that belong together, such as those of one person: passed to the splitter `cv`
             or, if that is None or a number, kept in the same fold. None means that only equal
             rows are.
+        **unknown : dict
+            Refused, with a hint for names of other libraries.
 
         Returns
         -------
@@ -274,6 +277,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         UserWarning
             If 1 % of the rows or more are copies of others.
         """
+        refuse_keywords(self, unknown)
         extra = Extra.read(X_extra, y_extra, attributes_extra, sample_weight_extra)
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
             design, bound = draft._read_training(X, y, sample_weight, attributes, extra)

@@ -130,7 +130,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         Number of rounds.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices, one per row of `constraint_report_`: how much the objective improves per
-        unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint was skipped.
+        unit by which a bound is relaxed, in the best mixture of the rules found in the rounds, of
+        which the classifier is one; 0 if it does not bind, nan if the constraint was skipped.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.

@@ -265,7 +265,18 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
         return ~found if isinstance(op, ast.NotIn | ast.NotEq) else found
     if any(isinstance(side, list | tuple) for side in (a, b)):
         raise QueryError("only in and == compare with a list")
-    return _OPERATORS[type(op)](a, b)
+    try:
+        return _OPERATORS[type(op)](a, b)
+    except TypeError as error:
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, pd.Series) and not pd.api.types.is_numeric_dtype(one):
+                if isinstance(other, int | float) or _kind(other) in _NUMBERS:
+                    raise QueryError(
+                        f"column {one.name!r} holds {_kind(one)} values, which have no order among "
+                        f"numbers: convert it, as by "
+                        f"pd.to_numeric(attributes[{one.name!r}], errors='coerce')"
+                    ) from error
+        raise
 
 
 def _find_among(column: pd.Series, values: list[Any]) -> pd.Series:

@@ -291,6 +291,14 @@ def test_the_multiplier_is_the_price_of_the_bound_on_all_sides():
     assert path.table["multiplier"][0] == model.multipliers_.sum() > 0
 
 
+def test_a_bound_out_of_reach_has_no_multiplier():
+    """Neither has its classifier; 0 would say that it does not bind."""
+    rows, y = noisy(200)
+    clf = ConstrainedRampClassifier(constraints=[recall() >= 0.5, positive_rate() <= 0.01])
+    path = constraint_path(clf, rows, y, bounds=[0.95], constraint=0)
+    assert not path.table["feasible"].any() and path.table["multiplier"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("constraint", "bound", "text"),
     [

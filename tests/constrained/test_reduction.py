@@ -191,6 +191,43 @@ class Cells(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
 
+class Stump(ClassifierMixin, BaseEstimator):
+    """The threshold on one column, either way round, with the least weighted error."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        cost = np.where(y == self.classes_[1], 1.0, -1.0) * sample_weight_of(y, sample_weight)
+        rules = [(j, t, s) for j, x in enumerate(X.T) for t in (-np.inf, *x) for s in (-1, 1)]
+        self.rule_ = min(rules, key=lambda rule: -cost[self.decide(X, rule) > 0].sum())
+        return self
+
+    def decide(self, X, rule):
+        column, threshold, sign = rule
+        return np.where(X[:, column] > threshold, 1.0, -1.0) * sign
+
+    def decision_function(self, X):
+        return self.decide(X, self.rule_)
+
+    def predict(self, X):
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+
+def sample_weight_of(y, sample_weight):
+    return np.ones(len(y)) if sample_weight is None else sample_weight
+
+
+def test_a_first_step_after_which_one_class_is_best_is_followed_by_the_full_one():
+    """The rounds ended at the plain fit, of objective .467, where the best stump has .267."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    y = (rows[:, 0] + rng.normal(size=60) > 0.5).astype(int)
+    clf = ConstrainedReduction(Stump(), positive_rate(), recall() >= 0.6, threshold="train")
+    clf.fit(rows, y)
+    rules = [(rows[:, j] > t) == way for j in (0, 1) for t in rows[:, j] for way in (True, False)]
+    best = min(rule.mean() for rule in rules if rule[y == 1].mean() >= 0.6)
+    assert clf.predict(rows).mean() == pytest.approx(best) and clf.n_iter_ > 1
+
+
 @pytest.mark.parametrize("multiplier", [0.15, 0.4])
 def test_a_learner_of_all_rules_finds_the_best_one(multiplier):
     rng = np.random.default_rng(2)

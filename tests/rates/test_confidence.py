@@ -332,3 +332,23 @@ def test_divisors_that_may_be_zero_leave_the_end_open():
     assert 0 < low < high < np.inf, "Wilson's limit of a share above 0 is above 0"
     none = data_of(label, np.array(list("aaab")))
     assert interval(positive_rate(A) / positive_rate(B), none, positive, 0.9)[1] == np.inf
+
+
+@pytest.mark.parametrize("n_few", [1, 2, 5])
+def test_a_difference_with_a_group_of_few_rows_is_not_decided_by_them(n_few):
+    """The probability, summed over all tables, that the interval ends below the true difference.
+
+    Wilson's limits of the few rows alone exceed the nominal .025 four times.
+    """
+    many, p_many, p_few = 100, 0.9, 0.95
+    table = Columns.read({"g": np.repeat(["A", "B"], [many, n_few])}, None, many + n_few)
+    data = Data(Rows(table, np.ones(many + n_few, dtype=np.int8), np.ones(many + n_few)))
+    rate = recall("g == 'B'") - recall("g == 'A'")
+    missed = 0.0
+    for a in range(many + 1):
+        for b in range(n_few + 1):
+            probability = binom.pmf(a, many, p_many) * binom.pmf(b, n_few, p_few)
+            positive = np.r_[np.arange(many) < a, np.arange(n_few) < b].astype(float)
+            if probability > 1e-8 and interval(rate, data, positive, 0.95)[1] < p_few - p_many:
+                missed += probability
+    assert missed <= 0.025

@@ -304,3 +304,20 @@ def test_shares_are_exact():
     for n in range(1, 40):
         for k in range(n + 1):
             assert recall().value([1] * n, [1] * k + [0] * (n - k), pos_label=1) == k / n
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label"),
+    [(["yes", "no"], "yes"), ([2, 1], 2), ([True, False], None), ([1, 0], None)],
+)
+@pytest.mark.filterwarnings("ignore:Fewer than 20")
+def test_churn_alone_on_the_day_that_one_class_is_predicted(labels, pos_label):
+    """Without y, the stored predictions may be the only ones that have the second label."""
+    first, second = labels
+    old = [first, second, first, first]
+    for predicted, expected in ((first, 0.25), (second, 0.75)):
+        found = churn("old").value(None, [predicted] * 4, {"old": old}, pos_label=pos_label)
+        assert found == expected
+    if pos_label is not None:
+        with pytest.raises(ValueError, match="not among the labels"):
+            churn("old").value(None, [first] * 2, {"old": ["maybe", "never"]}, pos_label=pos_label)
