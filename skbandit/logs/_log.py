@@ -37,6 +37,9 @@ _SYNONYMS = {
 }
 _NEEDED_IF_PRESENT = ("propensity", "timestamp")
 
+# Numbers above these are not seconds, but probably of this unit: the year 5138 in each.
+_OTHER_UNITS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
+
 
 def column_names(y: Any) -> list[Any] | None:
     """Column names of a table, dict or structured array; None if it has no named columns."""
@@ -429,13 +432,23 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
         if series.isna().any():
             raise ValueError(f"timestamp is missing on row {np.flatnonzero(series.isna())[0]}.")
         at = pd.DatetimeIndex(series)
-        series = pd.Series(at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit])
-    elif not pd.api.types.is_numeric_dtype(series.dtype):
+        return at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit]
+    if not pd.api.types.is_numeric_dtype(series.dtype):
         raise ValueError(
             f"timestamp must be datetimes or numbers of seconds, got {series.iloc[0]!r} on row 0: "
             "convert with pandas.to_datetime."
         )
-    return read_numbers(series, n_rows, "timestamp")
+    times = read_numbers(series, n_rows, "timestamp")
+    largest = float(np.abs(times).max(initial=0.0))
+    unit = next((unit for latest, unit in _OTHER_UNITS if largest > latest), None)
+    if unit is not None:
+        warnings.warn(
+            f"timestamp is as large as {largest:.15g}, which in seconds is after the year 5138: "
+            f"if its unit is another one, pass pandas.to_datetime(timestamp, unit={unit!r}).",
+            UserWarning,
+            stacklevel=5,
+        )
+    return times
 
 
 def is_far(found: Any, expected: Any, variance: Any) -> Any:

@@ -102,24 +102,31 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
     for (name, index), (other, reference) in zip(
         labels[1:], labels[:1] * len(labels), strict=False
     ):
-        if _reordered(index, reference):
-            row = int(np.flatnonzero(index != reference)[0])
+        row = _first_moved(index, reference)
+        if row is not None:
+            cure = "If the labels identify the rows, put both tables in one order first"
+            if index.is_unique:
+                cure = f"{cure}: pass {name.split('[')[0]}.reindex({other}.index)"
             warnings.warn(
                 f"{name} and {other} have the same row labels in different orders (row {row} is "
                 f"labeled {index[row]} and {reference[row]}), and rows are matched by "
-                f"position. If the labels identify the rows, pass {name.split('[')[0]}.reindex("
-                f"{other}.index); if they do not, pass both with .reset_index(drop=True).",
+                f"position. {cure}; if they do not, pass both with .reset_index(drop=True).",
                 UserWarning,
                 stacklevel=4,
             )
             return
 
 
-def _reordered(index: pd.Index, reference: pd.Index) -> bool:
-    """Whether two indices hold the same labels, each once, and not in the same places."""
-    if len(index) != len(reference) or index.equals(reference):
-        return False
-    return index.is_unique and reference.is_unique and bool(index.isin(reference).all())
+def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
+    """First row with another label, if both indices have the same labels, each as often."""
+    n = len(reference)
+    if len(index) != n or index.equals(reference):
+        return None
+    codes, labels = reference.append(index).factorize(use_na_sentinel=False)
+    times = [np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:])]
+    if not np.array_equal(*times):
+        return None
+    return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 
 
 def check_level(level: Any) -> None:
