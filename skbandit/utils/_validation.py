@@ -123,8 +123,8 @@ def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
     if len(index) != n or index.equals(reference):
         return None
     codes, labels = reference.append(index).factorize(use_na_sentinel=False)
-    times = [np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:])]
-    if not np.array_equal(*times):
+    one, other = (np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:]))
+    if not np.array_equal(one, other):
         return None
     return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 

@@ -23,6 +23,7 @@ from skbandit.logs import (
     are_slates,
     check_in_order,
     check_shown,
+    check_uniform,
     code_slates,
     read_slates,
     slate_labels,
@@ -246,7 +247,7 @@ def slate_ips(
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
-    rewards, p = _known(log), _inclusion_propensity(log)
+    rewards, p = _known(log), _inclusion_propensity(log, X)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
     weight = np.nan_to_num(included / p)  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
@@ -346,6 +347,10 @@ def slate_pseudo_inverse(
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
     p = None
     if logging == "uniform":
+        for place in range(m):
+            at_place_only = replace(log, action=log.action[:, [place]])
+            if check_uniform(at_place_only, X, n_checks=m, stacklevel=3):
+                break
         n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
         weight = weights_of_uniform(at_place, included, n_arms)
     else:
@@ -433,7 +438,7 @@ def replay_slates(
     """
     check_rule(rule)
     log = _read(policy, X, y, available, reward, propensity, columns)
-    rewards, p = _known(log), _inclusion_propensity(log)
+    rewards, p = _known(log), _inclusion_propensity(log, X)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
         player.random_state = seed_for("replay", random_state) % 2**31
@@ -516,10 +521,11 @@ def _propensity(log: SlateLog) -> np.ndarray:
     return p
 
 
-def _inclusion_propensity(log: SlateLog) -> np.ndarray:
+def _inclusion_propensity(log: SlateLog, X: Any) -> np.ndarray:
     """Probabilities that a logged slate includes its arms: as logged, else uniform."""
     if log.propensity is not None:
         return _propensity(log)
+    check_uniform(log, X)
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
 

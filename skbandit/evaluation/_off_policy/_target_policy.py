@@ -148,7 +148,7 @@ def read_evaluated(
         **options,
     )
     if log.propensity is None:
-        check_uniform(log)
+        check_uniform(log, X)
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         policy, rows = behind_transformers(given, X)

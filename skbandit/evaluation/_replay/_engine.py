@@ -509,7 +509,7 @@ def replay_runs(
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
-        check_uniform(log)
+        check_uniform(log, X)
     c = options.acceptance
     c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)
