@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._difference import EventParts
+from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
 from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
@@ -559,5 +560,9 @@ def _estimate(
     lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    parts = EventParts.of(earned - earned.mean(), log, rewards, p)
-    return replace(make_estimate(name, (sums,)), parts=parts)
+    evidence = RewardEvidence.of(logged, weight, None, 1.0)
+    spread = evidence.spread(sums.effective_sample_size)
+    factor = weight / len(log)
+    influence = earned - earned.mean()
+    parts = EventParts.of(influence, factor, evidence.clipping, log, rewards, p)
+    return replace(make_estimate(name, (sums,), spread=spread), parts=parts)
