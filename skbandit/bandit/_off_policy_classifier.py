@@ -39,7 +39,12 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_not_masked, check_row_weights, warn_if_reordered
+from skbandit.utils._validation import (
+    as_contexts,
+    check_not_masked,
+    check_row_weights,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -325,7 +330,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
         (X,) = indexable(X)
-        self._check_features(X, reset=True)
+        X = self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
         if labels_only:
             y, reward = count_actions(y, stacklevel=6)
@@ -430,8 +435,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _has_scores(inner):
-            self._check_features(X, reset=False)
-            return self._labels[inner.predict(X)]
+            return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
         known = scores.shape[1]
         best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
@@ -528,9 +532,13 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             return [classifier]
         return [None, _RewardsByClassifier(classifier)]
 
-    def _check_features(self, X: Any, reset: bool) -> None:
-        """Note or compare number and names of the features; values are the classifier's affair."""
+    def _check_features(self, X: Any, reset: bool) -> Any:
+        """Note or compare number and names of the features; values are the classifier's affair.
+
+        Without features, the classifier has a constant one.
+        """
         check_not_masked(X, "X")
+        X = as_contexts(X)
         n_dimensions = len(getattr(X, "shape", (0, 0)))
         if n_dimensions != 2:
             raise ValueError(
@@ -538,10 +546,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 "data with X.reshape(1, -1) if it is a single context."
             )
         validate_data(self, X, reset=reset, skip_check_array=True)
+        return X if np.shape(X)[1] else np.ones((count_rows(X), 1))
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of all arms, (n_samples, n_arms); those without examples have the lowest."""
-        self._check_features(X, reset=False)
+        X = self._check_features(X, reset=False)
         n_arms = len(self._labels)
         if self.estimator_ is None:
             return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)

@@ -45,6 +45,17 @@ def check_not_masked(values: Any, name: str) -> None:
         )
 
 
+def as_contexts(X: Any) -> Any:
+    """Contexts; a table without columns as an array, which checks can read."""
+    if X is None:
+        raise ValueError(
+            "X is None: pass contexts with one row per event, or np.empty((n_events, 0)) if there "
+            "are none."
+        )
+    none = hasattr(X, "columns") and np.shape(X)[1:] == (0,)
+    return np.empty(np.shape(X)) if none else X
+
+
 @contextmanager
 def explained_strings(X: Any, consumer: str) -> Iterator[None]:
     """Name the strings of X, and the cure, in the error that they cause."""

@@ -32,7 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import as_contexts, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -91,9 +91,7 @@ def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
     """
     if policy_of(given) is None:
         return _numbers_of(slate_labels(given, "the evaluated policy", len(log)), log)
-    if X is None:
-        raise ValueError("X is None: a policy needs contexts.")
-    policy, X = behind_transformers(given, X)
+    policy, X = behind_transformers(given, as_contexts(X))
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
     slates = getattr(policy, rule)(X, available=log.available_sets())

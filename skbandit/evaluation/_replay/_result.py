@@ -183,7 +183,7 @@ class ReplayResult:
     <ReplayResult: mean reward 0.4299 ± 0.033, 1.28 x the log's, at horizon 221; kept 221 of 400
     events, c = 0.5>
     >>> print("{:.3f} to {:.3f}".format(*result.interval(0.95)))
-    0.364 to 0.496
+    0.366 to 0.496
     """
 
     trajectories: tuple[Trajectory, ...]
