@@ -57,6 +57,9 @@ from skbandit.utils._validation import as_contexts, warn_if_reordered
 #
 #       w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
 
+_NO_REPEATS = 12.0
+"""Expected number of arms that occur twice, above which none would be a matter of e**-12."""
+
 
 def weights_of_uniform(
     at_place: np.ndarray, included: np.ndarray, n_arms: np.ndarray
@@ -293,7 +296,8 @@ def slate_pseudo_inverse(
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     logging : {"uniform", "independent"}, default="uniform"
-        How the log chose: uniformly among all orders of m available arms, or each place by itself.
+        How the log chose: uniformly among all orders of m available arms, or each place by itself,
+        from arms of its own. Draws without replacement from common arms are neither, and warned of.
     n_draws : int, default=20
         Number of slates drawn per event from an exploring policy. The estimate is unbiased with
         one; more of them reduce its variance.
@@ -354,6 +358,7 @@ def slate_pseudo_inverse(
         weight = weights_of_uniform(at_place, included, n_arms)
     else:
         p = _propensity(log)
+        _check_independent(log)
         weight = weights_of_independent(at_place, p)
     return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, p, log)
 
@@ -527,6 +532,22 @@ def _inclusion_propensity(log: SlateLog, X: Any) -> np.ndarray:
     check_uniform(log, X)
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
+
+
+def _check_independent(log: SlateLog) -> None:
+    """Warn if places that chose by themselves would have repeated arms, as no slate does."""
+    n_arms = len(log.arms)
+    shares = np.array([np.bincount(arms, minlength=n_arms) for arms in log.action.T]) / len(log)
+    repeats = len(log) * (shares.sum(axis=0) ** 2 - (shares**2).sum(axis=0)).sum() / 2
+    if repeats > _NO_REPEATS:
+        warnings.warn(
+            f"no slate shows an arm twice, where about {repeats:,.0f} repeats are expected of "
+            "places that choose by themselves: if the log drew without replacement, "
+            "logging='independent' is biased. Use slate_ips, with rewards per arm and the "
+            "probability of each arm to be in the slate.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _place_probabilities(

@@ -115,6 +115,23 @@ def test_skewed_logs_need_propensities():
     assert abs(wrong.mean_reward - TRUTH) > 4.4 * wrong.standard_error
 
 
+def test_draws_without_replacement_are_not_independent():
+    """A softmax over what is left, with its conditional propensities."""
+    rng, weight = np.random.default_rng(0), np.exp([0.0, 0.5, 1.0, 1.5])
+    slates = np.argsort(-np.log(rng.random((4000, 4))) / weight, axis=1)[:, :2]
+    first_p = weight[slates[:, 0]] / weight.sum()
+    second_p = weight[slates[:, 1]] / (weight.sum() - weight[slates[:, 0]])
+    log = pd.DataFrame({"action": slates.tolist(), "reward": slates.sum(axis=1) / 3})
+    log["propensity"] = np.column_stack([first_p, second_p]).tolist()
+    target = np.tile([0, 1], (4000, 1))
+    with pytest.warns(UserWarning, match=r"no slate shows an arm twice, where about 1,.* repeats"):
+        slate_pseudo_inverse(target, None, log, logging="independent")
+    own = log.assign(
+        action=[(int(a), int(b) + 4) for a, b in slates]
+    )  # places of arms of their own
+    slate_pseudo_inverse(np.tile([0, 5], (4000, 1)), None, own, logging="independent")
+
+
 def test_the_log_itself_is_estimated_by_its_mean():
     slates, clicks = uniform_log(500, 0)
     even = pd.DataFrame(np.full((500, N_ARMS), M / N_ARMS), columns=range(N_ARMS))
