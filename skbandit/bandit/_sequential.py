@@ -56,7 +56,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     check_squares,
-    explained_strings,
+    explained_entries,
     first_few,
     warn_if_reordered,
 )
@@ -477,7 +477,7 @@ class SequentialPolicy(GuardedPolicy):
         tags = self.__sklearn_tags__().input_tags
         check_not_masked(X, "X")
         X = as_contexts(X)
-        with explained_strings(X, "the policy"):
+        with explained_entries(X, "the policy"):
             X = validate_data(
                 self,
                 X,

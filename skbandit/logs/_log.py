@@ -356,7 +356,8 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
         row = int(late[0]) + 1
         raise ValueError(
             f"timestamp goes back on row {row}, from {timestamp[row - 1]:.15g} s to "
-            f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log."
+            f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log. "
+            "(Searches by successive halving shuffle it: use others.)"
         )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import explained_strings
+from skbandit.utils._validation import explained_entries
 
 
 def cross_fitted_rewards(
@@ -105,7 +105,7 @@ def _expected(
     """Expected rewards of new rows under the model fitted to the given rows."""
     if hasattr(model, "predict_proba") and (reward == reward[0]).all():
         return np.full(np.shape(X_new)[0], reward[0])  # classifiers need two classes
-    with explained_strings(X, "the model of rewards"):
+    with explained_entries(X, "the model of rewards"):
         return expected_reward(model.fit(X, reward, **weights), X_new)
 
 

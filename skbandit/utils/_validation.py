@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from numbers import Real
@@ -49,30 +49,46 @@ def as_contexts(X: Any) -> Any:
     """Contexts; a table without columns as an array, which checks can read."""
     if X is None:
         raise ValueError(
-            "X is None: pass contexts with one row per event, or np.empty((n_events, 0)) if there "
-            "are none."
+            "X is None: a policy needs contexts with one row per event; if there are none, pass "
+            "np.empty((n_events, 0))."
         )
     none = hasattr(X, "columns") and np.shape(X)[1:] == (0,)
     return np.empty(np.shape(X)) if none else X
 
 
 @contextmanager
-def explained_strings(X: Any, consumer: str) -> Iterator[None]:
-    """Name the strings of X, and the cure, in the error that they cause."""
+def explained_entries(X: Any, consumer: str) -> Iterator[None]:
+    """Name strings, lists or missing values of X, and the cure, in the error that they cause."""
     try:
         yield
     except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
-        value = str(error).partition("float:")[2].strip().rstrip(".")
-        of = ""
-        if isinstance(X, pd.DataFrame):
-            text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name].dtype)]
-            of = f" in the column {text[0]!r}" if text else ""
-        raise ValueError(
-            f"X has strings{of}, such as {value}: encode them, as by OneHotEncoder("
-            f"handle_unknown='ignore') in a Pipeline with {consumer}."
-        ) from error
+        reason = str(error)
+        if "could not convert string to float" in reason:
+            value = reason.partition("float:")[2].strip().rstrip(".")
+            at = _column_where(X, lambda column: not pd.api.types.is_numeric_dtype(column.dtype))
+            raise ValueError(
+                f"X has strings{at}, such as {value}: encode them, as by OneHotEncoder("
+                f"handle_unknown='ignore') in a Pipeline with {consumer}."
+            ) from error
+        if "setting an array element with a sequence" in reason:
+            at = _column_where(X, lambda column: len(column) > 0 and np.ndim(column.iloc[0]) > 0)
+            raise ValueError(
+                f"X has lists{at}: pass a column per entry, as by pandas.DataFrame(lists.tolist())."
+            ) from error
+        if "contains NaN" in reason:
+            at = _column_where(X, lambda column: column.hasnans)
+            raise ValueError(
+                f"X contains NaN{at}: fill what is missing, as by SimpleImputer("
+                f"add_indicator=True) in a Pipeline with {consumer}."
+            ) from error
+        raise
+
+
+def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:
+    """Name, for a message, of the first column of a DataFrame that meets a condition."""
+    if not isinstance(X, pd.DataFrame):
+        return ""
+    return next((f" in the column {name!r}" for name, x in X.items() if condition(x)), "")
 
 
 def as_labels(values: Any, name: str) -> list[Any]:

@@ -84,7 +84,7 @@ def test_slates():
 
 
 def test_none_is_refused_with_the_cure():
-    y, cure = log(), r"X is None: .*np\.empty\(\(n_events, 0\)\)"
+    y, cure = log(), r"X is None: a policy needs contexts .*np\.empty\(\(n_events, 0\)\)"
     for policy in POLICIES.values():
         with pytest.raises(ValueError, match=cure):
             policy.fit(None, y)
