@@ -1,8 +1,8 @@
 """Whether actions without propensities can have been uniform: overall, and whatever the context.
 
-A column of contexts, cut into bins, groups the events. In each group, an arm's number of events has
-an expectation and a variance under uniform logging, given contexts and available arms: so arms that
-are available in some contexts only raise no alarm.
+A column of contexts, cut into bins, groups the events, and so do pairs of the first columns. In
+each group, an arm's number of events has an expectation and a variance under uniform logging, given
+contexts and available arms: so arms that are available in some contexts only raise no alarm.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ tight."""
 # Contexts are compared on so many events and columns at most, drawn at random and evenly spaced,
 # and so many numbers (events by columns by available arms), so that the check costs little.
 _MOST_EVENTS, _MOST_COLUMNS, _MOST_NUMBERS = 30_000, 200, 1_000_000
+
+_MOST_PAIRED = 6
+"""The first columns, of which pairs of halves are groups, too."""
 
 _QUANTILES = (0.01, 0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.95, 0.99)
 """Numbers are cut at these; a value that is a quantile itself is a bin of its own."""
@@ -230,17 +234,26 @@ def _groups_of_columns(X: Any) -> Iterator[Groups]:
         often = np.argsort(-indicators.sum(axis=1), kind="stable")[: 10 * _MOST_COLUMNS]
         yield indicators[often], lambda group: f"column {often[group]} not 0"
         return
+    halves: list[tuple[str, pd.Series, np.ndarray]] = []
     for name, values in _columns(X):
         codes = _bins(values)
-        at = codes, np.arange(len(codes))
-        groups = csr_array((np.ones(len(codes)), at), (int(codes.max()) + 1, len(codes)))
+        yield _groups(codes, [(name, values)])
+        if len(halves) < _MOST_PAIRED:
+            halves.append((name, values, codes > np.median(codes)))
+    for one, other in combinations(halves, 2):  # what only their combination shows
+        yield _groups(2 * one[2] + other[2], [one[:2], other[:2]])
 
-        def describe(
-            group: int, name: str = name, values: pd.Series = values, codes: np.ndarray = codes
-        ) -> str:
-            return f"{name} {_description(values[codes == group])}"
 
-        yield groups, describe
+def _groups(codes: np.ndarray, columns: list[tuple[str, pd.Series]]) -> Groups:
+    """The groups of these numbers, described by the values of columns."""
+    at = codes, np.arange(len(codes))
+    groups = csr_array((np.ones(len(codes)), at), (int(codes.max()) + 1, len(codes)))
+
+    def describe(group: int) -> str:
+        own = codes == group
+        return " and ".join(f"{name} {_description(values[own])}" for name, values in columns)
+
+    return groups, describe
 
 
 def _columns(X: Any) -> Iterator[tuple[str, pd.Series]]:

@@ -67,6 +67,14 @@ def test_columns_of_every_kind(kind):
     assert not noticed(X, y.assign(action=rng.choice(["A", "B"], N)))
 
 
+def test_combinations_of_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    y = by_context((X[:, 0] > 0) ^ (X[:, 1] > 0), rng)
+    assert noticed(X, y)
+    assert not noticed(X[:, :1], y)
+
+
 def test_containers():
     rng = np.random.default_rng(0)
     table = rng.random((N, 3)).round(1) * (rng.random((N, 3)) < 0.3)
