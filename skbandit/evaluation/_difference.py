@@ -63,21 +63,6 @@ class PolicyDifference:
     freedom: float = np.inf
     sides: Sides | None = field(default=None, compare=False)
 
-    @classmethod
-    def of(
-        cls,
-        mean_reward: float,
-        error: float,
-        n_events: int,
-        center: float | None,
-        sides: Sides,
-        freedom: float = np.inf,
-    ) -> PolicyDifference:
-        """The difference; of rewards that are all equal, its error is that of the limits at 1."""
-        if not any(side.error for side in sides.known):
-            error = max(error, *sides.distances(1.0))
-        return cls(mean_reward, error, n_events, center, freedom, sides)
-
     def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the difference.
 
@@ -105,6 +90,20 @@ class PolicyDifference:
             f"<difference of mean rewards: {self.mean_reward:.4g} ± {self.standard_error:.2g}, "
             f"from {self.n_events:,} events>"
         )
+
+
+def make_difference(
+    mean_reward: float,
+    error: float,
+    n_events: int,
+    center: float | None,
+    sides: Sides,
+    freedom: float = np.inf,
+) -> PolicyDifference:
+    """The difference; of rewards that are all equal, its error is that of the limits at 1."""
+    if not any(side.error for side in sides.known):
+        error = max(error, *sides.distances(1.0))
+    return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
 
 
 @dataclass(frozen=True, eq=False)

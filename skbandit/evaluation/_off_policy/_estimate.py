@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._difference import EventParts, PolicyDifference, refuse_difference
+from skbandit.evaluation._difference import (
+    EventParts,
+    PolicyDifference,
+    make_difference,
+    refuse_difference,
+)
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -103,7 +108,7 @@ class OffPolicyEstimate:
                 "contributed is not known"
             )
         error, sides = self.parts.less(other.parts)
-        return PolicyDifference.of(
+        return make_difference(
             self.mean_reward - other.mean_reward,
             error,
             self.n_events,

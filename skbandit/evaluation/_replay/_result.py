@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from skbandit.evaluation._difference import PolicyDifference, refuse_difference
+from skbandit.evaluation._difference import PolicyDifference, make_difference, refuse_difference
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -380,9 +380,7 @@ class ReplayResult:
         n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
         error, freedom = _combined(float(np.mean(squares)) * self._reuse, n, np.array(away))
         of_all = mean_sides(sides, self._reuse).of_error(error)
-        return PolicyDifference.of(
-            float(np.mean(away)), error, self.n_events, None, of_all, freedom
-        )
+        return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
     def _kept(self) -> list[pd.DataFrame]:
         """Action and reward of the kept events of each run."""
