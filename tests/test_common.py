@@ -83,14 +83,21 @@ VARIANTS = [
 NO_REWARDS = pytest.mark.filterwarnings("ignore:y has actions but no rewards:UserWarning")
 
 
+_SEQUENTIAL = (GLMUCBPolicy, SharedGLMPolicy, OraclePolicy, SlatePolicy)
+_POLICIES = (*_SEQUENTIAL, OffPolicyClassifier)
+
+
 def expected_failures(estimator):
     failures = {}
-    if isinstance(estimator, GLMUCBPolicy | SharedGLMPolicy | OraclePolicy | SlatePolicy):
+    if isinstance(estimator, _SEQUENTIAL):
         why = "learns in order, but the check shuffles"
         # scikit-learn 1.6 also runs the sparse check, in vain, on estimators that refuse such rows
         kinds = ("dense", "sparse") if get_tags(estimator).input_tags.sparse else ("dense",)
         names = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds)
         failures |= dict.fromkeys(names, why)
+    if isinstance(estimator, _POLICIES):
+        why = "without columns, a policy learns the mean rewards of arms"
+        failures["check_estimators_empty_data_messages"] = why
     if isinstance(estimator, ConstrainedRampClassifier):
         # as scikit-learn declares of its own estimators with cross-validation inside
         why = "copies of a row fall into different folds, a row of weight 2 into one"

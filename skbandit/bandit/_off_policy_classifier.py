@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import ClassifierTags, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
@@ -21,6 +22,7 @@ from skbandit.logs import (
     column_names,
     cross_fitted_rewards,
     dr_costs,
+    find_dependence_of_pools,
     ips_costs,
     label_array,
     read_log,
@@ -37,7 +39,12 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_not_masked, check_row_weights, warn_if_reordered
+from skbandit.utils._validation import (
+    as_contexts,
+    check_not_masked,
+    check_row_weights,
+    warn_if_reordered,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -53,8 +60,9 @@ if TYPE_CHECKING:
 # noisy estimates of any sign; those by inverse propensities have one example per event of positive
 # reward.
 #
-# Where arm a is available in a share f_a of the rows only, its weights are divided by f_a, as
-# P(a|x) would be proportional to f_a, too.
+# Where arm a is available in a share f_a of the rows only, and whatever x is, its weights are
+# divided by f_a, as P(a|x) would be proportional to f_a, too. Where all arms have estimates, all of
+# them count, as the smallest reward of a pool depends on the pool.
 
 
 def weighted_examples(
@@ -85,6 +93,33 @@ def weighted_examples(
     row, arm = np.nonzero(excess > 0)
     weight = excess[row, arm]
     return row, arm, weight * (total / weight.sum()) if len(weight) else weight
+
+
+class _RewardsByClassifier(RegressorMixin, BaseEstimator):
+    """Predict rewards by any classifier, and so as flexibly as it chooses arms.
+
+    A reward that is a share s of the way from the smallest to the largest counts as an example of
+    1 with weight s, and as one of 0 with weight 1 - s. The probability of 1 is then the mean share.
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        self.lowest_, self.range_ = y.min(), np.ptp(y)
+        self.classifier_ = None
+        if self.range_ > 0:
+            share = (y - self.lowest_) / self.range_
+            row, label = np.nonzero(weights := weight[:, None] * np.c_[1 - share, share])
+            fitted = clone(self.classifier)
+            self.classifier_ = fitted.fit(rows_of(X, row), label, sample_weight=weights[row, label])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        if self.classifier_ is None:
+            return np.full(count_rows(X), self.lowest_)
+        return self.lowest_ + self.range_ * self.classifier_.predict_proba(X)[:, 1]
 
 
 # Default classifier; cloned before use.
@@ -124,12 +159,15 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         - "snips", self-normalized: the same, with the weights 1/p of each arm divided by their mean
           over the events in which it was available.
     reward_model : regressor or classifier with predict_proba, default=None
-        For "dr": fitted per arm, and cross-fitted. None is the classifier itself, if all rewards
-        are 0 or 1 and it has predict_proba, else ``Ridge()``.
+        For "dr": fitted per arm, and cross-fitted. None is the classifier itself if all rewards
+        are 0 or 1; for other rewards, the mixture of ``Ridge()`` and the classifier, which predicts
+        rewards as shares of their range, with the smallest cross-fitted squared error. It is
+        ``Ridge()`` if the classifier has no predict_proba.
     shrinkage : float or "auto", default="auto"
         For "dr": λ of the weights λ w/(w² + λ) with w = 1/p (optimistic shrinkage); infinity is the
-        unbiased 1/p, and 0 trusts the predictions. "auto" is √n for n events: its bias vanishes as
-        the log grows.
+        unbiased 1/p, and 0 trusts the predictions. "auto" is √n for n events, which halves weights
+        of n to the power of 1/4: where p is .01, and so 1/p 100, the predictions count more than
+        their corrections until n is 10**8. Increase it if `reward_model` cannot be right.
     cv : int, cross-validation generator or iterable of splits, default=5
         For "dr": each event is predicted by reward models fitted without it.
     columns : dict, default=None
@@ -167,6 +205,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
 
     For an arm that the log never chose, "dr" predicts the mean reward of all arms; other methods
     estimate 0.
+
+    If the available arms differ between events, "dr" uses its predictions for arms that were not
+    available, too. "ips" and "snips" divide an arm's weights by the share of the events in which
+    it was available: this is right only if availability does not depend on the context, and `fit`
+    warns if it visibly does.
 
     References
     ----------
@@ -287,7 +330,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
         available = align_rows(available, X)
         (X,) = indexable(X)
-        self._check_features(X, reset=True)
+        X = self._check_features(X, reset=True)
         labels_only = reward is None and column_names(y) is None
         if labels_only:
             y, reward = count_actions(y, stacklevel=6)
@@ -300,12 +343,20 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
             columns=None if column_names(y) is None else self.columns,
         ).with_sorted_arms()
         if log.propensity is None and not labels_only:
-            check_uniform(log, stacklevel=6)
+            check_uniform(log, X, stacklevel=5)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         labels, action = log.arms, log.action.astype(np.intp)
         allowed = log.available_mask(len(labels))
         # equal rewards would all be predicted
         method = "ips" if labels_only else self.method
+        depends = None if method == "dr" else find_dependence_of_pools(log, X)
+        if depends is not None:
+            warnings.warn(
+                f"available depends on the context, with {depends}: method={method!r} compares "
+                "arms as if it did not, and may choose the wrong one. Use method='dr'.",
+                UserWarning,
+                stacklevel=4,
+            )
         slates = LoggedSlates(
             np.arange(len(log)),
             action,
@@ -320,16 +371,9 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         elif method == "snips":
             rewards = -snips_costs(slates, weight)
         else:
-            q = cross_fitted_rewards(
-                self._reward_model(log.reward[weight > 0]),
-                X,
-                action,
-                log.reward,
-                len(labels),
-                cv=self.cv,
-                random_state=self.random_state,
-                sample_weight=None if sample_weight is None else weight,
-            )
+            q = self._predicted(X, log.reward, action, len(labels), weight, sample_weight)
+            # q knows the rewards of all arms, in or out of the pool
+            allowed = np.ones_like(allowed)
             automatic = self.shrinkage == "auto"
             shrinkage = np.sqrt(weight.sum()) if automatic else float(self.shrinkage)
             rewards = -dr_costs(slates, -q, shrinkage)
@@ -391,8 +435,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         inner = self.estimator_
         codes, allowed = self._read_available(align_rows(available, X), count_rows(X))
         if available is None and inner is not None and not _has_scores(inner):
-            self._check_features(X, reset=False)
-            return self._labels[inner.predict(X)]
+            return self._labels[inner.predict(self._check_features(X, reset=False))]
         scores = self._scores(X)
         known = scores.shape[1]
         best = np.where(allowed[:, :known], scores, -np.inf).argmax(axis=1)
@@ -452,17 +495,50 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         """The classifier to clone."""
         return _LOGISTIC if self.estimator is None else self.estimator
 
-    def _reward_model(self, reward: np.ndarray) -> Any:
-        """The model of rewards; None is ridge regression."""
-        if self.reward_model is not None:
-            return self.reward_model
-        classifier = self._classifier()
-        binary = np.isin(reward, (0.0, 1.0)).all()
-        return classifier if binary and hasattr(classifier, "predict_proba") else None
+    def _predicted(
+        self, X: Any, reward: np.ndarray, action: np.ndarray, n_arms: int, weight: Any, given: Any
+    ) -> np.ndarray:
+        """Predicted rewards of all arms, by models that have not seen the event."""
+        candidates = [
+            cross_fitted_rewards(
+                model,
+                X,
+                action,
+                reward,
+                n_arms,
+                cv=self.cv,
+                random_state=self.random_state,
+                sample_weight=None if given is None else weight,
+            )
+            for model in self._reward_models(reward[weight > 0])
+        ]
+        q, away = candidates[0], candidates[-1] - candidates[0]
+        logged = np.arange(len(action)), action
+        squares = weight @ away[logged] ** 2
+        if squares == 0:
+            return q
+        # the mixture with the smallest mean squared error
+        share = (weight * away[logged]) @ (reward - q[logged]) / squares
+        return q + np.clip(share, 0.0, 1.0) * away
 
-    def _check_features(self, X: Any, reset: bool) -> None:
-        """Note or compare number and names of the features; values are the classifier's affair."""
+    def _reward_models(self, reward: np.ndarray) -> list[Any]:
+        """One or two models of rewards; None is ridge regression."""
+        classifier = self._classifier()
+        if self.reward_model is not None:
+            return [self.reward_model]
+        if not hasattr(classifier, "predict_proba"):
+            return [None]
+        if np.isin(reward, (0.0, 1.0)).all():
+            return [classifier]
+        return [None, _RewardsByClassifier(classifier)]
+
+    def _check_features(self, X: Any, reset: bool) -> Any:
+        """Note or compare number and names of the features; values are the classifier's affair.
+
+        Without features, the classifier has a constant one.
+        """
         check_not_masked(X, "X")
+        X = as_contexts(X)
         n_dimensions = len(getattr(X, "shape", (0, 0)))
         if n_dimensions != 2:
             raise ValueError(
@@ -470,10 +546,11 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
                 "data with X.reshape(1, -1) if it is a single context."
             )
         validate_data(self, X, reset=reset, skip_check_array=True)
+        return X if np.shape(X)[1] else np.ones((count_rows(X), 1))
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of all arms, (n_samples, n_arms); those without examples have the lowest."""
-        self._check_features(X, reset=False)
+        X = self._check_features(X, reset=False)
         n_arms = len(self._labels)
         if self.estimator_ is None:
             return np.tile(np.arange(n_arms) == self._only, (count_rows(X), 1)).astype(float)

@@ -542,7 +542,7 @@ def learn_events(
         target = r.astype(np.int64) if is_classifier(own) else r
         with noting(f"while fitting the reward model of arm {label!r} to {len(X)} events"):
             learn = own.partial_fit if further else own.fit
-            learn(X[rows], target, **classes, **_weights(own, weight[rows]))
+            learn(_columns(X[rows]), target, **classes, **_weights(own, weight[rows]))
         replicates.append(own)
     before = model.n_fitted if further and model is not None else 0
     return RewardModel(tuple(replicates), len(X) + before)
@@ -553,10 +553,10 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
     if isinstance(replicate, float):
         return np.full(len(X), replicate)
     if is_classifier(replicate):
-        probabilities = replicate.predict_proba(X)
+        probabilities = replicate.predict_proba(_columns(X))
         rewards = probabilities[:, list(replicate.classes_).index(1)]
     else:
-        rewards = np.asarray(replicate.predict(X), dtype=np.float64)
+        rewards = np.asarray(replicate.predict(_columns(X)), dtype=np.float64)
     if rewards.shape != (len(X),) or not np.isfinite(rewards).all():
         raise ValueError(
             f"the reward model of arm {label!r}, {type(replicate).__name__}, predicted "
@@ -564,6 +564,11 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
             "must predict one finite number per row. Regularize it, or scale the contexts."
         )
     return rewards
+
+
+def _columns(X: np.ndarray) -> np.ndarray:
+    """Contexts, or a constant column for estimators if there are none."""
+    return X if X.shape[1] else np.ones((len(X), 1))
 
 
 def shrunk(

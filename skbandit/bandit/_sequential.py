@@ -52,10 +52,11 @@ from skbandit.logs import (
 from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
 from skbandit.utils._validation import (
+    as_contexts,
     check_not_masked,
     check_row_weights,
     check_squares,
-    explained_strings,
+    explained_entries,
     first_few,
     warn_if_reordered,
 )
@@ -483,15 +484,22 @@ class SequentialPolicy(GuardedPolicy):
         """Contexts as an array or CSR, fully validated."""
         tags = self.__sklearn_tags__().input_tags
         check_not_masked(X, "X")
-        with explained_strings(X, "the policy"):
+        X = as_contexts(X)
+        with explained_entries(X, "the policy"):
             X = validate_data(
                 self,
                 X,
+                ensure_min_features=0,  # the intercept does without contexts
                 dtype=np.float64,
                 order="C",
                 accept_sparse="csr" if tags.sparse else False,
                 ensure_all_finite="allow-nan" if tags.allow_nan else True,
                 reset=reset,
+            )
+        if X.shape[1] == 0 and not getattr(self, "fit_intercept", True):
+            raise ValueError(
+                "X has no columns and fit_intercept=False, so there is nothing to learn from: pass "
+                "contexts, or fit_intercept=True."
             )
         check_squares(np.nan_to_num(X) if tags.allow_nan else X)  # else variances would overflow
         if issparse(X) and not X.has_canonical_format:

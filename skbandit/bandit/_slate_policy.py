@@ -39,7 +39,7 @@ from skbandit.utils._sklearn_compat import (
     fit_context,
     rows_of,
 )
-from skbandit.utils._validation import check_row_weights, warn_if_reordered
+from skbandit.utils._validation import as_contexts, check_row_weights, warn_if_reordered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -354,6 +354,7 @@ class SlatePolicy(GuardedPolicy):
         """Check slates, and pass what is known of their arms to the policy."""
         warn_if_reordered({"X": X, "y": y, "reward": reward, "sample_weight": sample_weight})
         available = align_rows(available, X)
+        X = as_contexts(X)
         X = X.tocsr() if issparse(X) else X
         X = X if hasattr(X, "__getitem__") else np.asarray(X)  # so that rows can be repeated
         n_rows = count_rows(X)

@@ -341,7 +341,7 @@ def _variances(policy: Any, n_features: int, n_weights: int) -> np.ndarray:
     if isinstance(policy.prior_variance, str) and policy.prior_variance == "scaled":
         scales = read_scales(policy.prior_scale)
         variance = np.empty((len(scales), n_weights))
-        variance[:, :n_features] = scales[:, None] / n_features
+        variance[:, :n_features] = scales[:, None] / max(n_features, 1)
         variance[:, n_features:] = np.sqrt(scales)[:, None]
         return variance
     one = _per_weight(policy.prior_variance, 1.0, "prior_variance", n_features, n_weights)

@@ -52,7 +52,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
 from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
-from skbandit.utils._validation import explained_strings
+from skbandit.utils._validation import explained_entries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,7 +282,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         goals, group = declared.bind(counted), self._find_groups(counted)
         self.estimator_ = self.estimator
         if not prefit:
-            with explained_strings(X, type(self.estimator).__name__):
+            with explained_entries(X, type(self.estimator).__name__):
                 self.estimator_ = clone(self.estimator).fit(X, y, **params)
         self._take_features(self.estimator_)
         method = self.response_method_ = response_of(self.estimator_, self.response_method)

@@ -53,7 +53,7 @@ from skbandit.utils._sklearn_compat import (
     StrOptions,
     fit_context,
 )
-from skbandit.utils._validation import check_squares, explained_strings, finite
+from skbandit.utils._validation import check_squares, explained_entries, finite
 
 if TYPE_CHECKING:
     from typing import Self
@@ -102,7 +102,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         declared = Declared.read(self.objective, self.constraints)
         given, y_given = X, y
         refuse_missing_labels(y)
-        with explained_strings(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_squares(X)
         classes = Classes.read(y, self.pos_label)
@@ -205,7 +205,7 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
 
     def _validated(self, X: Any) -> Any:
-        with explained_strings(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _read_design(

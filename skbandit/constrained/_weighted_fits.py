@@ -23,7 +23,7 @@ from skbandit.constrained._fit_rows import Classes
 from skbandit.rates._columns import MISSING, Rows
 from skbandit.utils._folds import Splits, folds_of_extra
 from skbandit.utils._sklearn_compat import count_rows, params_of_rows, rows_of
-from skbandit.utils._validation import explained_strings, first_few
+from skbandit.utils._validation import explained_entries, first_few
 
 WEIGHT = "sample_weight"
 
@@ -151,7 +151,7 @@ class Learner:
             _refuse_rows_of_X(sliced, n, type(self.estimator).__name__)
         sliced = params_of_rows(np.empty((n, 0)), sliced, indices=rows)
         routing = config_context(enable_metadata_routing=routes_weights(self.estimator))
-        with routing, explained_strings(X, type(self.estimator).__name__):
+        with routing, explained_entries(X, type(self.estimator).__name__):
             return clone(self.estimator).fit(rows_of(X, rows), y, **sliced, **whole, **weights)
 
 

@@ -150,6 +150,14 @@ class LineReader(Protocol):
         """The block of these events, as yielded to the caller."""
 
 
+class ContradictionError(ValueError):
+    """An intact line contradicts itself.
+
+    Where all lines do, as in a log of another convention, some agree by chance: to skip the others
+    would select events by their actions.
+    """
+
+
 def read_blocks(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     reader: LineReader,
@@ -180,6 +188,8 @@ def _blocks(files: list[Path], reader: LineReader, block_size: int, skip: bool) 
                     event = reader.read(line)
                 except ValueError as error:
                     problem = f"{path}, line {number}: {error}"
+                    if isinstance(error, ContradictionError):
+                        raise ValueError(f"{problem} It cannot be skipped.") from error
                     if not skip:
                         raise ValueError(f"{problem} Pass malformed='skip' to skip it.") from error
                     n_skipped += 1

@@ -104,8 +104,11 @@ class _Reader:
         # The last pool: its text, the labels by name, and the labels.
         self.text, self.pool, self.available = b"", dict[bytes, Any](), tuple[Any, ...]()
 
-    def read(self, line: bytes) -> tuple[Any, ...]:
+    def read(self, line: bytes) -> tuple[Any, ...] | None:
         """Action, reward, time, available articles and the visitor's features."""
+        line = line.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+        if not line.strip():
+            return None
         head, _, rest = line.partition(b"|user")
         user, bar, text = rest.partition(b"|")
         fields = head.split()
@@ -115,7 +118,7 @@ class _Reader:
                 f"{quote(line)}."
             )
         time, name, click = fields
-        if not time.isdigit():
+        if not time.isdigit() or len(time) > 12:
             raise ValueError(f"the time must be a whole number of seconds, got {quote(time)}.")
         if click not in (b"0", b"1"):
             raise ValueError(f"the click must be 0 or 1, got {quote(click)}.")
@@ -191,7 +194,8 @@ def _read_values(text: bytes, whose: str) -> list[float]:
         values = [numbers[index] for index in _R6A]
     except (ValueError, KeyError):
         values = [nan]
-    if len(tokens) != 2 * len(_R6A) or not isfinite(sum(values)):
+    # Python reads 0_1 as 1
+    if len(tokens) != 2 * len(_R6A) or b"_" in text or not isfinite(sum(values)):
         raise ValueError(
             f"{whose} must have the features 1 to {len(_R6A)} as index:value, got {quote(text)}."
         )

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skbandit.datasets._files import quote, read_blocks
-from skbandit.utils._validation import as_labels, finite, first_few
+from skbandit.datasets._files import ContradictionError, quote, read_blocks
+from skbandit.utils._validation import as_labels, finite, first_few, shortened
 
 # Probabilities are logged in single precision; a smaller one was not logged.
 _TOLERANCE = 1e-4
@@ -26,6 +26,11 @@ _SMALLEST = 2.0**-126
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 _LOG = ("action", "reward", "propensity", "available")
+
+
+def _short(value: Any) -> str:
+    """The repr of a value for a message, without its middle if it is long."""
+    return shortened(repr(value), 60)
 
 
 def read_vw_dsjson(
@@ -50,7 +55,7 @@ def read_vw_dsjson(
     action_id : str, default=None
         Feature of the actions that holds their label, such as ``"Article.id"``. None means
         ``_tag`` or else ``i.id``, if the actions of the first event have it; otherwise their
-        number in the list of actions, from 1.
+        number in the list of actions, from 1, as also for ``""``.
     action_features : bool, default=False
         Whether to return the features of the actions.
     block_size : int, default=100_000
@@ -70,20 +75,24 @@ def read_vw_dsjson(
           the suffix ``.0``. Names that begin with an underscore, other than ``_text``, are not
           features. A feature that an event lacks is missing.
         - ``y``: DataFrame with ``action``, ``reward`` (minus the cost), ``propensity``,
-          ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC).
+          ``available``, a tuple of labels, and, if logged, ``timestamp`` (UTC) and ``id``, the
+          EventId: an event that was logged twice counts twice, unless duplicates are dropped.
         - ``sample_weight``: 1 / (1 - pdrop), if only a share of the events was kept; else 1. To
           estimate from such a log, divide ``propensity`` by it and pass the pairs (X, y).
         - ``action_features``: DataFrame, one row per event and action, with both as its index;
           None without the argument `action_features`.
         - ``n_not_learned``: number of events so far that are marked ``_skipLearn``, which are left
           out.
+        - ``n_dangling``: number of rewards so far whose decision is not on their line
+          (``RewardValue`` without ``c``), which are left out.
         - ``n_skipped``: number of malformed lines skipped so far.
 
     Raises
     ------
     ValueError
-        If a line cannot be read, contradicts itself, has no cost or probability, or is not the
-        decision for a single action, with its number and the reason.
+        If a line cannot be read, has no cost or probability, or is not the decision for a single
+        action, with its number and the reason; and, also with ``malformed="skip"``, if it
+        contradicts itself.
     OSError
         If a file is missing or damaged.
 
@@ -95,7 +104,11 @@ def read_vw_dsjson(
     Notes
     -----
     ``_label_Action`` counts actions from 1, ``_labelIndex`` from 0; ``p`` holds the probabilities
-    of the actions in ``a``. Where several of these are present they must agree.
+    of the actions in ``a``, which count from 1, or from 0 if 0 is among them. Where several of
+    these are present they must agree.
+
+    Actions of one event with the same label are one arm: it is available once, and its probability
+    is the sum of theirs in ``p``. To tell them apart, number them by ``action_id=""``.
 
     Examples
     --------
@@ -133,6 +146,8 @@ class _Reader:
     timed: bool | None = None  # whether events have timestamps
     columns_given: bool = True
     n_not_learned: int = 0
+    n_dangling: int = 0
+    identified: bool | None = None  # whether events have an id
 
     def read(self, line: bytes) -> tuple[Any, ...] | None:
         """Log, weight, context and features of the actions of an event."""
@@ -141,6 +156,9 @@ class _Reader:
         event = _parse(line)
         if event.get("_skipLearn"):
             self.n_not_learned += 1
+            return None
+        if "RewardValue" in event and "c" not in event:
+            self.n_dangling += 1
             return None
         context = _member(event, "c", dict)
         for name in ("_slots", "_outcomes", "slots"):
@@ -152,7 +170,7 @@ class _Reader:
         action_id = _find_action_id(multi[0]) if self.action_id is None else self.action_id
         labels = _read_labels(multi, action_id)
         chosen = _read_choice(event, len(multi))
-        propensity = _read_propensity(event, chosen)
+        propensity = _read_propensity(event, chosen, labels)
         reward = 0.0 - _number(event, "_label_cost")
         dropped = _number(event, "pdrop") if "pdrop" in event else 0.0
         if not 0 <= dropped < 1:
@@ -161,27 +179,35 @@ class _Reader:
         if self.timed not in (None, time is not None):
             found = "Timestamp is missing" if time is None else "there is a Timestamp"
             raise ValueError(f"{found}, unlike in earlier events.")
+        key = event.get("EventId")
+        if self.identified not in (None, key is not None):
+            found = "EventId is missing" if key is None else "there is an EventId"
+            raise ValueError(f"{found}, unlike in earlier events.")
         flat = _flatten({k: v for k, v in context.items() if k != "_multi"})
-        described = [_flatten(action) for action in multi] if self.action_features else []
+        described = _described(multi, labels) if self.action_features else []
         # a malformed line decides nothing: no error can occur from here on
-        self.action_id, self.timed = action_id, time is not None
-        return labels[chosen], reward, propensity, labels, time, 1 / (1 - dropped), flat, described
+        self.action_id, self.timed, self.identified = action_id, time is not None, key is not None
+        pool = tuple(dict.fromkeys(labels))
+        log = labels[chosen], reward, propensity, pool
+        return *log, time, key, 1 / (1 - dropped), flat, described
 
     def bunch(self, columns: list[list[Any]], n_skipped: int) -> Bunch:
         """The block as yielded to the caller."""
-        *log, times, weight, contexts, described = columns
+        *log, times, keys, weight, contexts, described = columns
         names = list(dict.fromkeys(name for flat in contexts for name in flat))
         if self.columns is None:
             self.columns, self.columns_given = names, False
         new = [name for name in names if name not in self.columns]
         if new and not self.columns_given:
             raise ValueError(
-                f"the feature {new[0]!r:.60} does not occur in the first block: choose the columns "
-                "by features=[...], or read a larger first block, block_size=."
+                f"the feature {_short(new[0])} does not occur in the first block: choose the "
+                "columns by features=[...], or read a larger first block, block_size=."
             )
         y = pd.DataFrame(dict(zip(_LOG, log, strict=True)))
         if self.timed:
             y["timestamp"] = pd.to_datetime(pd.Series(times), utc=True)
+        if self.identified:
+            y["id"] = keys
         actions = None
         if self.action_features:
             index = [(row, label) for row, labels in y["available"].items() for label in labels]
@@ -196,6 +222,7 @@ class _Reader:
             sample_weight=np.array(weight),
             action_features=actions,
             n_not_learned=self.n_not_learned,
+            n_dangling=self.n_dangling,
             n_skipped=n_skipped,
         )
 
@@ -211,7 +238,7 @@ def _parse(line: bytes) -> dict[str, Any]:
         if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for k, name in enumerate(names) if name in names[:k])
-            raise ValueError(f"the member {twice!r:.60} occurs twice")
+            raise ValueError(f"the member {_short(twice)} occurs twice")
         return members
 
     try:
@@ -233,7 +260,7 @@ def _member(of: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
             f"there is no {where}{name} among {first_few(of):.200}: is it a decision with feedback?"
         )
     if not isinstance(of[name], kind):
-        raise ValueError(f"{where}{name} must be a {kind.__name__}, got {of[name]!r:.60}.")
+        raise ValueError(f"{where}{name} must be a {kind.__name__}, got {_short(of[name])}.")
     return of[name]
 
 
@@ -241,7 +268,7 @@ def _number(event: dict[str, Any], name: str) -> float:
     """A required finite number."""
     value = _member(event, name, object)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {value!r:.60}.")
+        raise ValueError(f"{name} must be a number, got {_short(value)}.")
     return finite(value, name)
 
 
@@ -260,15 +287,15 @@ def _read_choice(event: dict[str, Any], n_actions: int) -> int:
     if not positions:
         raise ValueError("there is neither _label_Action nor _labelIndex.")
     if len(positions) > 1:
-        raise ValueError(
+        raise ContradictionError(
             f"_label_Action, {event['_label_Action']}, counts from 1 and _labelIndex, "
             f"{event['_labelIndex']}, from 0, but they name different actions."
         )
     return positions.pop()
 
 
-def _read_propensity(event: dict[str, Any], chosen: int) -> float:
-    """Probability of the chosen action, compared with the logged distribution."""
+def _read_propensity(event: dict[str, Any], chosen: int, labels: tuple[Any, ...]) -> float:
+    """Probability of the chosen label, compared with the logged distribution over actions."""
     logged = _number(event, "_label_probability")
     if not _SMALLEST <= logged <= 1 + _TOLERANCE:
         raise ValueError(
@@ -276,18 +303,32 @@ def _read_propensity(event: dict[str, Any], chosen: int) -> float:
             f"to 1, got {logged:g}."
         )
     order, chances = event.get("a"), event.get("p")
-    if isinstance(order, list) and isinstance(chances, list):
-        if len(order) != len(chances):
-            raise ValueError(f"a names {len(order)} actions, but p {len(chances)} probabilities.")
-        if chosen + 1 not in order:
-            actions = first_few(order)
-            raise ValueError(f"the chosen action {chosen + 1} is not among a, {actions:.200}.")
-        chance = chances[order.index(chosen + 1)]
-        if not isinstance(chance, int | float) or abs(chance - logged) > _TOLERANCE:
+    alike = [k for k, label in enumerate(labels) if label == labels[chosen]]
+    if not (isinstance(order, list) and isinstance(chances, list)):
+        if len(alike) > 1:
             raise ValueError(
-                f"_label_probability is {logged:g}, but p gives action {chosen + 1} {chance!r:.20}."
+                f"two actions have the label {_short(labels[chosen])}, but there are no "
+                "probabilities a and p to add: pass action_id='' to number actions."
             )
-    return min(logged, 1.0)
+        return min(logged, 1.0)
+    if len(order) != len(chances):
+        raise ContradictionError(
+            f"a names {len(order)} actions, but p {len(chances)} probabilities."
+        )
+    first = 0 if 0 in order else 1
+    if chosen + first not in order:
+        actions = first_few(order)
+        raise ContradictionError(
+            f"the chosen action {chosen + first} is not among a, {actions:.200}."
+        )
+    of_alike = [chances[order.index(k + first)] for k in alike if k + first in order]
+    chance = chances[order.index(chosen + first)]
+    numbers = all(isinstance(value, int | float) for value in of_alike)
+    if not numbers or abs(chance - logged) > _TOLERANCE:
+        raise ContradictionError(
+            f"_label_probability is {logged:g}, but p gives action {chosen + first} {chance!r:.20}."
+        )
+    return min(logged if len(alike) == 1 else sum(of_alike), 1.0)
 
 
 def _read_time(event: dict[str, Any]) -> datetime | None:
@@ -296,7 +337,9 @@ def _read_time(event: dict[str, Any]) -> datetime | None:
     try:
         return None if time is None else datetime.fromisoformat(time)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Timestamp must be like 2021-07-29T10:00Z, got {time!r:.60}.") from error
+        raise ValueError(
+            f"Timestamp must be like 2021-07-29T10:00Z, got {_short(time)}."
+        ) from error
 
 
 def _find_action_id(action: dict[str, Any]) -> str:
@@ -308,20 +351,31 @@ def _find_action_id(action: dict[str, Any]) -> str:
 
 
 def _read_labels(multi: list[dict[str, Any]], action_id: str) -> tuple[Any, ...]:
-    """Distinct labels of the actions of an event."""
+    """Labels of the actions of an event."""
     if not action_id:
         return tuple(range(1, len(multi) + 1))
-    labels: dict[Any, None] = {}
+    labels = []
     for k, action in enumerate(multi, start=1):
         label = action.get("_tag") if action_id == "_tag" else _flatten(action).get(action_id)
         if label is None:
             raise ValueError(f"action {k} has no {action_id}, which is the label of actions.")
         if isinstance(label, list | dict):
-            raise ValueError(f"the label of action {k} is {label!r:.60}, not a text or number.")
-        if label in labels:
-            raise ValueError(f"two actions have the label {label!r:.60}.")
-        labels[label] = None
+            raise ValueError(f"the label of action {k} is {_short(label)}, not a text or number.")
+        labels.append(label)
     return tuple(labels)
+
+
+def _described(multi: list[dict[str, Any]], labels: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Features of the actions, once per label."""
+    described: dict[Any, dict[str, Any]] = {}
+    for action, label in zip(multi, labels, strict=True):
+        features = _flatten(action)
+        if described.setdefault(label, features) != features:
+            raise ValueError(
+                f"two actions have the label {_short(label)} and different features: pass "
+                "action_id='' to number actions."
+            )
+    return list(described.values())
 
 
 def _flatten(value: Any, name: str = "", flat: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -337,8 +391,8 @@ def _flatten(value: Any, name: str = "", flat: dict[str, Any] | None = None) -> 
             _flatten(inner, name if isinstance(inner, dict) else f"{name}.{k}", flat)
     elif value is not None:
         if name in flat:
-            raise ValueError(f"the feature {name!r:.60} occurs twice.")
+            raise ValueError(f"the feature {_short(name)} occurs twice.")
         if isinstance(value, float) and not isfinite(value):
-            raise ValueError(f"the feature {name!r:.60} must be finite, got a number too large.")
+            raise ValueError(f"the feature {_short(name)} must be finite, got a number too large.")
         flat[name] = value
     return flat

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
 from scipy.stats import t as student
 
+from skbandit.evaluation._score import Range, Sides, sides_of
 from skbandit.logs import Log, SlateLog
 from skbandit.utils._validation import check_level
 
@@ -33,6 +34,8 @@ class PolicyDifference:
         bias is unknown, the difference of "dr".
     freedom : float, default=inf
         Degrees of freedom of the interval.
+    sides : object, default=None
+        Internal: the events that count more in the one or in the other estimate.
 
     See Also
     --------
@@ -58,6 +61,7 @@ class PolicyDifference:
     n_events: int
     center: float | None = None
     freedom: float = np.inf
+    sides: Sides | None = field(default=None, compare=False)
 
     def interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the difference.
@@ -70,12 +74,16 @@ class PolicyDifference:
         Returns
         -------
         low, high : float
-            By the normal or Student's distribution: right for many events in effect.
+            By score limits and the quantiles of the normal or Student's distribution, which have
+            width and cover even if rewards are rare.
         """
         check_level(confidence_level)
-        half = float(student.ppf((1 + confidence_level) / 2, self.freedom)) * self.standard_error
+        quantile = float(student.ppf((1 + confidence_level) / 2, self.freedom))
+        below = above = quantile * self.standard_error
+        if self.sides is not None:
+            below, above = self.sides.distances(quantile)
         center = self.mean_reward if self.center is None else self.center
-        return min(center - half, self.mean_reward), max(center + half, self.mean_reward)
+        return min(center - below, self.mean_reward), max(center + above, self.mean_reward)
 
     def __repr__(self) -> str:
         return (
@@ -84,11 +92,27 @@ class PolicyDifference:
         )
 
 
+def make_difference(
+    mean_reward: float,
+    error: float,
+    n_events: int,
+    center: float | None,
+    sides: Sides,
+    freedom: float = np.inf,
+) -> PolicyDifference:
+    """The difference; of rewards that are all equal, its error is that of the limits at 1."""
+    if not any(side.error for side in sides.known):
+        error = max(error, *sides.distances(1.0))
+    return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
+
+
 @dataclass(frozen=True, eq=False)
 class EventParts:
     """What each event contributed to an estimate, and copies of what tells logs apart."""
 
     influence: np.ndarray  # (n_events,), of sum 0
+    factor: np.ndarray  # (n_events,), of its reward in the estimate
+    bounds: Range  # of rewards
     arms: np.ndarray  # labels
     action: np.ndarray  # (n_events, ...), numbers of arms; -1 is none
     reward: np.ndarray  # (n_events, ...)
@@ -96,14 +120,20 @@ class EventParts:
 
     @classmethod
     def of(
-        cls, influence: np.ndarray, log: Log | SlateLog, reward: np.ndarray, propensity: Any
+        cls,
+        influence: np.ndarray,
+        factor: np.ndarray,
+        bounds: Range,
+        log: Log | SlateLog,
+        reward: np.ndarray,
+        propensity: Any,
     ) -> EventParts:
         """The parts of an estimate from a log, whose arrays the user may change later."""
         given = None if propensity is None else propensity.copy()
-        return cls(influence, log.arms, log.action, reward.copy(), given)
+        return cls(influence, factor, bounds, log.arms, log.action, reward.copy(), given)
 
-    def less(self, other: EventParts) -> np.ndarray:
-        """Influence of each event on the difference of two estimates from one log."""
+    def less(self, other: EventParts) -> tuple[float, Sides]:
+        """Standard error and sides of the difference of two estimates from one log."""
         n, others = len(self.influence), len(other.influence)
         if n != others:
             refuse_difference(f"but these are of {n:,} and {others:,} events")
@@ -116,7 +146,12 @@ class EventParts:
         for name, (mine, theirs) in pairs.items():
             if not np.array_equal(mine, theirs):
                 refuse_difference(f"but the {name} of these differ")
-        return self.influence - other.influence
+        with np.errstate(invalid="ignore"):  # nan from a single event
+            squares = (self.influence - other.influence) ** 2 / np.float64((n - 1) * n)
+        reward = self.reward.reshape(n, -1).sum(axis=1)  # of slates
+        moments = self.bounds, float(reward.mean()), float(reward.var())
+        sides = sides_of(self.factor - other.factor, reward, squares, *moments)
+        return float(np.sqrt(squares.sum())), sides
 
 
 def refuse_difference(reason: str) -> NoReturn:

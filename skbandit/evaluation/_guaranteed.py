@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from skbandit.evaluation._score import Range, Spread
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._validation import check_level, finite
 
@@ -231,8 +232,6 @@ KINDS = ("normal", "sequence")
 _ALARM = 0.025
 """Error of each limit at 95%, the level at which a warning reports wrong weights."""
 
-Range = tuple[float, float]
-
 
 def check_kind(kind: Any) -> None:
     """Require a kind of interval."""
@@ -283,6 +282,15 @@ def natural_range(reward: np.ndarray) -> Range:
     return (0.0, 1.0) if least >= 0 and greatest <= 1 else (least, greatest)
 
 
+def pooled_moments(
+    mean: float, variance: float, other_mean: float, other_variance: float, share: float
+) -> tuple[float, float]:
+    """Mean and variance of numbers of which a share are others (Chan, Golub and LeVeque 1983)."""
+    gap = other_mean - mean
+    within = variance + share * (other_variance - variance)
+    return mean + share * gap, within + share * (1 - share) * gap**2
+
+
 def clipped_interval(low: float, high: float, bounds: Range) -> Range:
     """The part of an interval within bounds; the nearest bound if there is none."""
     low, high = np.clip([low, high], *bounds).tolist()
@@ -305,6 +313,8 @@ class RewardEvidence:
         Smallest and largest possible reward; None if unknown.
     observed : (float, float)
         Smallest and largest observed reward.
+    n, mean, variance : float
+        Number of events; mean and variance of their rewards.
     largest_weight : float
         Largest possible weight.
     shares : WeightedShares
@@ -313,6 +323,9 @@ class RewardEvidence:
 
     bounds: Range | None
     observed: Range
+    n: int
+    mean: float
+    variance: float
     largest_weight: float
     shares: WeightedShares
 
@@ -326,13 +339,17 @@ class RewardEvidence:
         if bounds is not None:
             low, high = bounds
             shares = WeightedShares.of(weight, np.clip((reward - low) / (high - low), 0.0, 1.0))
-        return cls(bounds, observed, max(largest_weight, float(weight.max())), shares)
+        moments = len(reward), float(reward.mean()), float(reward.var())
+        return cls(bounds, observed, *moments, max(largest_weight, float(weight.max())), shares)
 
     def __add__(self, other: RewardEvidence) -> RewardEvidence:
         (a, b), (c, d) = self.observed, other.observed
+        n = self.n + other.n
         return RewardEvidence(
             self.bounds,
             (min(a, c), max(b, d)),
+            n,
+            *pooled_moments(self.mean, self.variance, other.mean, other.variance, other.n / n),
             max(self.largest_weight, other.largest_weight),
             self.shares + other.shares,
         )
@@ -341,6 +358,10 @@ class RewardEvidence:
     def clipping(self) -> Range:
         """Bounds of normal intervals."""
         return natural_range(np.array(self.observed)) if self.bounds is None else self.bounds
+
+    def spread(self, effective: float) -> Spread:
+        """How the variance of a mean, of an effective number of events, depends on it."""
+        return Spread.of(self.clipping, self.mean, self.variance, effective)
 
     def interval(self, confidence_level: float) -> Range:
         """Confidence sequence by a limit from each side, each with half of the error.

@@ -406,6 +406,9 @@ class ReplaySplit(BaseCrossValidator):
     Events must be in order of time, as only their number is used. A column timestamp of `y` is
     checked; one of another name is checked by those who know it, the policy and `ReplayScorer`.
 
+    Searches by successive halving take rows in random order, and so lose the order of the log: they
+    warn. Use `GridSearchCV` or `RandomizedSearchCV` instead.
+
     A policy that starts cold (see `ReplayScorer`) replays the test events only, so its horizon is
     proportional to their number: `subsample`, or few splits, make it long.
 
@@ -439,7 +442,14 @@ class ReplaySplit(BaseCrossValidator):
 
     @property
     def shuffle(self) -> bool:
-        """Whether splits are drawn at random, as successive halving asks."""
+        """Whether splits are drawn at random, as successive halving asks, which shuffles rows."""
+        warnings.warn(
+            "successive halving trains and tests on rows in random order, so that policies replay "
+            "a shuffled log: use GridSearchCV or RandomizedSearchCV if its order matters, as for a "
+            "policy that forgets.",
+            UserWarning,
+            stacklevel=6,
+        )
         return self.subsample is not None
 
     def split(

@@ -29,10 +29,8 @@ from skbandit.logs._log import LOG_COLUMNS as LOG_COLUMNS
 from skbandit.logs._log import Log as Log
 from skbandit.logs._log import as_actions as as_actions
 from skbandit.logs._log import check_in_order as check_in_order
-from skbandit.logs._log import check_uniform as check_uniform
 from skbandit.logs._log import column_names as column_names
 from skbandit.logs._log import columns_of as columns_of
-from skbandit.logs._log import is_far as is_far
 from skbandit.logs._log import read_log as read_log
 from skbandit.logs._log import read_numbers as read_numbers
 from skbandit.logs._log import read_times as read_times
@@ -55,5 +53,8 @@ from skbandit.logs._slates import code_slates as code_slates
 from skbandit.logs._slates import entries_per_slate as entries_per_slate
 from skbandit.logs._slates import read_slates as read_slates
 from skbandit.logs._slates import slate_labels as slate_labels
+from skbandit.logs._uniform import check_uniform as check_uniform
+from skbandit.logs._uniform import find_dependence_of_pools as find_dependence_of_pools
+from skbandit.logs._uniform import is_far as is_far
 
 __all__ = ["join_rewards"]

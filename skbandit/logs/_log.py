@@ -43,6 +43,9 @@ _SYNONYMS = {
 }
 _NEEDED_IF_PRESENT = ("propensity", "timestamp")
 
+# Numbers above these are not seconds, but probably of this unit: the year 5138 in each.
+_OTHER_UNITS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
+
 
 def column_names(y: Any) -> list[Any] | None:
     """Column names of a table, dict or structured array; None if it has no named columns."""
@@ -360,7 +363,8 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
         row = int(late[0]) + 1
         raise ValueError(
             f"timestamp goes back on row {row}, from {timestamp[row - 1]:.15g} s to "
-            f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log."
+            f"{timestamp[row]:.15g} s: {consumer} needs events in order of time; sort the log. "
+            "(Searches by successive halving shuffle it: use others.)"
         )
 
 
@@ -436,45 +440,20 @@ def read_times(values: Any, n_rows: int) -> np.ndarray:
         if series.isna().any():
             raise ValueError(f"timestamp is missing on row {np.flatnonzero(series.isna())[0]}.")
         at = pd.DatetimeIndex(series)
-        series = pd.Series(at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit])
-    elif not pd.api.types.is_numeric_dtype(series.dtype):
+        return at.asi8 / {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}[at.unit]
+    if not pd.api.types.is_numeric_dtype(series.dtype):
         raise ValueError(
             f"timestamp must be datetimes or numbers of seconds, got {series.iloc[0]!r} on row 0: "
             "convert with pandas.to_datetime."
         )
-    return read_numbers(series, n_rows, "timestamp")
-
-
-def is_far(found: Any, expected: Any, variance: Any) -> Any:
-    """Whether counts are more than about 5 standard deviations from their expectation.
-
-    By Freedman's inequality this has probability at most 2 exp(-12.5) < 8e-6.
-    """
-    gap = np.abs(found - expected)
-    return gap**2 > 25 * (variance + gap / 3)
-
-
-def check_uniform(log: Log, stacklevel: int = 4) -> None:
-    """Warn if a log lacks propensities and its actions are clearly not uniform."""
-    n_arms = len(log.arms)
-    if log.pools is None:
-        times, sizes, arms = np.array([len(log)]), np.array([n_arms]), np.arange(n_arms)
-    else:
-        sizes, arms = np.diff(log.pools.start), log.pools.arms
-        times = np.bincount(log.pools.of_event, minlength=len(sizes))
-    share = np.repeat(1 / sizes, sizes)
-    seen = np.repeat(times, sizes)
-    expected = np.bincount(arms, weights=seen * share, minlength=n_arms)
-    variance = np.bincount(arms, weights=seen * share * (1 - share), minlength=n_arms)
-    found = np.bincount(log.action, minlength=n_arms)
-    far = np.flatnonzero(is_far(found, expected, variance))
-    if len(far):
-        arm = far[np.argmax(np.abs(found - expected)[far])]
+    times = read_numbers(series, n_rows, "timestamp")
+    largest = float(np.abs(times).max(initial=0.0))
+    unit = next((unit for latest, unit in _OTHER_UNITS if largest > latest), None)
+    if unit is not None:
         warnings.warn(
-            "the log has no propensities, but its actions were not chosen uniformly: "
-            f"{log.arms.tolist()[arm]!r} on {found[arm]:,} events, where {expected[arm]:,.0f} are "
-            "expected. The estimate is biased: pass the propensities, or the arms available to "
-            "each event.",
+            f"timestamp is as large as {largest:.15g}, which in seconds is after the year 5138: "
+            f"if its unit is another one, pass pandas.to_datetime(timestamp, unit={unit!r}).",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=5,
         )
+    return times

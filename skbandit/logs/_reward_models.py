@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skbandit.utils._folds import splits_of_all_rows
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import explained_strings
+from skbandit.utils._validation import explained_entries
 
 
 def cross_fitted_rewards(
@@ -62,6 +62,8 @@ def cross_fitted_rewards(
     model = Ridge() if model is None else model
     (X,) = indexable(X)
     n_rows = count_rows(X)
+    if np.shape(X)[1:] == (0,):  # models need a column, if a constant one
+        X = np.ones((n_rows, 1))
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight
     if sample_weight is not None and not has_fit_parameter(model, "sample_weight"):
@@ -103,7 +105,7 @@ def _expected(
     """Expected rewards of new rows under the model fitted to the given rows."""
     if hasattr(model, "predict_proba") and (reward == reward[0]).all():
         return np.full(np.shape(X_new)[0], reward[0])  # classifiers need two classes
-    with explained_strings(X, "the model of rewards"):
+    with explained_entries(X, "the model of rewards"):
         return expected_reward(model.fit(X, reward, **weights), X_new)
 
 

@@ -31,7 +31,7 @@ from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_
 from skbandit.selection._stack import fit_stack
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, count_rows, fit_context
-from skbandit.utils._validation import check_squares, explained_strings, warn_if_reordered
+from skbandit.utils._validation import check_squares, explained_entries, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -235,7 +235,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             self._model: Any = fit_stack(X, costs, weight, self.n_jobs)
             self.stack_weights_ = self._model.weights
             return
-        with explained_strings(X, type(self.estimator).__name__):
+        with explained_entries(X, type(self.estimator).__name__):
             self._model = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
         for name in ("estimator", "estimators"):
             if hasattr(self._model, name):
@@ -269,7 +269,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             if not reset and self._are_numbers(X):
                 return X
             dtypes = [np.float64, np.float32]
-            with explained_strings(X, type(self).__name__):
+            with explained_entries(X, type(self).__name__):
                 X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
             if reset:
                 check_squares(X)

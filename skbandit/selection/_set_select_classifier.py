@@ -50,7 +50,7 @@ from skbandit.utils._sklearn_compat import (
     available_if,
     fit_context,
 )
-from skbandit.utils._validation import explained_strings, warn_if_reordered
+from skbandit.utils._validation import explained_entries, warn_if_reordered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -454,7 +454,7 @@ default="auto"
     def _read_X(self, X: Any, reset: bool) -> Any:
         """Check rows of numbers."""
         finite = not get_tags(self._learner()).input_tags.allow_nan
-        with explained_strings(X, type(self).__name__):
+        with explained_entries(X, type(self).__name__):
             return validate_data(
                 self,
                 X,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from numbers import Real
@@ -92,24 +92,50 @@ def warn_if_wrapped(values: Any, numbers: Any, name: str, stacklevel: int) -> No
             return
 
 
+def as_contexts(X: Any) -> Any:
+    """Contexts; a table without columns as an array, which checks can read."""
+    if X is None:
+        raise ValueError(
+            "X is None: a policy needs contexts with one row per event; if there are none, pass "
+            "np.empty((n_events, 0))."
+        )
+    none = hasattr(X, "columns") and np.shape(X)[1:] == (0,)
+    return np.empty(np.shape(X)) if none else X
+
+
 @contextmanager
-def explained_strings(X: Any, consumer: str) -> Iterator[None]:
-    """Name the strings of X, and the cure, in the error that they cause."""
+def explained_entries(X: Any, consumer: str) -> Iterator[None]:
+    """Name strings, lists or missing values of X, and the cure, in the error that they cause."""
     try:
         yield
     except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
-        value = str(error).partition("float:")[2].strip().rstrip(".")
-        of = ""
-        if isinstance(X, pd.DataFrame):
-            is_numeric = pd.api.types.is_numeric_dtype
-            text = [name for name, dtype in X.dtypes.items() if not is_numeric(dtype)]
-            of = f" in the column {text[0]!r}" if text else ""
-        raise ValueError(
-            f"X has strings{of}, such as {value}: encode them, as by OneHotEncoder("
-            f"handle_unknown='ignore') in a Pipeline with {consumer}."
-        ) from error
+        reason = str(error)
+        if "could not convert string to float" in reason:
+            value = reason.partition("float:")[2].strip().rstrip(".")
+            at = _column_where(X, lambda column: not pd.api.types.is_numeric_dtype(column.dtype))
+            raise ValueError(
+                f"X has strings{at}, such as {value}: encode them, as by OneHotEncoder("
+                f"handle_unknown='ignore') in a Pipeline with {consumer}."
+            ) from error
+        if "setting an array element with a sequence" in reason:
+            at = _column_where(X, lambda column: len(column) > 0 and np.ndim(column.iloc[0]) > 0)
+            raise ValueError(
+                f"X has lists{at}: pass a column per entry, as by pandas.DataFrame(lists.tolist())."
+            ) from error
+        if "contains NaN" in reason:
+            at = _column_where(X, lambda column: column.hasnans)
+            raise ValueError(
+                f"X contains NaN{at}: fill what is missing, as by SimpleImputer("
+                f"add_indicator=True) in a Pipeline with {consumer}."
+            ) from error
+        raise
+
+
+def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:
+    """Name, for a message, of the first column of a DataFrame that meets a condition."""
+    if not isinstance(X, pd.DataFrame):
+        return ""
+    return next((f" in the column {name!r}" for name, x in X.items() if condition(x)), "")
 
 
 def as_labels(values: Any, name: str) -> list[Any]:
@@ -150,24 +176,31 @@ def warn_if_reordered(tables: Mapping[str, Any]) -> None:
     for (name, index), (other, reference) in zip(
         labels[1:], labels[:1] * len(labels), strict=False
     ):
-        if _reordered(index, reference):
-            row = int(np.flatnonzero(index != reference)[0])
+        row = _first_moved(index, reference)
+        if row is not None:
+            cure = "If the labels identify the rows, put both tables in one order first"
+            if index.is_unique:
+                cure = f"{cure}: pass {name.split('[')[0]}.reindex({other}.index)"
             warnings.warn(
                 f"{name} and {other} have the same row labels in different orders (row {row} is "
                 f"labeled {index[row]} and {reference[row]}), and rows are matched by "
-                f"position. If the labels identify the rows, pass {name.split('[')[0]}.reindex("
-                f"{other}.index); if they do not, pass both with .reset_index(drop=True).",
+                f"position. {cure}; if they do not, pass both with .reset_index(drop=True).",
                 UserWarning,
                 stacklevel=4,
             )
             return
 
 
-def _reordered(index: pd.Index, reference: pd.Index) -> bool:
-    """Whether two indices hold the same labels, each once, and not in the same places."""
-    if len(index) != len(reference) or index.equals(reference):
-        return False
-    return index.is_unique and reference.is_unique and bool(index.isin(reference).all())
+def _first_moved(index: pd.Index, reference: pd.Index) -> int | None:
+    """First row with another label, if both indices have the same labels, each as often."""
+    n = len(reference)
+    if len(index) != n or index.equals(reference):
+        return None
+    codes, labels = reference.append(index).factorize(use_na_sentinel=False)
+    one, other = (np.bincount(part, minlength=len(labels)) for part in (codes[:n], codes[n:]))
+    if not np.array_equal(one, other):
+        return None
+    return int(np.flatnonzero(codes[:n] != codes[n:])[0])
 
 
 def check_level(level: Any) -> None:

@@ -208,6 +208,19 @@ def test_strings_among_the_features(policy):
         off_policy_value(np.full((6, 2), 0.5), words, logged, cv=2, method="dr")
 
 
+def test_lists_and_missing_values_among_the_features():
+    rows = pd.DataFrame({"age": np.arange(6.0), "embedding": [[0.0, 1.0]] * 6})
+    with pytest.raises(
+        ValueError, match="X has lists in the column 'embedding': pass a column per"
+    ):
+        GLMUCBPolicy().fit(rows, Y[:6])
+    rows = pd.DataFrame({"age": np.arange(6.0), "size": [1.0, np.nan] * 3})
+    with pytest.raises(ValueError, match=r"X contains NaN in the column 'size': .*SimpleImputer"):
+        GLMUCBPolicy().fit(rows, Y[:6])
+    with pytest.raises(ValueError, match="X contains NaN: fill"):
+        GLMUCBPolicy().fit(rows.to_numpy(), Y[:6])
+
+
 def test_columns_must_be_a_dict():
     with pytest.raises(ValueError, match="'columns' parameter of GLMUCBPolicy must be"):
         GLMUCBPolicy(columns="arm_id").fit(X, Y)

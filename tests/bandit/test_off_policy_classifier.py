@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skbandit.bandit import OffPolicyClassifier, make_policy_pipeline
-from skbandit.bandit._off_policy_classifier import weighted_examples
+from skbandit.bandit._off_policy_classifier import _RewardsByClassifier, weighted_examples
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from tests.tiers import first
@@ -180,6 +180,76 @@ def test_available_arms():
     new = policy.predict(log.X[:2], available=[(5, 17), (17, 18)])
     assert new.tolist() == [5, 17]
     assert (policy.predict_proba(log.X[:1], available=[(17,)]) == 0).all()
+
+
+def pooled(pools, reward, seed=0):
+    """A log that chose uniformly from pools of arms a, b and c."""
+    rng = np.random.default_rng(seed)
+    action = np.array([pool[rng.integers(len(pool))] for pool in pools])
+    earned = pd.Series(action).map(reward) + 0.3 * rng.normal(size=len(pools))
+    return pd.DataFrame({"action": action, "reward": earned, "available": pools}).assign(
+        propensity=[1 / len(pool) for pool in pools]
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_pools_of_different_quality(method, unit):
+    """Where a (5) and b (4) meet, b is not better as it also met c (0)."""
+    rng = np.random.default_rng(1)
+    pools = [("a", "b") if u < 0.5 else ("b", "c") for u in rng.random(3000)]
+    y = pooled(pools, {"a": 5 * unit, "b": 4 * unit, "c": 0.0})
+    X = rng.normal(size=(3000, 1))
+    policy = OffPolicyClassifier(method=method, random_state=0).fit(X, y)
+    assert (policy.predict(X, available=[("a", "b")] * 3000) == "a").mean() > 0.9
+    assert (policy.predict(X, available=[("b", "c")] * 3000) == "b").mean() > 0.99
+    assert (policy.predict(X) == "a").mean() > 0.9
+
+
+def test_pools_that_depend_on_the_context():
+    rng = np.random.default_rng(0)
+    shop = rng.integers(2, size=3000)
+    has_a = rng.random(3000) < np.where(shop, 0.9, 0.15)
+    pools = [("a", "b", "c") if has else ("b", "c") for has in has_a]
+    X, y = shop[:, None].astype(float), pooled(pools, {"a": 5.0, "b": 4.0, "c": 0.0})
+    policy = OffPolicyClassifier(random_state=0).fit(X, y)
+    assert (policy.predict(X) == "a").all()
+    for method in ("ips", "snips"):
+        told = pytest.warns(UserWarning, match=r"'a' on .* column 0 = 0\.0.*Use method='dr'")
+        with told as caught:
+            OffPolicyClassifier(method=method).fit(X, y)
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("seed", first(1, range(5)))
+def test_little_exploration_of_nonlinear_rewards(seed):
+    """A linear model of rewards sees no reason for arm 1, which pays at both ends."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(6000, 2))
+    mean = np.where(np.abs(X[:, [0]]) > 1, [[0.0, 10.0, 2.0]], [[1.0, -5.0, 2.0]])
+    usual = (X[:, 1] > 0) * 2
+    action = np.where(rng.random(6000) < 0.06, rng.integers(3, size=6000), usual)
+    rows = np.arange(6000)
+    y = pd.DataFrame({"action": action, "reward": mean[rows, action] + rng.normal(size=6000)})
+    y["propensity"] = 0.02 + 0.94 * (action == usual)
+    tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
+    policy = OffPolicyClassifier(tree, random_state=0).fit(X, y)
+    earned, best = mean[rows, policy.predict(X).astype(int)].mean(), mean.max(axis=1).mean()
+    assert earned > 0.9 * best
+    linear = OffPolicyClassifier(tree, reward_model=Ridge(), random_state=0).fit(X, y)
+    assert mean[rows, linear.predict(X).astype(int)].mean() < 0.8 * best
+
+
+def test_rewards_predicted_by_a_classifier():
+    """Means of rewards in any unit per leaf of a tree."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(4, size=(500, 1))
+    reward, weight = rng.normal(size=500) - 7 * x[:, 0], rng.integers(0, 3, 500)
+    found = _RewardsByClassifier(DecisionTreeClassifier()).fit(x, reward, weight).predict(x[:20])
+    means = [np.average(reward[x[:, 0] == k], weights=weight[x[:, 0] == k]) for k in range(4)]
+    assert found == pytest.approx(np.array(means)[x[:20, 0]])
+    constant = _RewardsByClassifier(DecisionTreeClassifier()).fit(x, np.full(500, 3.5))
+    assert constant.predict(x[:3]).tolist() == [3.5] * 3
 
 
 def test_a_single_arm_worth_choosing():

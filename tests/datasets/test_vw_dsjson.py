@@ -85,6 +85,7 @@ def test_an_event(tmp_path):
             "propensity": 0.8,
             "available": ("news", "sports", "music"),
             "timestamp": time,
+            "id": "13c3",
         }
     ]
     assert log.action_features.loc[0, "Topic.kind"].tolist()[:2] == ["n", "s"]
@@ -155,7 +156,8 @@ WRONG = {
     "nan": ('{"_label_cost": NaN}', "NaN is not a JSON number"),
     "deep": ("[" * 100_000, "no JSON object, "),
     "bytes": (b"\xff\xfe", "no JSON object"),
-    "dangling": ({"EventId": "1", "RewardValue": 1}, "there is no c among 'EventId'"),
+    "no decision": ({"EventId": "1"}, "there is no c among 'EventId'"),
+    "no id": (changed(EventId=None), "EventId is missing, unlike in earlier"),
     "no cost": (changed(_label_cost=None), "there is no _label_cost among"),
     "no probability": (changed(_label_probability=None), "there is no _label_probability"),
     "no action": (changed(_label_Action=None, _labelIndex=None), "neither _label_Action nor"),
@@ -172,16 +174,15 @@ WRONG = {
     "surrogate in bytes": (json.dumps(EVENT).encode().replace(b"pro", b"\xed\xa0\x80"), "decode"),
     "infinite": (json.dumps(EVENT).replace("33", "1e999"), "the feature 'User.age' must be finite"),
     "percent": (changed(_label_probability=80), "must be from .* to 1, got 80"),
-    "index": (changed(_labelIndex=2), "counts from 1 and _labelIndex, 2, from 0, but they name"),
     "beyond": (changed(_label_Action=4, _labelIndex=None), "an integer from 1 to 3, got 4"),
-    "other p": (changed(p=[0.1, 0.8, 0.1]), "is 0.8, but p gives action 2 0.1"),
-    "short p": (changed(p=[1.0]), "a names 3 actions, but p 1 probabilities"),
-    "not in a": (changed(a=[1, 3, 4]), "chosen action 2 is not among a, 1, 3, 4"),
     "slots": (changed(_outcomes=[]), "several slots cannot be read"),
     "ccb": (changed(c__slots=[{}]), "several slots cannot be read"),
     "no actions": (changed(c__multi=[]), "must be a list of actions"),
     "no multi": (changed(c__multi=None), "there is no c._multi"),
-    "same tag": (changed(c__multi=[{"_tag": "a"}] * 3), "two actions have the label 'a'"),
+    "same tag": (
+        changed(c__multi=[{"_tag": "a"}] * 3, p=None),
+        "two actions have the label 'a', but .* to add: pass action_id='' to number",
+    ),
     "list": (changed(c__multi=[{"_tag": ["a"]}] * 3), r"label of action 1 is \['a'\], not a text"),
     "object": (changed(c__multi=[{"_tag": {"b": 1}}] * 3), "label of action 1 is {'b': 1}, not"),
     "no tag": (changed(c__multi=[{"_tag": "a"}, {}, {}]), "action 2 has no _tag"),
@@ -194,6 +195,59 @@ WRONG = {
     "no time": (changed(Timestamp=None), "Timestamp is missing, unlike in earlier"),
     "pdrop": (changed(pdrop=1), r"pdrop must be in \[0, 1\), got 1"),
 }
+
+
+CONTRADICTIONS = {
+    "index": (changed(_labelIndex=2), "counts from 1 and _labelIndex, 2, from 0, but they name"),
+    "other p": (changed(p=[0.1, 0.8, 0.1]), "is 0.8, but p gives action 2 0.1"),
+    "short p": (changed(p=[1.0]), "a names 3 actions, but p 1 probabilities"),
+    "not in a": (changed(a=[1, 3, 4]), "chosen action 2 is not among a, 1, 3, 4"),
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+@pytest.mark.parametrize("malformed", ["raise", "skip"])
+def test_contradictions_are_not_skipped(tmp_path, case, malformed):
+    """Of a log of another convention, lines that agree by chance would be left."""
+    event, message = CONTRADICTIONS[case]
+    with pytest.raises(ValueError, match=rf"line 2: .*{message}.* It cannot be skipped"):
+        list(read_vw_dsjson(written(tmp_path, EVENT, event), malformed=malformed))
+
+
+def test_actions_in_a_may_count_from_0(tmp_path):
+    (log,) = read_vw_dsjson(written(tmp_path, EVENT, changed(a=[1, 0, 2])))
+    pd.testing.assert_series_equal(log.y.iloc[0], log.y.iloc[1], check_names=False)
+
+
+@pytest.mark.parametrize("a", [[2, 1, 3], [1, 0, 2]])
+def test_actions_with_the_same_label_are_one_arm(tmp_path, a):
+    twins = changed(c__multi=[{"_tag": "tea"}, {"_tag": "coffee"}, {"_tag": "coffee"}], a=a)
+    (log,) = read_vw_dsjson(written(tmp_path, twins), action_features=True)
+    assert log.y["action"].tolist() == ["coffee"]
+    assert log.y["available"].tolist() == [("tea", "coffee")]
+    assert log.y["propensity"][0] == pytest.approx(0.8 + 0.09999999)
+    assert log.action_features.index.tolist() == [(0, "tea"), (0, "coffee")]
+    (log,) = read_vw_dsjson(written(tmp_path, twins), action_id="")
+    assert log.y[["action", "available"]].values.tolist() == [[2, (1, 2, 3)]]
+    twins["c"]["_multi"][2]["size"] = 1
+    with pytest.raises(ValueError, match="'coffee' and different features"):
+        list(read_vw_dsjson(written(tmp_path, twins), action_features=True))
+
+
+def test_ids_and_rewards_without_their_decision(tmp_path):
+    dangling = {"EventId": "1", "RewardValue": 1, "ActionTaken": False}
+    path = written(tmp_path, dangling, EVENT, changed(EventId="other"), dangling)
+    (log,) = read_vw_dsjson(path)
+    assert log.y["id"].tolist() == ["13c3", "other"]
+    assert (log.n_dangling, log.n_skipped) == (2, 0)
+    (log,) = read_vw_dsjson(written(tmp_path, changed(EventId=None)))
+    assert "id" not in log.y
+
+
+def test_long_labels_are_quoted_to_their_end(tmp_path):
+    long = [{"_tag": "a" * 40 + f"-{k // 2}" + "b" * 40} for k in range(3)]
+    with pytest.raises(ValueError, match=r"the label 'aaa.* ... .*bbb', but"):
+        list(read_vw_dsjson(written(tmp_path, changed(c__multi=long, p=None))))
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -235,7 +289,7 @@ def test_labels_are_looked_up(tmp_path):
     "members",
     [
         {"a": ["x" * 10_000] * 3},
-        {"_label_Action": None, "_labelIndex": None, "c__multi": [{"_tag": "x" * 10_000}] * 3},
+        {"_label_Action": None, "_labelIndex": None, "c__multi": [{"_tag": ["x" * 10_000]}] * 3},
         {"_label_cost": "x" * 10_000},
         {"_label_cost": None, "x" * 10_000: 1},
         {"c_" + "x" * 10_000: [1, 2, {"0": 1}, 1e308 * 10]},

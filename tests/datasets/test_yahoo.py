@@ -183,7 +183,6 @@ MALFORMED = {
     "bytes": ("\x00é" * 50, "expected 'time shown click"),
     "index": (R6B.replace(" 104 ", " 137 "), "indices from 1 to 136, got '137'"),
     "index 0": (R6B.replace(" 104 ", " 0 "), "indices from 1 to 136, got '0'"),
-    "blank": ("", "expected 'time shown click"),
 }
 
 
@@ -264,3 +263,16 @@ def test_memory_is_that_of_a_block(write, shuffled):
 
     peak(300)  # what is imported or cached on first use
     assert peak(3_000) < 1.3 * peak(600)  # the block handed out, and the next
+
+
+def test_blank_lines_and_a_byte_order_mark(write):
+    (log,) = read_yahoo_r6(write(["\ufeff" + R6A, "", R6A, " "]))
+    assert log.y["action"].tolist() == [109513, 109513]
+
+
+@pytest.mark.parametrize(
+    "line", [R6A.replace("1241160900", "1" * 30), R6A.replace("2:0.000012", "2:0_1")]
+)
+def test_numbers_that_only_python_reads_are_refused(write, line):
+    with pytest.raises(ValueError, match="line 1"):
+        list(read_yahoo_r6(write([line])))

@@ -57,6 +57,29 @@ def test_the_same_labels_in_another_order(mistake):
         MISTAKES[mistake]()
 
 
+def repeated(labels):
+    """A user's day may have several rows."""
+    day = np.arange(400) % 7
+    return {
+        "labels": pd.Index(labels[day]),
+        "pairs": pd.MultiIndex.from_arrays([labels[day], day % 2]),
+    }
+
+
+@pytest.mark.parametrize("labels", [np.array([*"abcdefg"]), np.array([np.nan, *range(6)])])
+@pytest.mark.parametrize("form", ["labels", "pairs"])
+def test_repeated_labels_are_compared_in_order(form, labels):
+    index = repeated(labels)[form]
+    one, other = X.set_axis(index), Y.set_axis(index)
+    policy().fit(one, other)
+    policy().fit(one, other.set_axis(index[np.r_[1, 0:399]]))  # each not as often
+    for mistake in (other.iloc[ORDER], other.iloc[::-1]):
+        with pytest.warns(
+            UserWarning, match=r"row \d+ is labeled .*put both tables in one order first; if"
+        ):
+            policy().fit(one, mistake)
+
+
 def test_other_indices_say_nothing():
     named = X.set_axis([f"row {k}" for k in range(400)])
     policy().fit(named, Y)

@@ -1,6 +1,7 @@
 """Time that runs backwards is refused or warned of wherever the order of events matters."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -60,10 +61,31 @@ def test_without_timestamps_nothing_is_known():
     assert np.isnan(learned.last_timestamp_)
 
 
+NOON = 1_700_000_000  # in seconds
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64"])
+@pytest.mark.parametrize(("unit", "factor"), [("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_other_units_than_seconds(unit, factor, dtype):
+    at = (NOON + pd.Series(range(0, 10 * N, 10))) * factor
+    log = Y.assign(timestamp=at.astype(dtype))
+    daily = policy(update_every="1h")
+    with pytest.warns(UserWarning, match=rf"after the year 5138: .*unit='{unit}'\)"):
+        wrong = replay(daily, X, log, random_state=0)
+    right = replay(daily, X, log.assign(timestamp=pd.to_datetime(at, unit=unit)), random_state=0)
+    seconds = replay(daily, X, log.assign(timestamp=at / factor), random_state=0)
+    assert right.mean_reward == seconds.mean_reward != wrong.mean_reward
+
+
+def test_late_dates_have_a_unit():
+    late = pd.Series(pd.date_range("9000-01-01", periods=N, unit="s"))
+    assert policy().fit(X, Y.assign(timestamp=late)).last_timestamp_ > 2e11
+
+
 def test_replay():
     with pytest.raises(ValueError, match=r"goes back on row 300, .*: replay needs"):
         replay(policy(), X, BACK)
-    with pytest.raises(ValueError, match="replay needs events in order"):
+    with pytest.raises(ValueError, match=r"replay needs events .* by successive halving shuffle"):
         ReplayScorer()(policy(), X, BACK)
     halves = [(X[300:], Y[300:]), (X[:300], Y[:300])]
     with pytest.raises(ValueError, match=r"0 s, is earlier than the end of the block") as why:

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.evaluation._difference import EventParts, PolicyDifference, refuse_difference
+from skbandit.evaluation._difference import (
+    EventParts,
+    PolicyDifference,
+    make_difference,
+    refuse_difference,
+)
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -25,6 +30,7 @@ from skbandit.evaluation._off_policy._sums import (
     slope,
 )
 from skbandit.evaluation._off_policy._target_policy import EvaluatedLog
+from skbandit.evaluation._score import Spread
 
 # Effective sample size below which the normal approximation is unreliable, and a warning raised.
 _FEW = 30
@@ -62,6 +68,8 @@ class OffPolicyEstimate:
         For these two, mean and standard error of the unbiased "dr".
     evidence : object, default=None
         Internal: a summary of rewards and weights, for intervals other than the normal one.
+    spread : (object, float), default=None
+        Internal: how the variance of the mean reward depends on it, and its root as estimated.
     parts : object, default=None
         Internal: the contribution of each event, for differences; `off_policy_blocks` keeps none.
 
@@ -88,6 +96,7 @@ class OffPolicyEstimate:
     setting: float | None = None
     unbiased: tuple[float, float] | None = None
     evidence: RewardEvidence | None = field(default=None, compare=False)
+    spread: tuple[Spread, float] | None = field(default=None, compare=False)
     parts: EventParts | None = field(default=None, compare=False)
 
     def __sub__(self, other: Any) -> PolicyDifference:
@@ -98,13 +107,13 @@ class OffPolicyEstimate:
                 "and one of these was made from blocks or by hand, so that what each event "
                 "contributed is not known"
             )
-        away = self.parts.less(other.parts)
-        n = self.n_events
-        return PolicyDifference(
+        error, sides = self.parts.less(other.parts)
+        return make_difference(
             self.mean_reward - other.mean_reward,
-            float(np.sqrt(away @ away / (n - 1) / n)) if n > 1 else np.nan,
-            n,
+            error,
+            self.n_events,
             (self.unbiased or (self.mean_reward,))[0] - (other.unbiased or (other.mean_reward,))[0],
+            sides,
         )
 
     @property
@@ -122,9 +131,10 @@ class OffPolicyEstimate:
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
         kind : {"normal", "sequence"}, default="normal"
-            "normal" is `mean_reward` and its standard error, right for many events in effect, and
-            too narrow for few or rare rewards. Of "switch_dr" and "dr_shrinkage", whose bias is
-            unknown, it is the interval of "dr", extended to `mean_reward`.
+            "normal" is a score interval, like Wilson's of a proportion: for many events in effect,
+            it is `mean_reward` and its standard error times a normal quantile; it has width and
+            covers also if rewards are rare, or none was seen. Of "switch_dr" and "dr_shrinkage",
+            whose bias is unknown, it is the interval of "dr", extended to `mean_reward`.
 
             "sequence" covers at its level for any rewards, and after every number of events at
             once: look at it as often as you like, and stop when you like. It is two to three times
@@ -152,6 +162,9 @@ class OffPolicyEstimate:
             bounds = (-np.inf, np.inf) if self.evidence is None else self.evidence.clipping
             mean, error = self.unbiased or (self.mean_reward, self.standard_error)
             low, high = mean - quantile * error, mean + quantile * error
+            if self.spread is not None:
+                spread, error = self.spread
+                low, high = spread.limits(mean, error, quantile)
             if self.unbiased:
                 low, high = min(low, self.mean_reward), max(high, self.mean_reward)
             return clipped_interval(low, high, bounds)
@@ -195,6 +208,7 @@ def make_estimate(
     candidates: Sequence[EventSums],
     estimator: Estimator = METHODS["ips"],
     evidence: RewardEvidence | None = None,
+    spread: Spread | None = None,
 ) -> OffPolicyEstimate:
     """The estimate given the sums over all events for each setting, one of which is chosen."""
     values = np.array([sums.value for sums in candidates])
@@ -202,16 +216,20 @@ def make_estimate(
     k = slope(values, errors) if estimator.adaptive else len(candidates) - 1
     sums, setting = candidates[k], estimator.settings[k]
     undefined = sums.weight2 == 0
+    error = sums.standard_error
+    if error == 0 and spread is not None:
+        error = spread.error(sums.value)
     return OffPolicyEstimate(
         estimator=name,
         mean_reward=np.nan if undefined else sums.value,
-        standard_error=np.nan if undefined else sums.standard_error,
+        standard_error=np.nan if undefined else error,
         effective_sample_size=sums.effective_sample_size,
         n_events=sums.n,
         logged_mean=sums.reward / sums.n,
         setting=None if np.isnan(setting) else setting,
         unbiased=(float(values[0]), float(errors[0])) if k > 0 else None,
         evidence=evidence,
+        spread=None if spread is None else (spread, float(errors[0])),
     )
 
 
@@ -251,7 +269,13 @@ class LogSums:
     def estimates(self) -> dict[str, OffPolicyEstimate]:
         """The estimates by method."""
         return {
-            name: make_estimate(name, sums, self.estimators[name], self.evidence)
+            name: make_estimate(
+                name,
+                sums,
+                self.estimators[name],
+                self.evidence,
+                self.evidence.spread(sums[0].effective_sample_size),
+            )
             for name, sums in self.sums.items()
         }
 

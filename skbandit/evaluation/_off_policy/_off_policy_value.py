@@ -216,7 +216,14 @@ def off_policy_value(
     if not np.isfinite(estimate.mean_reward):
         return estimate
     log = evaluated.log
-    parts = EventParts.of(estimator.influence(events), log, log.reward, log.propensity)
+    parts = EventParts.of(
+        estimator.influence(events),
+        estimator.factor(events),
+        sums.evidence.clipping,
+        log,
+        log.reward,
+        log.propensity,
+    )
     return replace(estimate, parts=parts)
 
 

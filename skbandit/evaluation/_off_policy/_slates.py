@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.evaluation._difference import EventParts
+from skbandit.evaluation._guaranteed import RewardEvidence
 from skbandit.evaluation._off_policy._estimate import OffPolicyEstimate, make_estimate, shortcoming
 from skbandit.evaluation._off_policy._sums import WeightedEvents, sum_events
 from skbandit.evaluation._off_policy._target_policy import check_available, policy_of
@@ -23,6 +24,7 @@ from skbandit.logs import (
     are_slates,
     check_in_order,
     check_shown,
+    check_uniform,
     code_slates,
     read_slates,
     slate_labels,
@@ -30,7 +32,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import as_contexts, warn_if_reordered
 
 # Weights of logged slates, whose product with their rewards estimates another policy's value.
 #
@@ -54,6 +56,9 @@ from skbandit.utils._validation import warn_if_reordered
 # - independent logging, each place by itself with the probability p_j:
 #
 #       w(s) = Σ_j q_{j,s_j}/p_j - m + 1.
+
+_NO_REPEATS = 12.0
+"""Expected number of arms that occur twice, above which none would be a matter of e**-12."""
 
 
 def weights_of_uniform(
@@ -89,9 +94,7 @@ def shown_slates(given: Any, X: Any, log: SlateLog, rule: str) -> np.ndarray:
     """
     if policy_of(given) is None:
         return _numbers_of(slate_labels(given, "the evaluated policy", len(log)), log)
-    if X is None:
-        raise ValueError("X is None: a policy needs contexts.")
-    policy, X = behind_transformers(given, X)
+    policy, X = behind_transformers(given, as_contexts(X))
     if not hasattr(policy, rule):
         raise ValueError(f"{type(policy).__name__} has no {rule}.")
     slates = getattr(policy, rule)(X, available=log.available_sets())
@@ -246,7 +249,7 @@ def slate_ips(
     <slate_ips: mean reward 1.977 ± 0.022, 1.50 x the log's; 1,000 events count as 889>
     """
     log = _read(policy_or_slates, X, y, available, reward, propensity, columns)
-    rewards, p = _known(log), _inclusion_propensity(log)
+    rewards, p = _known(log), _inclusion_propensity(log, X)
     included, size = inclusion_of_shown(policy_or_slates, X, log, rule)
     weight = np.nan_to_num(included / p)  # 0 in empty places
     earned = (weight * rewards).sum(axis=1)
@@ -293,7 +296,8 @@ def slate_pseudo_inverse(
     rule : {"select", "predict"}, default="select"
         The evaluated choice of a policy: the exploring one or the greedy one.
     logging : {"uniform", "independent"}, default="uniform"
-        How the log chose: uniformly among all orders of m available arms, or each place by itself.
+        How the log chose: uniformly among all orders of m available arms, or each place by itself,
+        from arms of its own. Draws without replacement from common arms are neither, and warned of.
     n_draws : int, default=20
         Number of slates drawn per event from an exploring policy. The estimate is unbiased with
         one; more of them reduce its variance.
@@ -346,10 +350,15 @@ def slate_pseudo_inverse(
     at_place, included = _place_probabilities(policy_or_slates, X, log, rule, n_draws)
     p = None
     if logging == "uniform":
+        for place in range(m):
+            at_place_only = replace(log, action=log.action[:, [place]])
+            if check_uniform(at_place_only, X, n_checks=m, stacklevel=3):
+                break
         n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
         weight = weights_of_uniform(at_place, included, n_arms)
     else:
         p = _propensity(log)
+        _check_independent(log)
         weight = weights_of_independent(at_place, p)
     return _estimate("slate_pseudo_inverse", weight * rewards, weight, rewards, p, log)
 
@@ -433,7 +442,7 @@ def replay_slates(
     """
     check_rule(rule)
     log = _read(policy, X, y, available, reward, propensity, columns)
-    rewards, p = _known(log), _inclusion_propensity(log)
+    rewards, p = _known(log), _inclusion_propensity(log, X)
     player, rows = behind_transformers(copy.deepcopy(policy), X)
     if random_state is not None and hasattr(player, "random_state"):
         player.random_state = seed_for("replay", random_state) % 2**31
@@ -516,12 +525,29 @@ def _propensity(log: SlateLog) -> np.ndarray:
     return p
 
 
-def _inclusion_propensity(log: SlateLog) -> np.ndarray:
+def _inclusion_propensity(log: SlateLog, X: Any) -> np.ndarray:
     """Probabilities that a logged slate includes its arms: as logged, else uniform."""
     if log.propensity is not None:
         return _propensity(log)
+    check_uniform(log, X)
     n_arms = np.full(len(log), len(log.arms)) if log.pools is None else log.pools.sizes
     return np.broadcast_to((log.sizes / n_arms)[:, None], log.action.shape)
+
+
+def _check_independent(log: SlateLog) -> None:
+    """Warn if places that chose by themselves would have repeated arms, as no slate does."""
+    n_arms = len(log.arms)
+    shares = np.array([np.bincount(arms, minlength=n_arms) for arms in log.action.T]) / len(log)
+    repeats = len(log) * (shares.sum(axis=0) ** 2 - (shares**2).sum(axis=0)).sum() / 2
+    if repeats > _NO_REPEATS:
+        warnings.warn(
+            f"no slate shows an arm twice, where about {repeats:,.0f} repeats are expected of "
+            "places that choose by themselves: if the log drew without replacement, "
+            "logging='independent' is biased. Use slate_ips, with rewards per arm and the "
+            "probability of each arm to be in the slate.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _place_probabilities(
@@ -553,5 +579,9 @@ def _estimate(
     lacking = shortcoming(sums)
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
-    parts = EventParts.of(earned - earned.mean(), log, rewards, p)
-    return replace(make_estimate(name, (sums,)), parts=parts)
+    evidence = RewardEvidence.of(logged, weight, None, 1.0)
+    spread = evidence.spread(sums.effective_sample_size)
+    factor = weight / len(log)
+    influence = earned - earned.mean()
+    parts = EventParts.of(influence, factor, evidence.clipping, log, rewards, p)
+    return replace(make_estimate(name, (sums,), spread=spread), parts=parts)

@@ -174,6 +174,11 @@ class Estimator:
         b, z, d = self._terms(events, self.settings[0])
         return (z - z.sum() / d.sum() * d) / d.mean() + b - b.mean()
 
+    def factor(self, events: WeightedEvents) -> np.ndarray:
+        """Factor of each event's reward in the least biased estimate, (n_events,)."""
+        total = events.weight.sum() if self.normalized else len(events.weight)
+        return self.change_weights(events.weight, self.settings[0]) / total
+
     def _terms(self, events: WeightedEvents, setting: float) -> tuple[np.ndarray, ...]:
         """Base terms b, numerators z and denominators d of the events."""
         weight, value = events.weight, events.reward

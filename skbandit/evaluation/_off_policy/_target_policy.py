@@ -33,7 +33,7 @@ from skbandit.logs import (
 )
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows
-from skbandit.utils._validation import first_few, warn_if_reordered
+from skbandit.utils._validation import as_contexts, first_few, warn_if_reordered
 
 LARGEST_WEIGHT = 1e100
 """Largest weight π/p of an event; beyond it, squares of sums of weighted rewards may overflow."""
@@ -136,8 +136,7 @@ def read_evaluated(
     else:
         warn_if_reordered({"X": X, "y": y, "reward": reward})
         table_arms = known_arms(policy)
-        if X is None:
-            raise ValueError("X is None: a policy needs contexts.")
+        as_contexts(X)  # which a policy needs
     log = read_log(
         y,
         None if X is None else count_rows(X),
@@ -148,7 +147,7 @@ def read_evaluated(
         **options,
     )
     if log.propensity is None:
-        check_uniform(log)
+        check_uniform(log, X)
     codes = {label: k for k, label in enumerate(log.arms.tolist())}
     if table is None:
         policy, rows = behind_transformers(given, X)

@@ -46,7 +46,7 @@ from skbandit.logs import (
 from skbandit.utils._fitting import iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
 from skbandit.utils._sklearn_compat import count_rows, rows_of
-from skbandit.utils._validation import warn_if_reordered
+from skbandit.utils._validation import as_contexts, warn_if_reordered
 
 
 @dataclass(frozen=True)
@@ -490,8 +490,8 @@ def read_replayed(
     policy: Any, X: Any, y: Any, *, available: Any = None, **options: Any
 ) -> tuple[Any, Log]:
     """Indexable contexts, and a log of as many events with its arms sorted."""
-    (X,) = indexable(X)
     warn_if_reordered({"X": X, "y": y, "reward": options.get("reward")})
+    (X,) = indexable(as_contexts(X))
     available = align_rows(available, X)
     log = read_log(y, count_rows(X), available=available, table_arms=known_arms(policy), **options)
     if log.timestamp is not None:
@@ -509,7 +509,7 @@ def replay_runs(
 ) -> ReplayResult:
     """Replay a log in `n_repeats` runs, in parallel, and warn of a biased estimate."""
     if log.propensity is None:
-        check_uniform(log)
+        check_uniform(log, X)
     c = options.acceptance
     c = float(log.probability.min()) if c is None else float(c)
     seeds = seeds_of_runs(random_state, options.n_repeats)

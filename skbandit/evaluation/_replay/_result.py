@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from skbandit.evaluation._difference import PolicyDifference, refuse_difference
+from skbandit.evaluation._difference import PolicyDifference, make_difference, refuse_difference
 from skbandit.evaluation._guaranteed import (
     Range,
     RewardEvidence,
@@ -21,8 +21,10 @@ from skbandit.evaluation._guaranteed import (
     known_range,
     natural_range,
     path_interval,
+    pooled_moments,
 )
 from skbandit.evaluation._policy_protocol import check_not_learned
+from skbandit.evaluation._score import Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far
 from skbandit.utils._validation import check_level
@@ -89,14 +91,12 @@ class LogTotals:
 
     def __add__(self, other: LogTotals) -> LogTotals:
         n = self.n_events + other.n_events
-        share, gap = other.n_events / n, other.mean - self.mean
         (a, b), (c, d) = self.reward_range, other.reward_range
         return LogTotals(
             n,
-            self.mean + share * gap,
-            self.variance
-            + share * (other.variance - self.variance)
-            + share * (1 - share) * gap**2,  # Chan, Golub and LeVeque (1983)
+            *pooled_moments(
+                self.mean, self.variance, other.mean, other.variance, other.n_events / n
+            ),
             (min(a, c), max(b, d)),
             self.n_clipped + other.n_clipped,
             min(self.smallest, other.smallest),
@@ -115,6 +115,11 @@ class ReplayMetadata:
     deployment_share: float = 0.0
     shuffle: bool = False
     subsample: float | None = None
+
+    @property
+    def range(self) -> Range:
+        """Smallest and largest possible reward, as given or as observed."""
+        return self.bounds or natural_range(np.array(self.totals.reward_range))
 
     @property
     def clipped(self) -> float:
@@ -153,7 +158,8 @@ class ReplayResult:
     means; the second is due to the log itself. There s² is the variance of the kept rewards (the
     log's own variance counts as one more observation, as a few equal rewards do not prove zero
     variance), and q is the share of the available events that a run replayed: 1/2 with
-    ``subsample=0.5``. Intervals use Student's t with Welch-Satterthwaite degrees of freedom.
+    ``subsample=0.5``. Intervals are score intervals, which have width and cover even if rewards are
+    rare, with quantiles of Student's t of Welch-Satterthwaite degrees of freedom.
 
     A learning policy takes a different path in every run, and rewards along a path are dependent.
     A single run yields only s²/n: it holds for this path, but as an interval for the policy's
@@ -177,7 +183,7 @@ class ReplayResult:
     <ReplayResult: mean reward 0.4299 ± 0.033, 1.28 x the log's, at horizon 221; kept 221 of 400
     events, c = 0.5>
     >>> print("{:.3f} to {:.3f}".format(*result.interval(0.95)))
-    0.364 to 0.496
+    0.366 to 0.496
     """
 
     trajectories: tuple[Trajectory, ...]
@@ -237,7 +243,10 @@ class ReplayResult:
     @property
     def standard_error(self) -> float:
         """Standard error of `mean_reward`; see Notes."""
-        return self._error[0]
+        error = self._error[0]
+        if self._rewards and not any(np.ptp(own) for own in self._rewards):
+            error = max(error, self._spread.error(self.mean_reward))  # others may differ
+        return error
 
     @property
     def deployment(self) -> ReplayResult | None:
@@ -290,7 +299,7 @@ class ReplayResult:
         confidence_level : float, default=0.95
             Nominal coverage, in (0, 1).
         kind : {"normal", "sequence"}, default="normal"
-            "normal" uses Student's t, see Notes of the class. "sequence" covers at its level for
+            "normal" is a score interval, see Notes of the class. "sequence" covers at its level for
             any number of kept events and any rewards within `reward_range`, which it requires, as
             in `OffPolicyEstimate.interval`. Rewards of a policy that learns are dependent: for it
             it is the confidence sequence of the mean, along the path, of expected rewards given
@@ -314,10 +323,12 @@ class ReplayResult:
             )
         if kind != "normal":
             return self._guaranteed_interval(confidence_level)
+        if not self._rewards:
+            return np.nan, np.nan
         error, freedom = self._error
-        half = float(student.ppf((1 + confidence_level) / 2, freedom)) * error
-        bounds = self.metadata.bounds or natural_range(np.array(self.metadata.totals.reward_range))
-        return clipped_interval(self.mean_reward - half, self.mean_reward + half, bounds)
+        quantile = float(student.ppf((1 + confidence_level) / 2, freedom))
+        limits = self._spread.limits(self.mean_reward, error, quantile)
+        return clipped_interval(*limits, self.metadata.range)
 
     def _guaranteed_interval(self, confidence_level: float) -> tuple[float, float]:
         """The majority vote of the runs' intervals (Gasparin & Ramdas 2024)."""
@@ -362,13 +373,14 @@ class ReplayResult:
             return NotImplemented
         _check_comparable(self, other)
         runs = [
-            _paired(mine, its, self.metadata.totals.variance)
+            _paired(mine, its, self.metadata)
             for mine, its in zip(self._kept(), other._kept(), strict=True)
         ]
-        away, squares = (np.array(part) for part in zip(*runs, strict=True))
+        away, squares, sides = zip(*runs, strict=True)
         n = min(self.n_accepted, other.n_accepted) - len(runs) + 1
-        error, freedom = _combined(float(squares.mean()) * self._reuse, n, away)
-        return PolicyDifference(float(away.mean()), error, self.n_events, None, freedom)
+        error, freedom = _combined(float(np.mean(squares)) * self._reuse, n, np.array(away))
+        of_all = mean_sides(sides, self._reuse).of_error(error)
+        return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
 
     def _kept(self) -> list[pd.DataFrame]:
         """Action and reward of the kept events of each run."""
@@ -391,10 +403,17 @@ class ReplayResult:
         if not self._rewards:
             return np.nan, np.nan
         n_runs, n = len(self._rewards), self.n_accepted
-        squares = sum(float(((own - own.mean()) ** 2).sum()) for own in self._rewards)
+        squares = float(np.sum([((own - own.mean()) ** 2).sum() for own in self._rewards]))
         freedom = n - n_runs + 1
         of_log = (squares + self.metadata.totals.variance) / freedom * self._reuse * n_runs / n
-        return _combined(of_log, freedom, np.array([own.mean() for own in self._rewards]))
+        means = np.array([own.mean() for own in self._rewards])
+        return _combined(of_log, freedom, means)
+
+    @property
+    def _spread(self) -> Spread:
+        """How the variance of the mean reward depends on it."""
+        totals, effective = self.metadata.totals, self.n_accepted / len(self._rewards) / self._reuse
+        return Spread.of(self.metadata.range, totals.mean, totals.variance, effective)
 
     @property
     def _reuse(self) -> float:
@@ -458,8 +477,10 @@ def _combined(of_log: float, freedom: float, means: np.ndarray) -> tuple[float, 
     return math.sqrt(total), total**2 / (of_log**2 / freedom + of_runs**2 / (len(means) - 1))
 
 
-def _paired(mine: pd.DataFrame, its: pd.DataFrame, variance: float) -> tuple[float, float]:
-    """Difference of the mean rewards of two runs, and its variance due to the log.
+def _paired(
+    mine: pd.DataFrame, its: pd.DataFrame, metadata: ReplayMetadata
+) -> tuple[float, float, Sides]:
+    """Difference of the mean rewards of two runs, its variance due to the log, and its sides.
 
     Events that both kept count once, so that equal choices have no variance. As in a single
     result, the log's variance counts as one more observation of each policy's further events.
@@ -469,9 +490,19 @@ def _paired(mine: pd.DataFrame, its: pd.DataFrame, variance: float) -> tuple[flo
     shared = mine.index.intersection(its.index)
     if not mine.loc[shared].equals(its.loc[shared]):
         refuse_difference("but an event has another action or reward in the other one")
+    totals = metadata.totals
     further = sum(1 / len(run) ** 2 for run in (mine, its) if len(run) > len(shared))
-    squares = float((away.to_numpy() ** 2).sum()) + variance * further
-    return float(mine["reward"].to_numpy().mean() - its["reward"].to_numpy().mean()), squares
+    squares = away.to_numpy() ** 2
+    factors = [pd.Series(1 / len(run), index=run.index) for run in (mine, its)]
+    factor = factors[0].sub(factors[1], fill_value=0.0)
+    reward = mine["reward"].combine_first(its["reward"])
+    moments = metadata.range, totals.mean, totals.variance
+    sides = sides_of(factor.to_numpy(), reward.to_numpy(), squares, *moments)
+    return (
+        float(mine["reward"].to_numpy().mean() - its["reward"].to_numpy().mean()),
+        float(squares.sum()) + totals.variance * further,
+        sides,
+    )
 
 
 def _check_comparable(one: ReplayResult, other: ReplayResult) -> None:

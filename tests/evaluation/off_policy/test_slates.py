@@ -109,9 +109,27 @@ def test_skewed_logs_need_propensities():
     log = pd.DataFrame({"action": slates.tolist(), "reward": clicks.tolist()})
     found = slate_ips(target, None, log.assign(propensity=share[slates].tolist()))
     assert abs(found.mean_reward - TRUTH) < 4.4 * found.standard_error
-    with pytest.warns(ReplayCoverageWarning, match="the mean weight is 1.115"):
+    coverage = pytest.warns(ReplayCoverageWarning, match="the mean weight is 1.115")
+    with coverage, pytest.warns(UserWarning, match="not chosen uniformly: 0 on 741 events"):
         wrong = slate_ips(target, None, log)
     assert abs(wrong.mean_reward - TRUTH) > 4.4 * wrong.standard_error
+
+
+def test_draws_without_replacement_are_not_independent():
+    """A softmax over what is left, with its conditional propensities."""
+    rng, weight = np.random.default_rng(0), np.exp([0.0, 0.5, 1.0, 1.5])
+    slates = np.argsort(-np.log(rng.random((4000, 4))) / weight, axis=1)[:, :2]
+    first_p = weight[slates[:, 0]] / weight.sum()
+    second_p = weight[slates[:, 1]] / (weight.sum() - weight[slates[:, 0]])
+    log = pd.DataFrame({"action": slates.tolist(), "reward": slates.sum(axis=1) / 3})
+    log["propensity"] = np.column_stack([first_p, second_p]).tolist()
+    target = np.tile([0, 1], (4000, 1))
+    with pytest.warns(UserWarning, match=r"no slate shows an arm twice, where about 1,.* repeats"):
+        slate_pseudo_inverse(target, None, log, logging="independent")
+    own = log.assign(
+        action=[(int(a), int(b) + 4) for a, b in slates]
+    )  # places of arms of their own
+    slate_pseudo_inverse(np.tile([0, 5], (4000, 1)), None, own, logging="independent")
 
 
 def test_the_log_itself_is_estimated_by_its_mean():
@@ -275,7 +293,7 @@ def test_slates_in_any_form_keep_their_labels(arms, form):
     ],
 )
 def test_slates_that_cannot_be_shown_are_refused(given, message):
-    log = uniform_slates(["b", "c"], available=[("b", "c")] + [("a", "b", "c")] * 199)
+    log = uniform_slates(["b", "c"], available=[("b", "c")] * 199 + [("a", "b", "c")])
     with pytest.raises(ValueError, match=message):
         slate_ips(given, None, log)
 

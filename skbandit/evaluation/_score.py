@@ -1,0 +1,185 @@
+"""Score intervals of mean rewards, which have width even if rewards are rare or none was seen.
+
+An estimate v with the standard error s, of rewards in [0, 1], has the interval of the means m with
+
+    (v - m)² <= z² (s² + (m (1 - m) - v (1 - v)) / t),
+
+as the variance of the estimate is s² where m = v, and changes with m as that of a proportion of t
+trials. If s² = v (1 - v) / t, this is Wilson's interval (1927), and for large t it is v ± z s. The
+effective number of events n counts as t = n / ρ trials, where ρ is the variance of the log's
+rewards relative to the largest one of rewards with their mean and range: 1 for 0 and 1.
+
+The difference of two estimates from one log is a difference of weighted means of rewards over two
+disjoint sets of events: those that count more in the one or in the other. The distances to the
+limits of these are added as by MOVER (Zou & Donner 2008; method 10 of Newcombe 1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What determines how the variance of an estimated mean reward depends on the mean.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Smallest and largest reward.
+    trials : float
+        Number t of trials; infinite if the variance does not change.
+    """
+
+    bounds: Range
+    trials: float
+
+    @classmethod
+    def of(cls, bounds: Range, mean: float, variance: float, effective: float) -> Spread:
+        """The spread of an estimate from an effective number of events of the log."""
+        largest = (mean - bounds[0]) * (bounds[1] - mean)
+        ratio = min(variance / largest, 1.0) if largest > 0 else 1.0
+        return cls(bounds, effective / ratio if ratio > 0 else np.inf)
+
+    def limits(self, value: float, error: float, quantile: float) -> Range:
+        """Limits of the mean, given its estimate with a standard error and a normal quantile z."""
+        low, high = self.bounds
+        width = high - low
+        if not 0 < width < np.inf or self.trials == 0:
+            return value - quantile * error, value + quantile * error
+        v = min(max((value - low) / width, 0.0), 1.0)
+        half = quantile**2 / (2 * self.trials)
+        squared = (quantile * error / width) ** 2
+        away = np.sqrt((half * (1 - 2 * v)) ** 2 + (1 + 2 * half) * squared)
+        ends = (v + half + np.array([-away, away])) / (1 + 2 * half)
+        # outside of the range, as an unbiased estimate may be, it is as at the range's end
+        return tuple((value + width * (ends - v)).tolist())
+
+    def error(self, value: float) -> float:
+        """A standard error for rewards that are all equal: the distance of the limits at 1."""
+        low, high = self.limits(value, 0.0, 1.0)
+        return max(value - low, high - value)
+
+
+@dataclass(frozen=True)
+class Side:
+    """The events that count more in one of two estimates, whose rewards have a weighted mean.
+
+    Parameters
+    ----------
+    spread : Spread
+        Of that mean.
+    mean : float
+        The mean.
+    weight : float
+        Its factor in the difference, without the sign.
+    error : float
+        Part of these events in the standard error of the difference.
+    """
+
+    spread: Spread
+    mean: float
+    weight: float
+    error: float
+
+    def distances(self, quantile: float) -> np.ndarray:
+        """Distances of the difference to its limits if these events alone were random."""
+        low, high = self.spread.limits(self.mean, self.error / self.weight, quantile)
+        return self.weight * np.array([self.mean - low, high - self.mean])
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The events that count more in the first estimate, and those that do in the second.
+
+    Parameters
+    ----------
+    more, less : Side or None
+        None without such events.
+    rest : float
+        Variance of the difference that is not due to them.
+    """
+
+    more: Side | None
+    less: Side | None
+    rest: float
+
+    @property
+    def known(self) -> list[Side]:
+        """Those that are not None."""
+        return [side for side in (self.more, self.less) if side is not None]
+
+    def of_error(self, error: float) -> Sides:
+        """The same sides of a difference with a standard error."""
+        rest = error**2 - sum(side.error**2 for side in self.known)
+        return replace(self, rest=max(rest, 0.0))
+
+    def distances(self, quantile: float) -> tuple[float, float]:
+        """Distances of the difference to its lower and upper limit."""
+        squares = np.full(2, quantile**2 * self.rest)
+        for sign, side in ((1, self.more), (-1, self.less)):
+            if side is not None:
+                squares += side.distances(quantile)[::sign] ** 2
+        below, above = np.sqrt(squares).tolist()
+        return below, above
+
+
+def sides_of(
+    away: np.ndarray,
+    reward: np.ndarray,
+    squares: np.ndarray,
+    bounds: Range,
+    mean: float,
+    variance: float,
+) -> Sides:
+    """The events of which the difference has more, and those of which it has less.
+
+    Parameters
+    ----------
+    away : ndarray of shape (n_events,)
+        Factor of each event's reward in the difference.
+    reward : ndarray of shape (n_events,)
+    squares : ndarray of shape (n_events,)
+        Part of each event in the variance of the difference.
+    bounds, mean, variance : object
+        Of the log's rewards, as in `Spread`.
+
+    Returns
+    -------
+    Sides
+    """
+    found: list[Side | None] = []
+    for factor in (np.maximum(away, 0.0), np.maximum(-away, 0.0)):
+        weight = float(factor.sum())
+        if weight == 0:
+            found.append(None)
+            continue
+        spread = Spread.of(bounds, mean, variance, weight**2 / float(factor @ factor))
+        error = float(np.sqrt(squares[factor > 0].sum()))
+        found.append(Side(spread, float(factor @ reward) / weight, weight, error))
+    return Sides(found[0], found[1], 0.0).of_error(float(np.sqrt(squares.sum())))
+
+
+def mean_sides(sides: Sequence[Sides], reuse: float) -> Sides:
+    """Sides, without a rest, of a mean of differences that each use a share of one log."""
+    found: list[Side | None] = []
+    for of_runs in ([own.more for own in sides], [own.less for own in sides]):
+        known = [side for side in of_runs if side is not None]
+        if not known:
+            found.append(None)
+            continue
+        trials = len(known) / sum(1 / side.spread.trials for side in known)
+        found.append(
+            Side(
+                replace(known[0].spread, trials=trials / reuse),
+                float(np.mean([side.mean for side in known])),
+                float(np.mean([side.weight for side in known])),
+                float(np.sqrt(np.mean([side.error**2 for side in known]) * reuse)),
+            )
+        )
+    return Sides(found[0], found[1], 0.0)
