@@ -16,6 +16,7 @@ from skbandit.logs._arms import in_label_order as in_label_order
 from skbandit.logs._arms import label_array as label_array
 from skbandit.logs._arms import label_order as label_order
 from skbandit.logs._arms import order_of_labels as order_of_labels
+from skbandit.logs._arms import plain_labels as plain_labels
 from skbandit.logs._arms import read_mask as read_mask
 from skbandit.logs._arms import read_pools as read_pools
 from skbandit.logs._blocks import ReplayRequest as ReplayRequest

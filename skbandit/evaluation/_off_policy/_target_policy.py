@@ -17,7 +17,6 @@ from skbandit.evaluation._policy_protocol import (
     checked_choices,
     known_arms,
     name_columns,
-    plain_labels,
 )
 from skbandit.logs import (
     Codes,
@@ -28,6 +27,7 @@ from skbandit.logs import (
     code_labels,
     column_names,
     label_array,
+    plain_labels,
     read_log,
     read_numbers,
 )
