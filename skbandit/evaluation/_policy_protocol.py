@@ -44,9 +44,16 @@ def check_rule(rule: Any) -> None:
 
 
 def known_arms(policy: Any) -> list[Any] | None:
-    """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`."""
-    arms = getattr(policy, "arms_", getattr(policy, "arms", None))
-    return arms if arms is None else plain_labels(arms)
+    """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`.
+
+    If it names these same arms in another order, they are in that order.
+    """
+    named = getattr(policy, "arms", None)
+    arms = getattr(policy, "arms_", named)
+    if arms is None or named is None:
+        return arms if arms is None else plain_labels(arms)
+    arms, named = plain_labels(arms), plain_labels(named)
+    return named if set(named) == set(arms) else arms
 
 
 def name_columns(

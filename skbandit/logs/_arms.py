@@ -13,6 +13,9 @@ import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -52,7 +55,36 @@ def label_order(label: Any) -> tuple[Any, ...]:
         return 1, label
     if isinstance(label, tuple):
         return 2, tuple(label_order(part) for part in label)
+    if isinstance(label, date):
+        return 3, type(label).__name__, label.isoformat()
     return 3, type(label).__name__, repr(label)
+
+
+def ascending(labels: Iterable[Any]) -> list[Any] | None:
+    """Different labels in ascending order; None if they have none, as numbers and text."""
+    try:
+        ordered = sorted(labels)
+        total = all(one < other for one, other in pairwise(ordered))
+    except TypeError:
+        return None
+    return ordered if total else None
+
+
+def mark_columns(table: np.ndarray, labels: Iterable[Any]) -> np.ndarray:
+    """A table with one column per arm, marked by its dtype if the arms are not in ascending order.
+
+    Who gets an unmarked array takes its columns for the arms in the order of their labels.
+    """
+    labels = list(labels)
+    if ascending(labels) in (None, labels):
+        return table
+    return table.view(np.dtype(table.dtype, metadata={"arms": labels}))
+
+
+def columns_made_for(table: Any) -> list[Any] | None:
+    """Arms that the columns of a marked array were made for; None for one that is not."""
+    metadata = getattr(getattr(table, "dtype", None), "metadata", None) or {}
+    return metadata.get("arms") if getattr(table, "ndim", 0) == 2 else None
 
 
 def order_of_labels(labels: np.ndarray) -> np.ndarray:
@@ -193,13 +225,19 @@ class _Table:
 _Rows = list[Any] | tuple[Any, ...]
 
 
+@lru_cache(maxsize=256)
+def _in_order(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels in the order of `label_order`, remembered: choices offer the same new arms again."""
+    return sorted(labels, key=label_order)
+
+
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
     """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
 
     Ties between arms, and draws from their probabilities, then depend on the sets alone.
     """
     labels = list(codes)
-    order = sorted(labels[n_known:], key=label_order)
+    order = _in_order(tuple(labels[n_known:]))
     if order == labels[n_known:]:
         return codes, pools
     ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
@@ -271,7 +309,8 @@ def read_pools(
     codes : dict
         Numbers of the arms known so far.
     columns : sequence of labels, default=None
-        Arms of the columns of an unnamed table; None is all of `codes`.
+        Arms of the columns of an unnamed table; None is all of `codes`. If their labels have an
+        order, and it is another one, the table is refused: it may have been made in either.
     per_row : bool, default=False
         Whether `available` is a column of a log, and so has an entry per row.
     n_known : int, default=None
@@ -296,6 +335,12 @@ def read_pools(
                 codes.update({label: k for k, label in enumerate(labels)})
         elif labels is None:
             labels = list(columns or ())
+        if read.labels is None and ascending(labels) not in (None, labels):
+            raise ValueError(
+                f"available is a table without names, and the arms, {first_few(labels)}, are not "
+                "in the order of their labels, so that it could be read in two ways: pass a "
+                "DataFrame with one column per arm, named by its label."
+            )
         return _from_table(read.flags, labels, n_rows, codes)
     pools = _from_rows(read, n_rows, codes, "add")
     empty = np.flatnonzero(pools.sizes == 0)
