@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from skbandit.utils._validation import as_labels, first_few
+
+CATALOGS = 256
+"""Sets of labels whose keys are remembered: the same new arms are offered time and again."""
 
 # An address in memory, as in the default repr of objects: it changes from process to process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -63,10 +67,17 @@ def arm_key(label: Any, attempt: int = 0) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
+@lru_cache(maxsize=CATALOGS)
+def _first_keys(labels: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(arm_key(label) for label in labels)
+
+
 def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     """Keys of new arms, distinct from one another and from the keys of known arms."""
-    taken = set(taken)
-    keys = []
+    first = _first_keys(tuple(labels))
+    if len(set(first).difference(taken)) == len(first):
+        return list(first)
+    taken, keys = set(taken), []
     for label in labels:
         attempt = 0
         while (key := arm_key(label, attempt)) in taken:
@@ -76,16 +87,34 @@ def new_keys(labels: Sequence[Any], taken: Collection[int]) -> list[int]:
     return keys
 
 
-def lookalike_label(label: Any, known: Collection[Hashable]) -> Hashable | None:
-    """Find a known label that is written like this one, but of another type; None if there is none.
+def lookalike_label(labels: Sequence[Any], known: Mapping[Any, Any]) -> tuple[Any, Hashable] | None:
+    """Find one of these labels that is written like a known label of another type, and this one.
 
     Examples
     --------
-    >>> lookalike_label("1", {0: 0, 1: 1})
-    1
-    >>> lookalike_label(1.0, {"0": 0, "1": 1})
-    '1'
+    >>> lookalike_label(["1"], {0: 0, 1: 1})
+    ('1', 1)
+    >>> lookalike_label(["a", 1.0], {"0": 0, "1": 1})
+    (1.0, '1')
     """
+    if known.keys().isdisjoint(_all_written_alike(tuple(labels), tuple(map(type, labels)))):
+        return None
+    for label in labels:
+        alike = _written_alike(label)
+        for other in known if not known.keys().isdisjoint(alike) else ():
+            if other in alike and other != label:
+                return label, other
+    return None
+
+
+@lru_cache(maxsize=CATALOGS)
+def _all_written_alike(labels: tuple[Any, ...], types: tuple[type, ...]) -> frozenset[Any]:
+    """What is written like one of some labels; equal labels may be of different types."""
+    return frozenset(other for label in labels for other in _written_alike(label))
+
+
+def _written_alike(label: Any) -> list[Any]:
+    """What a label of another type may be that is written like this one."""
     candidates: list[Any] = []
     if isinstance(label, str):
         text = label.strip()
@@ -98,9 +127,7 @@ def lookalike_label(label: Any, known: Collection[Hashable]) -> Hashable | None:
             candidates += [repr(float(label)) for _ in candidates]
             if candidates and math.isfinite(label) and label == int(label):
                 candidates.append(str(int(label)))
-    if not any(candidate in known for candidate in candidates):
-        return None
-    return next(other for other in known if other in candidates and other != label)
+    return candidates
 
 
 def _is_number(label: Any) -> bool:

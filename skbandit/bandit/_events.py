@@ -47,14 +47,19 @@ class Events:
 
 def join(parts: Sequence[Events]) -> Events:
     """Concatenate events."""
+    how = {"X": join_contexts, "arms": join_labels}
     return Events(
         *(
-            (join_contexts if name == "X" else np.concatenate)(
-                [getattr(part, name) for part in parts]
-            )
+            how.get(name, np.concatenate)([getattr(part, name) for part in parts])
             for name in Events.__dataclass_fields__
         )
     )
+
+
+def join_labels(parts: list[np.ndarray]) -> np.ndarray:
+    """Concatenate labels; if their types differ, as objects: int64 and float64 would be floats."""
+    alike = len({part.dtype for part in parts}) == 1
+    return np.concatenate(parts if alike else [part.astype(object) for part in parts])
 
 
 def join_contexts(parts: list[Any]) -> Any:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbandit.bandit._events import EncodedLog
-from skbandit.bandit._posterior import learn_row, mixed_moments
+from skbandit.bandit._posterior import learn_row, mixed_moments, variance_in_mean
 from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, Posterior, Rule
-from skbandit.bandit._units import show
+from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration import (
     accepts_proposal,
     alpha_scale,
@@ -76,7 +76,14 @@ def moments(k: int, mean: np.ndarray, model: Model) -> tuple[float, float]:
 def scored(k: int, t: int, alpha: float, mean: np.ndarray, model: Model) -> float:
     """Score of arm k in choice t, in the context looked at."""
     m, v = moments(k, mean, model)
-    return score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
+    if mean.ndim == 3:
+        if model.posterior.n_updates[k] == 0:
+            v = variance_in_mean(v, t, model.posterior, model.rule)
+    result = score(m, v, alpha, t, model.posterior.rng_key[k], model.rule)
+    if mean.ndim == 3:
+        if len(model.posterior.reward):  # rounding must not break ties
+            result = np.rint(result * RESOLUTION) / RESOLUTION
+    return result
 
 
 @inlined_exactly

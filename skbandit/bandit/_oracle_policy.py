@@ -18,7 +18,7 @@ from skbandit.bandit._arm_keys import arm_key
 from skbandit.bandit._events import Events
 from skbandit.bandit._sequential import SequentialPolicy
 from skbandit.bandit._state import EXPLORATIONS, explorations_by, read_alphas
-from skbandit.logs import Codes, align_rows, label_array, noting
+from skbandit.logs import Codes, align_rows, label_array, mark_columns, noting
 from skbandit.utils._fitting import seed_for, seeded
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
@@ -45,7 +45,8 @@ class OraclePolicy(SequentialPolicy):
         Reward model. A classifier needs `predict_proba`, and rewards 0 and 1. A `random_state` of
         None is set by the policy.
     alpha : float or callable, default=0.3
-        Amount of exploration by "squarecb", as in `GLMUCBPolicy`; α² is in the unit of the reward.
+        Amount of exploration by "squarecb", as in `GLMUCBPolicy`; α² is in units of the reward of
+        a classifier, and of the rewards' standard deviation with a regressor.
         A function is called with an array of numbers of learned events.
     exploration : {"squarecb", "epsilon_greedy", "bootstrap", "greedy"}, default="squarecb"
         Rule by which `select` explores. "bootstrap": the best arm according to one of
@@ -75,7 +76,7 @@ class OraclePolicy(SequentialPolicy):
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order in which they were named or first learned.
+        Labels, ordered as in `GLMUCBPolicy`.
     estimators_ : dict
         Fitted estimators by arm, a tuple with one per replicate; a number where all rewards of the
         arm were equal. Arms without a model are missing.
@@ -96,6 +97,9 @@ class OraclePolicy(SequentialPolicy):
     Notes
     -----
     The policy keeps the events that it has learned, unless `refit="partial_fit"`.
+
+    Rewards r and a r + b, with a > 0, lead to the same choices if the predictions of the regressor
+    follow them, as those of ridge regression and trees do.
 
     Models depend on the calls: one `fit` ends with newer models than many `partial_fit` on the same
     events. A batch of choices equals the same choices one by one.
@@ -137,6 +141,8 @@ class OraclePolicy(SequentialPolicy):
     _n_updates: np.ndarray  # (n_arms,)
     _totals: np.ndarray  # (n_arms, n_replicates, 2): total weight, and weighted reward
     _range: tuple[float, float]  # of rewards
+    _learns_further: bool | None = None
+    _moments = (0.0, 0.0, 0.0)  # of rewards: weight, mean, sum of squared deviations
     _model_seed: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -240,9 +246,10 @@ class OraclePolicy(SequentialPolicy):
         self._model_seed = seed_for("reward models", self.random_state)
         self._store = EventStore.empty(self.n_features_in_, self._replicates())
         self._models, self._n_events = {}, 0
+        self._learns_further = self.refit == "partial_fit"
         self._n_updates = np.zeros(0, dtype=np.int64)
         self._totals = np.zeros((0, self._replicates(), 2))
-        self._range = (np.inf, -np.inf)
+        self._range, self._moments = (np.inf, -np.inf), (0.0, 0.0, 0.0)
 
     def _grow(self, codes: Codes) -> None:
         n_new = len(codes) - len(self._codes)
@@ -253,13 +260,14 @@ class OraclePolicy(SequentialPolicy):
     def _absorb(self, events: Events) -> None:
         if not len(events):
             return
-        self._check_replicates()
+        self._check_settings()
         self._alphas(len(events))  # raise errors now, not in the next choice
         arm = self._number(events.arms)
         copies = self._copies(len(events))
         self._n_events += len(events)
         low, high = self._range
         self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
+        self._moments = joined_moments(self._moments, events.reward, events.weight)
         self._n_updates = self._n_updates + np.bincount(arm, minlength=len(self._codes))
         self._totals = self._totals.copy()
         weight = copies * events.weight[:, None]
@@ -282,8 +290,15 @@ class OraclePolicy(SequentialPolicy):
                     "rewards 0 and 1: take a regressor as estimator."
                 )
 
-    def _check_replicates(self) -> None:
-        """Require as many replicates as the policy began with."""
+    def _check_settings(self) -> None:
+        """Require the way to learn, and as many replicates, as the policy began with."""
+        further = self.refit == "partial_fit"
+        if self._learns_further not in (None, further):
+            before = "without" if further else "with"
+            raise ValueError(
+                f"refit={self.refit!r}, but the policy has learned {before} refit='partial_fit', "
+                "so that its models or its events are missing: call fit to start afresh."
+            )
         began = self._store.copies.shape[1]
         if self._replicates() != began:
             raise ValueError(
@@ -367,7 +382,7 @@ class OraclePolicy(SequentialPolicy):
 
     def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         now, X, mask, codes = self._prepared(X, available)
-        return now._probabilities(X, mask, codes)[:, : len(now._codes)]
+        return mark_columns(now._probabilities(X, mask, codes)[:, : len(now._codes)], now._codes)
 
     def predict_reward(self, X: Any) -> np.ndarray:
         """Predict the reward of every arm.
@@ -390,7 +405,7 @@ class OraclePolicy(SequentialPolicy):
         """The policy in its current state, checked contexts, available arms and their numbers."""
         available = align_rows(available, X)
         now, X = self._ready(X, available)
-        now._check_replicates()
+        now._check_settings()
         mask, codes = now._masked(len(X), available)
         return now, X, mask, codes
 
@@ -426,6 +441,12 @@ class OraclePolicy(SequentialPolicy):
         weight, reward = self._totals.sum(axis=0).T  # 0 if the arms of all events were dropped
         return np.divide(reward, weight, out=np.zeros_like(reward), where=weight > 0)
 
+    def _spread(self) -> float:
+        """Unit of rewards in which "squarecb" compares: their standard deviation; 1 if 0 or 1."""
+        weight, _, squares = self._moments
+        numeric = not is_classifier(self.estimator) and squares > 0
+        return float(np.sqrt(squares / weight)) if numeric else 1.0
+
     def _probabilities(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Probability of each arm, known and new."""
         from skbandit.bandit.exploration._sets import arm_probabilities
@@ -437,7 +458,7 @@ class OraclePolicy(SequentialPolicy):
             alpha=float(self._alphas()[0]),
             epsilon=float(self.epsilon),
             scores=lambda seed, t: rewards[0],
-            rewards=lambda: rewards[0],
+            rewards=lambda: rewards[0] / self._spread(),
             replicates=lambda: rewards,
         )
         return arm_probabilities(self.exploration, models)
@@ -569,6 +590,22 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
 def _columns(X: np.ndarray) -> np.ndarray:
     """Contexts, or a constant column for estimators if there are none."""
     return X if X.shape[1] else np.ones((len(X), 1))
+
+
+def joined_moments(
+    known: tuple[float, float, float], reward: np.ndarray, weight: np.ndarray
+) -> tuple[float, float, float]:
+    """Weight, mean and sum of squared deviations of further rewards, too."""
+    n, mean, squares = known
+    total = float(weight.sum())
+    of_new = float(weight @ reward) / total
+    away = of_new - mean
+    within = float(weight @ (reward - of_new) ** 2)
+    return (
+        n + total,
+        mean + away * total / (n + total),
+        squares + within + away * away * n * total / (n + total),
+    )
 
 
 def shrunk(

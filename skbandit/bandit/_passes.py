@@ -233,9 +233,10 @@ def replay_present_features(
         whole = with_arms(known, list(codes)[n_known:], whole_prior)
         whole.mean[:, :, weights] = posterior.mean
         whole.cov_factor[:, :, weights] = posterior.cov_factor
+        whole.start[:, :, weights] = posterior.start
         features = of_features(weights, known)
         whole.rate[features], whole.seen_squares[features] = posterior.rate, posterior.seen_squares
-        names = ("mean", "cov_factor", "rate", "seen_squares")
+        names = ("mean", "cov_factor", "rate", "seen_squares", "start")
         posterior = posterior._replace(**{name: getattr(whole, name) for name in names})
     return accepted, n_seen, codes, posterior
 
@@ -311,7 +312,9 @@ def gathered(posterior: Any, weights: np.ndarray | None) -> Any:
         return posterior
     mean, cov_factor = posterior.mean[:, :, weights], posterior.cov_factor[:, :, weights]
     return _in_their_units(posterior, weights)._replace(
-        mean=np.ascontiguousarray(mean), cov_factor=np.ascontiguousarray(cov_factor)
+        mean=np.ascontiguousarray(mean),
+        cov_factor=np.ascontiguousarray(cov_factor),
+        start=np.ascontiguousarray(posterior.start[:, :, weights]),
     )
 
 

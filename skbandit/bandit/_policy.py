@@ -27,6 +27,7 @@ from skbandit.bandit._state import (
     no_posterior,
     read_prior,
     read_rule,
+    standardizes_rewards,
     weight_covariance,
 )
 from skbandit.logs import Codes, ReplayRequest
@@ -68,9 +69,10 @@ class GLMUCBPolicy(PosteriorPolicy):
     mean : {"M0", "M1", "M2", "M3"}, default="M0"
         Mean reward of the logistic model. M0: σ(m). M1: σ(m/√(1 + πv/8)). M2: σ(m + v/2). M3:
         exp(m + v/2). M2 and M3 are for rare rewards.
-    prior_mean : float, array-like or "adaptive", default=0.0
+    prior_mean : "auto", "adaptive", float or array-like, default="auto"
         Prior mean of all weights, or of each feature's, optionally followed by the constant's.
-        "adaptive" starts a new arm from the average of the learned arms, once there are two.
+        "auto": 0; with `standardize`, an arm that comes when others are known, by ten events each,
+        starts from their average. "adaptive" starts all arms but the first two from it.
     prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
         Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
         for the constant. Numbers as for `prior_mean`. "adaptive": the empirical covariance of the
@@ -79,10 +81,12 @@ class GLMUCBPolicy(PosteriorPolicy):
         Scales s of "scaled" prior variances. One model per scale is learned; choices weight them by
         how well they predicted rewards so far. One scale is faster.
     standardize : bool or "scale", default=True
-        Whether to center and scale features by the contexts learned so far. "scale" does not
-        center: choose it for thousands of features that are mostly 0.
-    noise_variance : float, default=1.0
-        Noise variance of linear rewards.
+        Whether to center and scale features by the contexts learned so far, and linear rewards by
+        the rewards. "scale" does not center features: choose it for thousands of them that are
+        mostly 0.
+    noise_variance : "auto" or float, default="auto"
+        Noise variance of linear rewards. "auto": that of the rewards learned so far, or 1 without
+        `standardize`.
     covariance : {"diagonal", "full"}, default="diagonal"
         Whether an arm's weights are independent or correlated. Use "full" if features correlate;
         its cost per event is quadratic in their number.
@@ -110,7 +114,8 @@ class GLMUCBPolicy(PosteriorPolicy):
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order of their first appearance.
+        Labels: the arms of `arms`, or of the first events learned, in ascending order if they have
+        one; then later arms as they came.
     coef_ : ndarray of shape (n_arms, n_features)
         Posterior means of the weights, in the units of `X`.
     intercept_ : ndarray of shape (n_arms,)
@@ -138,8 +143,13 @@ class GLMUCBPolicy(PosteriorPolicy):
     The order of events matters. One `fit` equals several `partial_fit` on the same events in the
     same order, and a batch of choices equals the same choices one by one.
 
+    With a linear link, `standardize` and a constant, rewards r and a r + b, with a > 0, lead to the
+    same choices; all results are in the unit of the rewards. If `prior_mean`, `prior_variance` or
+    `noise_variance` is a number, it is in that unit, and rewards are not standardized.
+
     "squarecb" plays arm a of K with probability 1/(K + γ (y_b - y_a)), where y are mean rewards,
-    and the best arm b otherwise; γ = √(K n)/α² after n events, so α² is in units of the reward.
+    and the best arm b otherwise; γ = √(K n)/α² after n events, so α² is in units of the reward,
+    or of the standard deviation of standardized ones.
 
     References
     ----------
@@ -176,7 +186,7 @@ class GLMUCBPolicy(PosteriorPolicy):
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "ucb": [StrOptions(set(UCBS))],
         "mean": [StrOptions(set(MEANS))],
-        "prior_mean": [Real, "array-like", StrOptions({"adaptive"})],
+        "prior_mean": [Real, "array-like", StrOptions({"adaptive", "auto"})],
         "prior_variance": [
             Interval(Real, 0, None, closed="neither"),
             "array-like",
@@ -184,13 +194,19 @@ class GLMUCBPolicy(PosteriorPolicy):
         ],
         "prior_scale": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "standardize": ["boolean", StrOptions({"scale"})],
-        "noise_variance": [Interval(Real, 0, None, closed="neither")],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "covariance": [StrOptions({"diagonal", "full"})],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
         "fit_intercept": ["boolean"],
         "arms": ["array-like", None],
         "new_arms": [StrOptions({"add", "error"})],
-        "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
+        "update_every": [
+            np.timedelta64,
+            Interval(Real, 0, None, closed="neither"),
+            str,
+            timedelta,
+            None,
+        ],
         "columns": [dict, None],
         "random_state": ["random_state"],
     }
@@ -204,11 +220,11 @@ class GLMUCBPolicy(PosteriorPolicy):
         epsilon: float = 0.1,
         ucb: str = "U0",
         mean: str = "M0",
-        prior_mean: float | ArrayLike | str = 0.0,
+        prior_mean: float | ArrayLike | str = "auto",
         prior_variance: float | ArrayLike | str = "scaled",
         prior_scale: float | ArrayLike = (1, 3, 10),
         standardize: bool | str = True,
-        noise_variance: float = 1.0,
+        noise_variance: float | str = "auto",
         covariance: str = "diagonal",
         forgetting: float | str = "auto",
         fit_intercept: bool = True,
@@ -286,6 +302,7 @@ class GLMUCBPolicy(PosteriorPolicy):
             len(prior.variance),
             self.n_features_in_ if self.standardize else 0,
             centered=bool(self.fit_intercept) and self.standardize != "scale",
+            rewards=standardizes_rewards(self),
         )
 
     def _posterior_about(self, codes: Codes) -> Posterior:
@@ -303,6 +320,12 @@ class GLMUCBPolicy(PosteriorPolicy):
                 f"prior_scale={self.prior_scale!r}, prior_variance={self.prior_variance!r} and "
                 f"forgetting={self.forgetting!r} are {len(prior.variance)} models, but the policy "
                 f"has learned with {n_scales}: call fit to start afresh."
+            )
+        if standardizes_rewards(self) != bool(len(self._posterior.reward)):
+            raise ValueError(
+                f"prior_mean={self.prior_mean!r}, prior_variance={self.prior_variance!r} and "
+                f"noise_variance={self.noise_variance!r}: whether one of them is a number cannot "
+                "change after learning, call fit to start afresh."
             )
         return prior
 

@@ -17,17 +17,31 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
+from skbandit.bandit._merge import combine, pooled_moments, shared_evidence, tilted
 from skbandit.bandit._state import (
     ARM_AXIS,
+    EXPLORATIONS,
     LEAST_SHARE,
+    MEAN,
     N_EVENTS,
     N_LEARNED_ARMS,
+    SQUARES,
+    START_MEAN,
+    START_VARIANCE,
     Posterior,
     Prior,
+    Rule,
     workspace_for,
 )
-from skbandit.bandit._units import FIRST_RENEWAL, carry_over, count, is_due, renew
+from skbandit.bandit._units import (
+    FIRST_RENEWAL,
+    carry_over,
+    count,
+    is_due,
+    renew,
+    renew_reward,
+    reward_in_units,
+)
 from skbandit.bandit.links import linear, log_evidence, step
 from skbandit.utils._compiled import (
     allocating_exactly,
@@ -86,6 +100,15 @@ def of_mixture(origin: float, away: float, square: float, within: float) -> tupl
     """Mean and variance of a mixture whose weights sum to 1."""
     return origin + away, within + max(square - away * away, 0.0)
 
+
+UCB, THOMPSON = (list(EXPLORATIONS).index(name) for name in ("ucb", "thompson"))
+
+WELL_KNOWN = 10
+"""Events per arm, on average, from which arms without events start from the others."""
+
+REACH = 6.0
+"""Distances between the best arm and the average in a standard deviation of later arms' constant:
+upper bounds, `alpha` = .2 of it above the average, are above the best arm."""
 
 FEW_WEIGHTS = 12
 """Weights up to which the columns of a full Σ's factor are read faster than its rows."""
@@ -174,11 +197,12 @@ def learn_row(
     The likelihood is raised to the power `weight`. `x` are the features of the row in present
     units. `workspace` comes from `workspace_for`, and is overwritten.
     """
+    if len(posterior.reward):
+        r = reward_in_units(r, weight, posterior)
     learn(x, k, r, weight, link, posterior, prior, workspace)
-    if len(posterior.rate):
-        count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
-        if renews and is_due(posterior):
-            change_units(posterior, prior, prior.adaptive_mean, workspace)
+    count(X, row, weight, posterior.seen_mean, posterior.seen_squares, posterior.seen_weight)
+    if renews and is_due(posterior):
+        change_units(posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -296,34 +320,84 @@ def _adapt(
 def change_units(
     posterior: Posterior, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
-    """Renew the units of features, and express all posterior in them."""
+    """Renew the units of rewards and features, and express all posterior in them."""
     mean, cov_factor, n_updates = posterior.mean, posterior.cov_factor, posterior.n_updates
     n_features, centered = len(posterior.rate), len(posterior.center) > 0
+    if len(posterior.reward):
+        renew_reward(posterior, prior)
     factor, shift = workspace[0], workspace[1]
     renew(
         posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
         posterior.seen_weight[0], 1.0, factor, shift,
     )  # fmt: skip
-    for k in range(mean.shape[1]):
-        for e in range(len(mean)):
+    for e in range(len(mean)):
+        for k in range(mean.shape[1]):
             if n_updates[k] > 0:
                 carry_over(k, e, mean, cov_factor, prior, factor, shift, n_features, centered)
-            elif adaptive_mean is None:
-                _start(k, e, mean, cov_factor, prior)
+        _renew_start(e, posterior, prior)
+        for k in range(mean.shape[1]):
+            if n_updates[k] == 0 and adaptive_mean is None:
+                _start(k, e, posterior.start, mean, cov_factor, prior)
     _adapt(cov_factor, posterior, prior, adaptive_mean, workspace)
 
 
 @called_exactly
-def _start(k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior) -> None:
-    """Set an arm to its prior, which is not adaptive."""
+def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
+    """Let arms without events start from the others, once these are well known.
+
+    As of n draws, and the prior as one more, each weight has the mean μ̄ of the arms' posterior
+    means μ_k, and the variance [V + Σ_k (μ_k - μ̄)²]/n. In any context, the mean of θ is then an
+    average, too, and never the largest. The constant's variance is at least so large that upper
+    bounds, with the default `alpha`, reach the best arm's.
+
+    It is renewed with the units, so that it costs nothing per event.
+    """
+    n, mean, start = posterior.counters[N_LEARNED_ARMS], posterior.mean, posterior.start
+    learned, last = posterior.learned, posterior.mean.shape[2] - 1
+    known = prior.averages and n > 0 and posterior.counters[N_EVENTS] >= WELL_KNOWN * n
+    for i in range(last + 1):
+        start[START_MEAN, e, i], start[START_VARIANCE, e, i] = prior.mean[i], 0.0
+        if known and (i == len(posterior.rate) or posterior.rate[i] > 0.0):
+            total, square, best = 0.0, prior.variance[e, i], -math.inf
+            for j in range(n):
+                total += mean[e, learned[j], i]
+                best = max(best, mean[e, learned[j], i])
+            for j in range(n):
+                away = mean[e, learned[j], i] - total / n
+                square += away * away
+            start[START_MEAN, e, i], start[START_VARIANCE, e, i] = total / n, square / n
+            if i == last and last == len(posterior.rate):
+                reach = REACH * (best - total / n)
+                start[START_VARIANCE, e, i] = max(square / n, reach * reach)
+
+
+@called_exactly
+def _start(
+    k: int, e: int, start: np.ndarray, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior
+) -> None:
+    """Set an arm to where arms without events start, unless the prior is adaptive."""
     for i in range(mean.shape[2]):
-        mean[e, k, i] = prior.mean[i]
+        mean[e, k, i] = start[START_MEAN, e, i]
+        variance = start[START_VARIANCE, e, i]
+        if variance == 0.0:
+            variance = prior.variance[e, i]
         if cov_factor.ndim == 3:
-            cov_factor[e, k, i] = prior.variance[e, i]
+            cov_factor[e, k, i] = variance
         else:
             for j in range(mean.shape[2]):
                 cov_factor[e, k, i, j] = 0.0
-            cov_factor[e, k, i, i] = math.sqrt(prior.variance[e, i])
+            cov_factor[e, k, i, i] = math.sqrt(variance)
+
+
+@called_exactly
+def variance_in_mean(v: float, t: int, posterior: Posterior, rule: Rule) -> float:
+    """Variance of an arm without events by which its mean reward is computed.
+
+    None, if the arm starts from the average of others: by its uncertainty alone, a rare reward
+    would seem less rare.
+    """
+    drawn = t >= 0 and rule.exploration in (UCB, THOMPSON)
+    return v if drawn or posterior.start[START_VARIANCE, 0, -1] == 0.0 else 0.0
 
 
 @allocating_exactly
@@ -376,7 +450,17 @@ def renew_prior(
 
 def _prior_factor(prior: Prior, full: bool) -> np.ndarray:
     """`cov_factor` of an arm at its prior."""
-    return np.sqrt(prior.variance)[:, :, None] * np.eye(len(prior.mean)) if full else prior.variance
+    d = prior.variance.shape[1]
+    return np.sqrt(prior.variance)[:, :, None] * np.eye(d) if full else prior.variance
+
+
+def started(posterior: Posterior, prior: Prior) -> Prior:
+    """The prior of arms without events, whose means are of shape (n_scales, n_weights)."""
+    mean, variance = posterior.start
+    own = (variance > 0) & prior.averages
+    return prior._replace(
+        mean=np.where(own, mean, prior.mean), variance=np.where(own, variance, prior.variance)
+    )
 
 
 def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterior:
@@ -393,14 +477,32 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
     larger = Posterior(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
-        mean[:, n_updates == 0] = prior.mean
-        cov_factor[:, n_updates == 0] = _prior_factor(prior, cov_factor.ndim == 4)[:, None]
+        start, fresh = started(posterior, prior), n_updates == 0
+        mean[:, fresh] = start.mean[:, None]
+        cov_factor[:, fresh] = _prior_factor(start, cov_factor.ndim == 4)[:, None]
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
         for e in range(len(mean)):
             renew_prior(mean, cov_factor, e, n_updates, learned, prior, workspace)
     return larger
+
+
+def _restart(posterior: Posterior, arms: np.ndarray, before: Prior, after: Prior) -> None:
+    """Put the arms of a mask where they were if they had begun with another prior."""
+    full, learned = posterior.cov_factor.ndim == 4, arms & (posterior.n_updates > 0)
+    fresh = arms & (posterior.n_updates == 0)
+    posterior.mean[:, fresh] = after.mean[:, None]
+    posterior.cov_factor[:, fresh] = _prior_factor(after, full)[:, None]
+    if np.array_equal(before.variance, after.variance):
+        return
+    precision = (1 / after.variance - 1 / before.variance)[:, None]
+    natural = (after.mean / after.variance - before.mean / before.variance)[:, None]
+    posterior.mean[:, learned], posterior.cov_factor[:, learned] = tilted(
+        (posterior.mean[:, learned], posterior.cov_factor[:, learned]),
+        precision[..., None] * np.eye(precision.shape[-1]) if full else precision,
+        natural,
+    )
 
 
 def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Posterior, np.ndarray]:
@@ -417,10 +519,22 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     states, n_events = [base, *workers], base.counters[N_EVENTS]
     total = n_events + sum(worker.counters[N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(*((one.seen_mean, one.seen_squares, one.seen_weight) for one in states))
+    if len(base.reward):
+        *of_rewards, _ = pooled_moments(
+            *((one.reward[[MEAN]], one.reward[[SQUARES]], one.seen_weight.copy()) for one in states)
+        )
     for one in states:
         one.seen_mean[:], one.seen_squares[:], one.seen_weight[:] = pooled
+        if len(one.reward):
+            one.reward[[MEAN]], one.reward[[SQUARES]] = of_rewards
         if len(one.rate) and total >= FIRST_RENEWAL:
             change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
+        elif len(one.reward):
+            renew_reward(one, prior)
+    new, ours = np.equal(base.n_updates, 0), started(base, prior)
+    fixed = prior._replace(mean=np.broadcast_to(prior.mean, prior.variance.shape))
+    for one in states if prior.averages else ():  # as if arms new to the base had the prior
+        _restart(one, new, ours, fixed)
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
@@ -451,6 +565,8 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     result.n_updates[:] += np.sum(n, axis=0)
     result.counters[N_LEARNED_ARMS] += len(fresh)
     result.counters[N_EVENTS] = total
+    if prior.averages:
+        _restart(result, new, fixed, ours)
     begun = (base.n_updates > 0) & ((n_events >= FIRST_RENEWAL) | (len(base.rate) == 0))
     less = np.zeros((len(workers), len(begun)), dtype=bool)
     less[:, moved] = lost

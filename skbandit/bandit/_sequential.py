@@ -36,15 +36,19 @@ from skbandit.bandit._state import (
     read_alphas,
     read_interval,
     read_rule,
+    unit_of_rewards,
 )
 from skbandit.logs import (
     Codes,
     ReplayRequest,
     align_rows,
+    ascending,
     code_labels,
     column_names,
     in_label_order,
     label_array,
+    mark_columns,
+    plain_labels,
     read_log,
     read_pools,
     read_times,
@@ -55,7 +59,6 @@ from skbandit.utils._validation import (
     as_contexts,
     check_not_masked,
     check_row_weights,
-    check_squares,
     explained_entries,
     first_few,
     warn_if_reordered,
@@ -66,6 +69,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+
+LARGEST_CONTEXT = 1e16
+"""Largest absolute entry of a context: beyond, 1 is less than its rounding error."""
 
 # Entries of a DataFrame whose types are looked at one by one: about 10 µs. Beyond, scikit-learn's
 # validation is as fast.
@@ -92,6 +98,7 @@ class SequentialPolicy(GuardedPolicy):
     _path: Path = ()  # what it has learned, by which `merge` knows copies
     _walker: bytes | None = None  # process in which this object, and no copy, took the last step
     _waiting: Sequence[Events] = ()  # of one update window
+    _table_arms: list[Any] | None = None  # as parameters name them, if not in ascending order
 
     def __getstate__(self) -> dict[str, Any]:
         """State of a copy, without pandas types: skops refuses them."""
@@ -115,7 +122,7 @@ class SequentialPolicy(GuardedPolicy):
 
     @property
     def arms_(self) -> np.ndarray:
-        """Labels of the arms, in the order in which they were named or first learned."""
+        """Labels of the arms: the first ones in ascending order, then those that came later."""
         check_is_fitted(self)
         return self._labels.copy()
 
@@ -278,7 +285,8 @@ class SequentialPolicy(GuardedPolicy):
         ndarray of shape (n_samples, n_arms)
             Columns as `arms_`. Rows may sum to less than 1; the remainder is the probability of
             arms not in `arms_`. Exact, except that Thompson sampling's are integrated
-            numerically, with an error of at most .002.
+            numerically, with an error of at most .002. If later arms came out of the order of
+            labels, `off_policy_value` needs a DataFrame of it, with the columns `arms_`.
         """
         return self._choice_probabilities(X, available)
 
@@ -329,10 +337,11 @@ class SequentialPolicy(GuardedPolicy):
         policy counts as one of them if it has learned events since `base`. `merge` changes none of
         them.
 
-        For a `GLMUCBPolicy` with ``link="linear"``, ``covariance="full"``, nothing forgotten and
-        arms that `base` has learned, the result equals learning all events in one process, up to
-        rounding. Otherwise it is an approximation: posteriors are multiplied by their natural
-        parameters. In models that forget, events count as if the workers had taken turns.
+        For a `GLMUCBPolicy` with ``link="linear"``, ``covariance="full"``, a number for
+        `noise_variance`, nothing forgotten and arms that `base` has learned, the result equals
+        learning all events in one process, up to rounding. Otherwise it is an approximation:
+        posteriors are multiplied by their natural parameters. In models that forget, events count
+        as if the workers had taken turns.
 
         Parameters
         ----------
@@ -401,6 +410,8 @@ class SequentialPolicy(GuardedPolicy):
         self._latest = self._first_log = self._walker = None
         self._path = ()
         self._built_with = built_with(self)
+        order = self._named_arms()
+        self._table_arms = None if order is None or ascending(order) == order else order
         self._start()
         if self.arms is not None:
             codes: Codes = {}
@@ -408,7 +419,7 @@ class SequentialPolicy(GuardedPolicy):
             if len(codes) < len(named):
                 twice = np.flatnonzero(np.bincount(named) > 1)[0]
                 raise ValueError(f"arms names {list(codes)[twice]!r} twice: name each arm once.")
-            self._grow(codes)
+            self._grow({label: k for k, label in enumerate(ascending(codes) or codes)})
         elif self.new_arms == "error":
             raise ValueError("new_arms='error' closes the set of arms: name it with arms=.")
 
@@ -425,6 +436,10 @@ class SequentialPolicy(GuardedPolicy):
             self._grow(codes)
         return numbers
 
+    def _named_arms(self) -> list[Any] | None:
+        """Labels of the arms that parameters name, in the user's order."""
+        return None if self.arms is None else plain_labels(self.arms)
+
     def _check_new_arms(self, codes: Codes) -> None:
         """Refuse arms outside of a closed set, and warn of one that looks like another arm.
 
@@ -436,17 +451,16 @@ class SequentialPolicy(GuardedPolicy):
                 f"{first_few(new)} is not among the arms, {first_few(self._codes)}: with "
                 "new_arms='error' they are those named in arms=."
             )
-        for label in new:
-            known = lookalike_label(label, codes)
-            if known is not None:
-                warnings.warn(
-                    f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
-                    f"the arm {known!r} of type {type(known).__name__}: labels of different types "
-                    "are different arms. Convert the labels to one type.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-                return
+        twins = lookalike_label(new, codes)
+        if twins is not None:
+            label, known = twins
+            warnings.warn(
+                f"arm {label!r} of type {type(label).__name__} is new, and the policy knows "
+                f"the arm {known!r} of type {type(known).__name__}: labels of different types "
+                "are different arms. Convert the labels to one type.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _rows(self, X: Any) -> Any:
         """Check contexts, an array or CSR.
@@ -454,7 +468,7 @@ class SequentialPolicy(GuardedPolicy):
         Those that only need finite values skip the full validation.
         """
         plain = self._plain_rows(X)
-        if plain is not None and len(plain) and math.isfinite(np.vdot(plain, plain)):
+        if plain is not None and len(plain) and np.vdot(plain, plain) < LARGEST_CONTEXT**2:
             return plain
         return self._checked(X, reset=False)
 
@@ -501,26 +515,44 @@ class SequentialPolicy(GuardedPolicy):
                 "X has no columns and fit_intercept=False, so there is nothing to learn from: pass "
                 "contexts, or fit_intercept=True."
             )
-        check_squares(np.nan_to_num(X) if tags.allow_nan else X)  # else variances would overflow
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        self._check_size(X)
         return X
+
+    def _check_size(self, X: Any) -> None:
+        """Refuse contexts beside which a policy would see no difference between any others."""
+        large = abs(X) > LARGEST_CONTEXT
+        if large.sum():
+            row, column = (int(k[0]) for k in large.nonzero())
+            names = getattr(self, "feature_names_in_", None)
+            raise ValueError(
+                f"X has {X[row, column]:g} in column {column if names is None else names[column]!r}"
+                f" of row {row}: contexts beyond {LARGEST_CONTEXT:g} would hide all differences "
+                "between others. Correct it, or choose another unit or origin."
+            )
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:
         """Check events, and learn those whose window has ended."""
         events = self._read_events(X, y, reward, available, sample_weight)
         self._check_described(events.arms)
+        if not len(events):
+            return
         self._note_rewards(events.reward)
         self._note_step()
-        if self.update_every is None:
-            self._absorb(events)
-        elif len(events):
+        now, later = events, None
+        if self.update_every is not None:
             passed = events.window < events.window[-1]
+            now, later = events.take(passed), events.take(~passed)
             if self._waiting and self._waiting[0].window[0] < events.window[-1]:
                 self._learn_waiting()
-            self._absorb(events.take(passed))
-            self._waiting = [*self._waiting, events.take(~passed)]
+        if not self._codes:
+            first = dict.fromkeys(now.arms.tolist())
+            self._number(label_array(ascending(first) or first))
+        self._absorb(now)
+        if later is not None:
+            self._waiting = [*self._waiting, later]
 
     def _note_step(self) -> None:
         """Note a call that learns, after which the policy is no longer that of its copies."""
@@ -547,13 +579,11 @@ class SequentialPolicy(GuardedPolicy):
         names = self._names_in(y)
         found = {*(column_names(y) or ()), *(names or ())}
         arms = self._codes if available is not None or "available" in found else ()
-        log = read_log(y, n_rows, reward=reward, available=available, arms=arms, columns=names)
+        log = read_log(
+            y, n_rows, reward=reward, available=available, arms=arms, columns=names,
+            table_arms=self._table_arms,
+        )  # fmt: skip
         self._check_rewards(log.reward)
-        if log.pools is not None:
-            new = pd.unique(log.action[log.action >= len(self._codes)])
-            if (np.diff(new) < 0).any():  # columns of `available` without names are in label order
-                self._check_described(log.arms)
-                self._number(log.arms)
         self._note_log(X, log)
         weight = check_row_weights(sample_weight, n_rows, "sample_weight")
         window = np.zeros(n_rows, dtype=np.int64)
@@ -578,7 +608,7 @@ class SequentialPolicy(GuardedPolicy):
 
     def _knows_arms(self) -> bool:
         """Whether the parameters of an unfitted policy name arms."""
-        return self.arms is not None
+        return self._named_arms() is not None
 
     def _ready(self, X: Any, available: Any) -> tuple[Self, Any]:
         """The policy in its current state, and checked contexts.
@@ -610,7 +640,7 @@ class SequentialPolicy(GuardedPolicy):
                 )
             return all_arms(n_rows, len(self._codes)), self._codes
         codes = dict(self._codes)
-        pools = read_pools(available, n_rows, codes)
+        pools = read_pools(available, n_rows, codes, self._table_arms)
         if len(codes) > len(self._codes):
             self._check_new_arms(codes)
             codes, pools = in_label_order(codes, pools, len(self._codes))
@@ -799,7 +829,7 @@ class PosteriorPolicy(SequentialPolicy):
             posterior = now._posterior_about(codes)
             return probability_rows(X, sets, now._alpha(), posterior, rule)
 
-        return self._guard.read(compute)[:, : len(now._codes)]
+        return mark_columns(self._guard.read(compute)[:, : len(now._codes)], now._codes)
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
@@ -808,7 +838,12 @@ class PosteriorPolicy(SequentialPolicy):
         check_is_fitted(self)
         now = self._now()
         X, rule = now._rows(X), read_rule(now, seed)
-        return self._guard.read(lambda: score_rows(X, t, now._alpha(), now._posterior, rule))
+
+        def compute() -> np.ndarray:
+            origin, spread = unit_of_rewards(now._posterior)
+            return origin + spread * score_rows(X, t, now._alpha(), now._posterior, rule)
+
+        return self._guard.read(compute)
 
     def _replay_log(self, request: ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs._blocks.ReplaysLogs`.

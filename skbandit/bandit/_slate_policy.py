@@ -80,7 +80,7 @@ class SlatePolicy(GuardedPolicy):
     policy_ : GLMUCBPolicy or SharedGLMPolicy
         The fitted models.
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order in which they were named or first learned.
+        Labels, ordered as in `GLMUCBPolicy`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -190,7 +190,7 @@ class SlatePolicy(GuardedPolicy):
 
     @property
     def arms_(self) -> np.ndarray:
-        """Labels of the arms, in the order in which they were named or first learned."""
+        """Labels of the arms: the first ones in ascending order, then those that came later."""
         check_is_fitted(self)
         return self.policy_.arms_
 
@@ -348,6 +348,8 @@ class SlatePolicy(GuardedPolicy):
                 f"feedback='slate' divides a reward among the arms of a slate, which requires "
                 f"policy=GLMUCBPolicy('linear', ...), got {self.policy!r}."
             )
+        if by_slate and isinstance(self.policy_.noise_variance, str):
+            self.policy_.noise_variance = 1.0  # the unit is that of slates, not of arms
         self._stream, self._equal = ChoiceStream(self.random_state), (np.nan, 0)
 
     def _learn(self, X: Any, y: Any, reward: Any, available: Any, sample_weight: Any) -> None:

@@ -27,6 +27,14 @@ MEANS = ("M0", "M1", "M2", "M3")
 # a `ChoiceStream` counts them.
 N_EVENTS, N_CHOICES, N_LEARNED_ARMS = 0, 1, 2
 
+# Positions in `Posterior.reward`: origin and rate of the running unit of rewards, whose rate is 0
+# until it is known; mean of the learned rewards, and sum of squared deviations from it.
+CENTER, RATE, MEAN, SQUARES = range(4)
+
+# Positions in `Posterior.start`, (2, n_scales, n_weights): means and variances of arms without
+# events; variances of 0 if these are at their prior.
+START_MEAN, START_VARIANCE = range(2)
+
 
 class Posterior(NamedTuple):
     """Posteriors w ~ N(mean, Σ) of every arm, and all else that learning updates in place.
@@ -51,6 +59,8 @@ class Posterior(NamedTuple):
     seen_mean: np.ndarray  # as `center`, mean of the learned contexts
     seen_squares: np.ndarray  # as `rate`, sum of squared deviations from it, or from 0
     seen_weight: np.ndarray  # (1,), sum of the weights of learned events
+    start: np.ndarray = np.zeros((2, 1, 1))  # see `START_MEAN`
+    reward: np.ndarray = np.empty(0)  # (4,), see `CENTER`; (0,) if rewards are taken as they are
 
     def copy(self) -> Posterior:
         """Copy that shares no array."""
@@ -106,6 +116,7 @@ class Prior(NamedTuple):
     adaptive_variance: bool | None
     noise_variance: float
     forgetting: np.ndarray | None  # (n_scales,), None if all are 1
+    averages: bool = False  # whether later arms start from the average of those known
 
 
 class Rule(NamedTuple):
@@ -150,9 +161,13 @@ FORGETTING = 0.995
 
 
 def no_posterior(
-    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True
-) -> Posterior:
-    """Posterior of a policy without arms, `n_units` of whose features have running units."""
+    n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True,
+    rewards: bool = False,
+) -> Posterior:  # fmt: skip
+    """Posterior of a policy without arms, `n_units` of whose features have running units.
+
+    `rewards` says whether rewards have them, too.
+    """
     shape = n_scales, 0, n_weights
     n_centers = n_units if centered else 0
     return Posterior(
@@ -170,23 +185,42 @@ def no_posterior(
         seen_mean=np.zeros(n_centers),
         seen_squares=np.zeros(n_units),
         seen_weight=np.zeros(1),
+        start=np.zeros((2, n_scales, n_weights)),
+        reward=np.zeros(4 if rewards else 0),
     )
 
 
-# Weights of arms in the units of the contexts, averaged over prior scales.
+# Weights of arms in the units of contexts and rewards, averaged over prior scales.
 #
 # With x = (X - c) r (`skbandit.bandit._units`), θ = Σ_i w_i (X_i - c_i) r_i + w_0: the weight of
-# X_i is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i. Means and covariances over prior
-# scales are those of the mixture (`_posterior`).
+# X_i is r_i w_i, and the constant is w_0 - Σ_i c_i r_i w_i; all of them times the unit of rewards,
+# to whose origin the constant is relative. Means and covariances over prior scales are those of
+# the mixture (`_posterior`).
+
+
+def unit_of_rewards(posterior: Any) -> tuple[float, float]:
+    """Origin and spread with which θ times spread plus origin is in the user's unit."""
+    units = posterior.reward
+    origin = float(units[CENTER]) if len(units) and units[CENTER] == units[CENTER] else 0.0
+    return origin, float(1 / units[RATE]) if len(units) > 1 and units[RATE] > 0 else 1.0
 
 
 def mean_weights(posterior: Posterior) -> np.ndarray:
     """Posterior means, (n_arms, n_weights), the constant's last."""
-    return _in_units(posterior, np.einsum("e,eki->ki", posterior.share, posterior.mean))
+    origin, spread = unit_of_rewards(posterior)
+    mean = _in_units(posterior, np.einsum("e,eki->ki", posterior.share, posterior.mean) * spread)
+    if origin:
+        mean[:, -1] += origin
+    return mean
 
 
 def weight_covariance(posterior: Posterior) -> np.ndarray:
     """Posterior variances, (n_arms, n_weights), or covariances, with another axis of n_weights."""
+    return _standard_covariance(posterior) * unit_of_rewards(posterior)[1] ** 2
+
+
+def _standard_covariance(posterior: Posterior) -> np.ndarray:
+    """The same for rewards in their running unit."""
     share, factor = posterior.share, posterior.cov_factor
     away = posterior.mean - np.einsum("e,eki->ki", share, posterior.mean)
     if factor.ndim == 3:
@@ -228,7 +262,7 @@ def explorations_by(*given: str) -> set[str]:
     return {name for name, need in EXPLORATIONS.items() if need in given}
 
 
-BUILT_WITH = ("covariance", "fit_intercept", "standardize")
+BUILT_WITH = ("covariance", "fit_intercept", "link", "standardize")
 """Parameters that decide which numbers a posterior holds, so that they cannot change with it."""
 
 
@@ -241,11 +275,12 @@ def read_rule(policy: Any, seed: int = 0) -> Rule:
     """Settings of the policy's choices; only exploring ones use the seed."""
     built = policy._built_with
     if built != (now := built_with(policy)):
-        name = next(name for name in now if now[name] != built[name])
-        raise ValueError(
-            f"{name}={now[name]!r}, but the policy has learned with {name}={built[name]!r}: call "
-            "fit to start afresh."
-        )
+        for name, value in built.items():
+            if now[name] != value:
+                raise ValueError(
+                    f"{name}={now[name]!r}, but the policy has learned with {name}={value!r}: "
+                    "call fit to start afresh."
+                )
     return _rule(
         policy.link, policy.exploration, policy.ucb, policy.mean, policy.epsilon,
         policy.fit_intercept, seed,
@@ -273,7 +308,7 @@ class _PriorSettings(NamedTuple):
     prior_mean: Any
     prior_variance: Any
     prior_scale: Any
-    noise_variance: float
+    noise_variance: Any
     forgetting: Any
     fit_intercept: bool
     covariance: str
@@ -294,6 +329,7 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 def _prior(policy: _PriorSettings, n_features: int) -> Prior:
     adaptive_mean = _is_adaptive(policy.prior_mean)
     adaptive_variance = _is_adaptive(policy.prior_variance)
+    noise_variance = 1.0 if isinstance(policy.noise_variance, str) else policy.noise_variance
     n_weights = n_features + bool(policy.fit_intercept)
     mean = _per_weight(policy.prior_mean, 0.0, "prior_mean", n_features, n_weights)
     variance = _variances(policy, n_features, n_weights)
@@ -314,9 +350,17 @@ def _prior(policy: _PriorSettings, n_features: int) -> Prior:
         variance,
         adaptive_mean if adaptive else None,
         adaptive_variance if adaptive else None,
-        float(policy.noise_variance),
+        float(noise_variance),
         forgetting,
+        isinstance(policy.prior_mean, str) and not adaptive,
     )
+
+
+def standardizes_rewards(policy: Any) -> bool:
+    """Whether rewards have running units: a number of the prior or of the noise is in theirs."""
+    named = (policy.prior_mean, policy.prior_variance, policy.noise_variance)
+    running = policy.link == "linear" and bool(policy.standardize)
+    return running and all(isinstance(value, str) for value in named)
 
 
 def _may_forget(policy: _PriorSettings, n_scales: int) -> bool:
@@ -382,13 +426,32 @@ def read_interval(update_every: Any) -> float | None:
     """Length of update windows in seconds; None learns at once."""
     if update_every is None:
         return None
-    if isinstance(update_every, int | float | np.number):
+    if _has_no_unit(update_every):
+        raise ValueError(
+            f"update_every={update_every!r} has no unit, and would be nanoseconds: write a number "
+            "of seconds, as in 86400, or '86400s'."
+        )
+    if isinstance(update_every, int | float | np.number) and not _is_duration(update_every):
         seconds = float(update_every)
     else:
         seconds = pd.Timedelta(update_every).total_seconds()
     if not seconds > 0:
         raise ValueError(f"update_every must be positive, got {update_every!r}.")
     return seconds
+
+
+def _is_duration(value: Any) -> bool:
+    return isinstance(value, np.timedelta64)  # which NumPy counts among integers
+
+
+def _has_no_unit(value: Any) -> bool:
+    """Whether a text is a bare number, or a duration of NumPy has no unit."""
+    if _is_duration(value):
+        return np.datetime_data(value.dtype)[0] == "generic"
+    try:
+        return isinstance(value, str) and float(value) == float(value)
+    except ValueError:
+        return False
 
 
 def _is_adaptive(value: Any) -> bool:
@@ -400,7 +463,7 @@ def _per_weight(
 ) -> np.ndarray:
     """One number per weight; the constant's keeps the default if only features are given."""
     weights = np.full(n_weights, default)
-    if _is_adaptive(value):
+    if isinstance(value, str):
         return weights
     given = np.asarray(value, dtype=np.float64)
     if not np.isfinite(given).all():

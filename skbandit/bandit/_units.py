@@ -17,6 +17,28 @@ rate, and rate = 1/√(mean of X²). `center` and `seen_mean` are then empty, an
 sums of X². Zeros remain zeros, and a feature that was always 0 changes nothing.
 
 A feature without spread so far has rate 0: it counts for nothing until it varies.
+
+Rewards of a linear link have running units, too: r enters models as r' = (r - center) rate, with a
+noise variance of 1. At the same events, center becomes the mean of all learned rewards and rate
+1/sd, so that
+
+    r'_new = f r'_old + g,    f = rate_new / rate_old,    g = (center_old - center_new) rate_new.
+
+Let an arm have learned n events, with the prior N(0, V) of its weights and X their features, of
+which e marks the constant: X e = 1. Its posterior has Σ⁻¹ = V⁻¹ + XᵀX, which has no unit, and the
+mean μ = Σ Xᵀr', which becomes
+
+    μ_new = Σ Xᵀ(f r' + g X e) = f μ + g Σ (Σ⁻¹ - V⁻¹) e = f μ + g (e - Σ V⁻¹ e):
+
+exactly Bayes' posterior by all rewards in the new unit. Of a diagonal Σ, only the constant's weight
+is shifted. Without a constant, nothing is centered: rate = 1/√(mean of r²), and g = 0.
+
+Until two rewards differ, their unit is not known: all have r' = 0, and all means are 0.
+
+**Theorem.** Rewards r and a r + b, with a > 0, lead to the same choices. Proof: a r + b has the
+center a c + b and the rate 1/(a s), so that all r', f and g are the same, by induction over events;
+and choices depend on nothing else. Rounding must not decide between arms that are equal but for the
+unit in which they learned, so scores are compared on a grid of 1e-9.
 """
 
 from __future__ import annotations
@@ -25,11 +47,23 @@ import math
 
 import numpy as np
 
-from skbandit.bandit._state import N_EVENTS, Posterior, Prior
+from skbandit.bandit._state import (
+    CENTER,
+    MEAN,
+    N_EVENTS,
+    N_LEARNED_ARMS,
+    RATE,
+    SQUARES,
+    Posterior,
+    Prior,
+)
 from skbandit.utils._compiled import called_exactly, inlined_exactly
 
 FIRST_RENEWAL = 8
 """Number of learned events at which units are set first; they are renewed at each doubling."""
+
+RESOLUTION = 2.0**30
+"""Distinct scores within one standard deviation of rewards."""
 
 LEAST_SPREAD = 1e-12
 """Standard deviation, relative to the mean, up to which a feature is constant: beyond rounding
@@ -67,6 +101,76 @@ def count(
         away = X[row, i] - mean[i]
         mean[i] += part * away
         squares[i] += weight * away * (X[row, i] - mean[i])
+
+
+@called_exactly
+def reward_in_units(r: float, weight: float, posterior: Posterior) -> float:
+    """Reward r' in running units, after its inclusion in their sums."""
+    units, seen = posterior.reward, posterior.seen_weight[0]
+    away = r - units[MEAN]
+    units[MEAN] += weight / (seen + weight) * away
+    units[SQUARES] += weight * away * (r - units[MEAN])
+    centered = posterior.mean.shape[2] > len(posterior.rate)
+    if seen == 0.0 and centered:
+        units[CENTER] = r
+    if units[RATE] == 0.0:  # all were equal to the center
+        units[RATE] = _rate_of(units, seen + weight, centered)
+    return (r - units[CENTER]) * units[RATE]
+
+
+@inlined_exactly
+def _rate_of(units: np.ndarray, weight: float, centered: bool) -> float:
+    """Reciprocal of the spread of the rewards, 0 if they have none."""
+    spread = units[SQUARES] / weight
+    if not centered:
+        spread += units[MEAN] * units[MEAN]
+    spread = math.sqrt(spread)
+    return 1.0 / spread if LEAST_SPREAD * abs(units[MEAN]) < spread < math.inf else 0.0
+
+
+@called_exactly
+def renew_reward(posterior: Posterior, prior: Prior) -> None:
+    """Renew the unit of rewards, and express in it all that arms have learned."""
+    units, mean, evidence = posterior.reward, posterior.mean, posterior.evidence
+    last = mean.shape[2] - 1
+    centered = mean.shape[2] > len(posterior.rate)
+    rate = _rate_of(units, posterior.seen_weight[0], centered)
+    if rate == 0.0:  # all are equal
+        if centered:
+            units[CENTER] = units[MEAN]
+        return
+    f = rate / units[RATE] if units[RATE] > 0.0 else 1.0
+    g = (units[CENTER] - units[MEAN]) * rate if centered else 0.0
+    units[RATE] = rate
+    if centered:
+        units[CENTER] = units[MEAN]
+    for e in range(len(mean)):
+        for j in range(posterior.counters[N_LEARNED_ARMS]):
+            k = posterior.learned[j]
+            for i in range(last + 1):
+                mean[e, k, i] *= f
+            if centered:
+                _shift(g, k, e, mean, posterior.cov_factor, prior)
+        # likelihoods that were told by a unit far too small would decide for good
+        evidence[e] *= min(f * f, 1.0)
+
+
+@called_exactly
+def _shift(
+    g: float, k: int, e: int, mean: np.ndarray, cov_factor: np.ndarray, prior: Prior
+) -> None:
+    """Add g (e - Σ V⁻¹ e) to the mean of arm k under prior scale e."""
+    last = mean.shape[2] - 1
+    mean[e, k, last] += g
+    if not prior.adaptive_mean:  # else the prior moves with the rewards
+        part = g / prior.variance[e, last]
+        if cov_factor.ndim == 3:
+            mean[e, k, last] -= part * min(cov_factor[e, k, last], prior.variance[e, last])
+        else:
+            for i in range(last + 1):
+                for j in range(last + 1):
+                    of_both = cov_factor[e, k, i, j] * cov_factor[e, k, last, j]
+                    mean[e, k, i] -= part * of_both
 
 
 @called_exactly

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.logs import Log
+from skbandit.logs import Log, plain_labels
 from skbandit.utils._folds import behind_transformers
 
 
@@ -44,9 +44,16 @@ def check_rule(rule: Any) -> None:
 
 
 def known_arms(policy: Any) -> list[Any] | None:
-    """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`."""
-    arms = getattr(policy, "arms_", getattr(policy, "arms", None))
-    return arms if arms is None else plain_labels(arms)
+    """Labels of the arms that a policy knows; None if it has neither `arms_` nor `arms`.
+
+    If it names these same arms in another order, they are in that order.
+    """
+    named = getattr(policy, "arms", None)
+    arms = getattr(policy, "arms_", named)
+    if arms is None or named is None:
+        return arms if arms is None else plain_labels(arms)
+    arms, named = plain_labels(arms), plain_labels(named)
+    return named if set(named) == set(arms) else arms
 
 
 def name_columns(
@@ -96,11 +103,6 @@ def check_not_learned(policy: Any, X: Any, log: Log) -> bool:
     return learned
 
 
-def plain_labels(labels: Any) -> list[Any]:
-    """Labels as a list."""
-    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
-
-
 def checked_choices(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ...]]], list[Any]]:
     """A choosing method of a policy, its result checked; `available` is passed if accepted."""
     method = getattr(policy, name)
@@ -116,6 +118,6 @@ def checked_choices(policy: Any, name: str) -> Callable[[Any, list[tuple[Any, ..
                 f"{type(policy).__name__}.{name} returned an array of shape {np.shape(choices)} "
                 f"for {len(available)} rows: a policy must choose one arm per row."
             )
-        return choices.tolist() if hasattr(choices, "tolist") else list(choices)
+        return plain_labels(choices)
 
     return choose

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -28,11 +32,16 @@ _FEW = 20
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
-    """Labels as an array: bool, int or float if all are of that type, else object."""
+    """Labels as an array: bool, int64 or float64 if all are of that type, else object.
+
+    Integers beyond int64, such as hashes of 64 bits, stay as they are: NumPy would turn them into
+    floats, of which one may stand for several.
+    """
     labels = list(labels)
-    for kind in (bool, int, float):
+    for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
         if labels and all(type(label) is kind for label in labels):
-            return np.array(labels)
+            with suppress(OverflowError):
+                return np.array(labels, dtype=dtype)
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
     return array
@@ -46,7 +55,36 @@ def label_order(label: Any) -> tuple[Any, ...]:
         return 1, label
     if isinstance(label, tuple):
         return 2, tuple(label_order(part) for part in label)
+    if isinstance(label, date):
+        return 3, type(label).__name__, label.isoformat()
     return 3, type(label).__name__, repr(label)
+
+
+def ascending(labels: Iterable[Any]) -> list[Any] | None:
+    """Different labels in ascending order; None if they have none, as numbers and text."""
+    try:
+        ordered = sorted(labels)
+        total = all(one < other for one, other in pairwise(ordered))
+    except TypeError:
+        return None
+    return ordered if total else None
+
+
+def mark_columns(table: np.ndarray, labels: Iterable[Any]) -> np.ndarray:
+    """A table with one column per arm, marked by its dtype if the arms are not in ascending order.
+
+    Who gets an unmarked array takes its columns for the arms in the order of their labels.
+    """
+    labels = list(labels)
+    if ascending(labels) in (None, labels):
+        return table
+    return table.view(np.dtype(table.dtype, metadata={"arms": labels}))
+
+
+def columns_made_for(table: Any) -> list[Any] | None:
+    """Arms that the columns of a marked array were made for; None for one that is not."""
+    metadata = getattr(getattr(table, "dtype", None), "metadata", None) or {}
+    return metadata.get("arms") if getattr(table, "ndim", 0) == 2 else None
 
 
 def order_of_labels(labels: np.ndarray) -> np.ndarray:
@@ -73,7 +111,7 @@ def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
         raise TypeError(f"{name}: arm labels must be hashable ({error}).") from error
     if (found < 0).any():
         raise ValueError(f"{name} is missing on row {np.flatnonzero(found < 0)[0]}.")
-    numbers = [codes.setdefault(label, len(codes)) for label in plain_labels(distinct.tolist())]
+    numbers = [codes.setdefault(label, len(codes)) for label in plain_labels(distinct)]
     return np.array(numbers, dtype=np.int32)[found]
 
 
@@ -101,8 +139,14 @@ def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarr
 
 
 def plain_labels(labels: Iterable[Any]) -> list[Any]:
-    """Labels as Python scalars, as `ndarray.tolist` returns them."""
-    return [label.item() if isinstance(label, np.generic) else label for label in labels]
+    """Labels as Python scalars; NumPy's times become pandas', which equal those of datetime."""
+    return [_plain(label) if isinstance(label, np.generic) else label for label in labels]
+
+
+def _plain(label: np.generic) -> Any:
+    if isinstance(label, np.datetime64):
+        return pd.Timestamp(label)
+    return pd.Timedelta(label) if isinstance(label, np.timedelta64) else label.item()
 
 
 def _one_dimensional(labels: Any, name: str) -> np.ndarray:
@@ -181,13 +225,19 @@ class _Table:
 _Rows = list[Any] | tuple[Any, ...]
 
 
+@lru_cache(maxsize=256)
+def _in_order(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels in the order of `label_order`, remembered: choices offer the same new arms again."""
+    return sorted(labels, key=label_order)
+
+
 def in_label_order(codes: Codes, pools: Pools, n_known: int = 0) -> tuple[Codes, Pools]:
     """Number the arms beyond the first `n_known` by their labels, in whatever order they were read.
 
     Ties between arms, and draws from their probabilities, then depend on the sets alone.
     """
     labels = list(codes)
-    order = sorted(labels[n_known:], key=label_order)
+    order = _in_order(tuple(labels[n_known:]))
     if order == labels[n_known:]:
         return codes, pools
     ordered = {label: k for k, label in enumerate([*labels[:n_known], *order])}
@@ -259,7 +309,8 @@ def read_pools(
     codes : dict
         Numbers of the arms known so far.
     columns : sequence of labels, default=None
-        Arms of the columns of an unnamed table; None is all of `codes`.
+        Arms of the columns of an unnamed table; None is all of `codes`. If their labels have an
+        order, and it is another one, the table is refused: it may have been made in either.
     per_row : bool, default=False
         Whether `available` is a column of a log, and so has an entry per row.
     n_known : int, default=None
@@ -284,6 +335,12 @@ def read_pools(
                 codes.update({label: k for k, label in enumerate(labels)})
         elif labels is None:
             labels = list(columns or ())
+        if read.labels is None and ascending(labels) not in (None, labels):
+            raise ValueError(
+                f"available is a table without names, and the arms, {first_few(labels)}, are not "
+                "in the order of their labels, so that it could be read in two ways: pass a "
+                "DataFrame with one column per arm, named by its label."
+            )
         return _from_table(read.flags, labels, n_rows, codes)
     pools = _from_rows(read, n_rows, codes, "add")
     empty = np.flatnonzero(pools.sizes == 0)
@@ -316,7 +373,7 @@ def read_mask(
     """
     if available is None:
         return None
-    ads = labels.tolist()
+    ads = plain_labels(labels)
     codes: Codes = {label: k for k, label in enumerate(ads)}
     read = _read(available, codes)
     if not isinstance(read, _Table):
@@ -374,7 +431,7 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
             f"per row, or one list of labels for all rows, got "
             f"{repr(available) if n_dimensions == 1 else shown}."
         )
-    entries = available.tolist() if hasattr(available, "tolist") else list(available)
+    entries = plain_labels(available)
     if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, known)):
         return tuple(_one_for_all(entries, known))
     first = entries[0] if entries else ()
@@ -391,10 +448,10 @@ def _read(available: Any, known: Collection[Any]) -> _Table | _Rows:
 
 def _read_array(array: np.ndarray, known: Collection[Any]) -> _Table | list[Any]:
     """A 2D array without names: flags, or labels if it holds strings or other objects."""
-    if array.dtype.kind in "US" or (
+    if array.dtype.kind in "USmM" or (
         array.dtype == object and not any(_is_flag(value) for value in array.flat)
     ):
-        return array.tolist()
+        return [plain_labels(row) for row in array]
     flags = _flags(array)
     # three numbers from {0, 1} are not three labels
     if array.dtype.kind in "iuf" and array.shape[1] < 3 and (0 in known or 1 in known):
@@ -525,14 +582,17 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown) -> Pool
         of_object = np.array([seen.setdefault(pool, len(seen)) for pool in pools], dtype=np.int32)
         sets = list(seen)
         labels = [label for pool in sets for label in pool]
-        known = set(labels) <= codes.keys()
-        new = [] if known else [label for label in dict.fromkeys(labels) if label not in codes]
+        new: list[Any] = []
+        if not set(labels) <= codes.keys():
+            sets = [tuple(plain_labels(pool)) for pool in sets]
+            labels = [label for pool in sets for label in pool]
+            new = [label for label in dict.fromkeys(labels) if label not in codes]
     except TypeError as error:
         raise TypeError(f"available: arm labels must be hashable ({error}).") from error
     of_event = np.zeros(n_rows, dtype=np.int32) if for_all else of_object[objects]
     if new:
         _check_new(new, sets, of_event, codes, unknown)
-    for label in plain_labels(new) if unknown == "add" else ():
+    for label in new if unknown == "add" else ():
         codes.setdefault(label, len(codes))
     numbers = [codes.get(label, -1) for label in labels] if new else [codes[k] for k in labels]
     n_arms = max(len(codes), 1)
@@ -583,7 +643,7 @@ def _check_new(
     row = np.argmax(of_event == pool)
     if missing:
         raise ValueError(f"available: row {row} has {wrong[0]!r} among its labels: leave it out.")
-    wrong = plain_labels([label for label in sets[pool] if label not in codes])
+    wrong = [label for label in sets[pool] if label not in codes]
     raise ValueError(
         f"available: row {row} names unknown ads: {first_few(wrong)}; the known ones are "
         f'{first_few(codes)}. With unknown_ads="ignore", they are left out.'

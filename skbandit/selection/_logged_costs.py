@@ -293,6 +293,8 @@ def _table(values: Any, name: str) -> pd.DataFrame:
             raise TypeError(f"{name} must be an array with one row per sample, got {values!r}.")
         if hasattr(values, "rows"):  # a polars table: numpy would round integers beside nulls
             values = values.rows()
+        elif hasattr(values, "to_pylist"):  # scalars of Arrow do not equal Python's
+            values = values.to_pylist()
         values = values if isinstance(values, np.ndarray) else list(values)
     if np.ndim(values) not in (1, 2):
         raise ValueError(

@@ -85,6 +85,7 @@ def test_collisions_are_resolved(monkeypatch):
     """With keys of 3 bits, eight arms use all of them."""
     whole = arm_key
     monkeypatch.setattr(_arm_keys, "arm_key", lambda label, attempt=0: whole(label, attempt) % 8)
+    monkeypatch.setattr(_arm_keys, "_first_keys", _arm_keys._first_keys.__wrapped__)
     keys = new_keys("abcdefgh", ())
     assert sorted(keys) == list(range(8))
     assert new_keys("abcdefgh", ()) == keys
@@ -125,8 +126,11 @@ def test_the_kernels_take_all_64_bits():
     ],
 )  # fmt: skip
 def test_twins(label, known, expected):
-    found = lookalike_label(label, dict.fromkeys(known))
-    assert found == expected and type(found) is type(expected)
+    found = lookalike_label(["other", label], dict.fromkeys(known))
+    if expected is None:
+        assert found is None
+    else:
+        assert found == (label, expected) and type(found[1]) is type(expected)
 
 
 def test_a_string_twin_of_a_number_warns():
@@ -219,7 +223,7 @@ def test_a_dict_is_a_table():
     event = {"action": rows["action"].tolist(), "reward": rows["reward"].tolist()}
     learned = GLMUCBPolicy().partial_fit(X[:2], event)
     np.testing.assert_array_equal(learned.coef_, GLMUCBPolicy().partial_fit(X[:2], rows).coef_)
-    assert learned.arms_.tolist() == event["action"]
+    assert learned.arms_.tolist() == ["a", "b"]
     with pytest.raises(TypeError, match=r"got 'news': write \['news'\]"):
         GLMUCBPolicy().partial_fit(X[:1], {"action": "news", "reward": [1]})
     with pytest.raises(ValueError, match="'action'"):
@@ -234,7 +238,8 @@ def test_labels_go_back_as_json(labels):
         policy = GLMUCBPolicy(random_state=0).fit(X[:n], y)
         chosen = json.loads(json.dumps(policy.select(X).tolist()))
         assert {type(arm) for arm in chosen} <= {type(arm) for arm in labels}
-        assert json.loads(json.dumps(policy.arms_.tolist())) == labels
+        ordered = labels if "b" in labels else sorted(labels)
+        assert json.loads(json.dumps(policy.arms_.tolist())) == ordered
     boxed = pd.Series([np.int64(3), "b"] * 20, dtype=object)
     mixed = GLMUCBPolicy().fit(X[:n], {"action": boxed, "reward": np.zeros(n)})
     assert json.dumps(mixed.arms_.tolist()) == '[3, "b"]'

@@ -113,6 +113,9 @@ def test_wrong_available_arms(available, message):
         ({"update_every": 60}, "no column 'timestamp'"),
         ({"update_every": 0}, "update_every"),
         ({"update_every": "soon"}, "soon|unit|parse"),
+        ({"update_every": "86400"}, "'86400' has no unit.*'86400s'"),
+        ({"update_every": " 60.5 "}, "has no unit"),
+        ({"update_every": np.timedelta64(60)}, "has no unit"),
         ({"arms": ["a", "a"]}, "'a' twice"),
     ],
 )

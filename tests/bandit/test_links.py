@@ -8,6 +8,7 @@ import pytest
 from skbandit.bandit._state import LINKS, MEANS, Rule
 from skbandit.bandit.links import (
     linear,
+    log_evidence,
     logistic,
     mean_index,
     mean_reward,
@@ -220,3 +221,24 @@ def test_mean_rewards_of_an_index(link, mean):
             exact = mp.exp(index) if mean == 3 else sigma(index)
         assert close(one, exact, 11) or one == exact
         assert close(other, exact, 11) or other == exact
+
+
+def test_the_log_likelihood_of_probit_rewards_is_exact_in_both_tails():
+    for z in (-40.0, -12.0, -5.1, -5.0, -4.9, -0.3, 0.0, 2.0, 5.0):
+        exact = mp.log(mp.ncdf(mp.mpf(z)))
+        assert close(probit.log_predictive(z, 0.0, 1.0), exact, 12), z
+        assert close(probit.log_predictive(-z, 0.0, 0.0), exact, 12), z
+    m, v, r = -30.0, 2.0, 0.25
+    z = mp.mpf(m) / mp.sqrt(1 + mp.mpf(v))
+    exact = r * mp.log(mp.ncdf(z)) + (1 - r) * mp.log(mp.ncdf(-z))
+    assert close(probit.log_predictive(m, v, r), exact, 12)
+
+
+@pytest.mark.parametrize("link", [logistic, probit])
+def test_a_weight_is_the_first_reward_and_then_its_copies(link):
+    m, v, r, code = -1.5, 2.0, 1.0, (linear, logistic, probit).index(link)
+    g, h = link.step(m, v, r)
+    first, after = link.log_predictive(m, v, r), link.log_predictive(m + v * g, v - v * v * h, r)
+    for weight in (0.5, 1.0, 3.0, 2.5):
+        expected = weight * first if weight <= 1 else first + (weight - 1) * after
+        assert log_evidence(m, v, r, weight, code, 1.0) == pytest.approx(expected, rel=1e-12)

@@ -58,8 +58,9 @@ def largest_gap(one, other, X=NEW):
 def test_linear_rewards_are_merged_exactly(standardize, prior_scale):
     """Posteriors, weights of prior scales and units are those of one process, to rounding."""
     policy = GLMUCBPolicy(
-        "linear", covariance="full", standardize=standardize, prior_scale=prior_scale
-    )
+        "linear", covariance="full", standardize=standardize, prior_scale=prior_scale,
+        noise_variance=1.0,
+    )  # fmt: skip
     base, workers, one = apart(policy)
     merged = base.merge(workers, base=base)
     assert largest_gap(merged, one) < 1e-10
@@ -72,9 +73,14 @@ def test_linear_rewards_are_merged_exactly(standardize, prior_scale):
     assert largest_gap(merged.partial_fit(*later), one.partial_fit(*later)) < 1e-10
 
 
+def test_standardized_rewards_are_merged_up_to_the_unit_of_their_prior():
+    base, workers, one = apart(GLMUCBPolicy("linear", covariance="full"))
+    assert largest_gap(base.merge(workers, base=base), one) < 0.01
+
+
 def test_from_nothing_with_arms_of_one_worker_only():
     """An unfitted base; arm 0 is learned by both, the others by one each."""
-    policy = GLMUCBPolicy("linear", covariance="full", standardize=False)
+    policy = GLMUCBPolicy("linear", covariance="full", standardize=False, noise_variance=1.0)
     parts = [events(200, 2, arms=[0, 1]), events(200, 3, arms=[0, 2, 3])]
     workers = [copy.copy(policy).fit(*part) for part in parts]
     one = copy.copy(policy).fit(*parts[0]).partial_fit(*parts[1])

@@ -27,8 +27,8 @@ def fitted(link="logistic", alpha=1.0, n=400, **settings):
 
 
 @pytest.mark.parametrize("settings", [
-    {"link": "linear"}, {"link": "probit"}, {"covariance": "full"}, {"mean": "M1"}, {"mean": "M3"},
-    {"alpha": 0.03}, {"alpha": np.log1p},
+    {"link": "linear", "noise_variance": 1.0}, {"link": "probit"}, {"covariance": "full"},
+    {"mean": "M1"}, {"mean": "M3"}, {"alpha": 0.03}, {"alpha": np.log1p},
 ], ids=str)  # fmt: skip
 def test_probabilities_are_the_published_ones(settings):
     policy, X = fitted(**settings)

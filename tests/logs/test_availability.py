@@ -198,7 +198,7 @@ def test_functions_match_rows_by_label():
 
 @pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist], ids=["array", "lists"])
 def test_columns_without_names_are_arms_in_the_order_of_their_labels(make):
-    """Whichever arm the log shows first; arms known before keep their places."""
+    """Whichever arm the log shows first; refused if arms known before are in another order."""
     flags = make(TABLE.to_numpy())
     for first in (0, 1, 3):
         rows = [first, *(k for k in range(4) if k != first)]
@@ -208,7 +208,9 @@ def test_columns_without_names_are_arms_in_the_order_of_their_labels(make):
         assert [set(sets[k]) for k in numbers] == [set(SETS[k]) for k in rows]
         assert log.arms[log.action].tolist() == shown["action"].tolist()
         assert log.arms.tolist() == ["a", "b", "c"]
-    assert read_log(Y, available=TABLE[["c", "a", "b"]].to_numpy(), arms="c").arms[0] == "c"
+    assert read_log(Y, available=flags, arms="a").arms.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="could be read in two ways: pass a DataFrame"):
+        read_log(Y, available=TABLE[["c", "a", "b"]].to_numpy(), arms="c")
     slates = pd.DataFrame({"action": [["c"], ["a"]], "reward": [[1.0], [0.0]]})
     slate_log = read_slates(slates, available=make(np.array([[False, True], [True, False]])))
     assert slate_log.available_sets() == [("c",), ("a",)]
@@ -217,7 +219,7 @@ def test_columns_without_names_are_arms_in_the_order_of_their_labels(make):
     policy.fit(np.ones((4, 1)), backwards, available=flags[::-1])
     assert policy.arms_.tolist() == ["a", "b", "c"], "as select reads such a table"
     policy.fit(np.ones((4, 1)), backwards, available=SETS[::-1])
-    assert policy.arms_.tolist() == ["c", "a", "b"]
+    assert policy.arms_.tolist() == ["a", "b", "c"]
 
 
 SLATES = pd.DataFrame(

@@ -92,6 +92,10 @@ def learn(
 ) -> None:  # fmt: skip
     """Learn reward r of arm k in the context of a row, which was looked at."""
     counters = posterior.counters
+    if len(posterior.reward):  # relative to the first one, so that their origin does not matter
+        if posterior.reward[0] != posterior.reward[0]:
+            posterior.reward[0] = r
+        r -= posterior.reward[0]
     if posterior.tie_order[k] >= len(posterior.tie_order):  # a new arm follows the known ones
         posterior.tie_order[k] = counters[N_RANKED]
         counters[N_RANKED] += 1

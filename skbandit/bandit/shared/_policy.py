@@ -23,9 +23,10 @@ from skbandit.bandit._state import (
     explorations_by,
     read_rule,
     read_scales,
+    unit_of_rewards,
 )
 from skbandit.bandit.shared._arm_features import ArmFeatures, new_arms, read_arm_features
-from skbandit.logs import Codes, ReplayRequest, label_array
+from skbandit.logs import Codes, ReplayRequest, ascending, label_array
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import Interval, StrOptions, fit_context
 from skbandit.utils._validation import first_few
@@ -79,8 +80,9 @@ class SharedGLMPolicy(PosteriorPolicy):
         or mostly by the arms themselves, and the mixture finds out which. 0 leaves all differences
         to the features.
     noise_variance : float or "auto", default="auto"
-        Noise variance of linear rewards. "auto" estimates it and takes all other variances as
-        multiples of it, so that the unit of the reward does not matter.
+        Noise variance of linear rewards. "auto" estimates it, takes all other variances as
+        multiples of it, and rewards relative to the first one: rewards r and a r + b, with a > 0,
+        lead to the same choices.
     standardize : bool, default=True
         Whether to standardize features of contexts by the contexts learned so far, and those of
         arms by the arms described.
@@ -101,7 +103,7 @@ class SharedGLMPolicy(PosteriorPolicy):
     Attributes
     ----------
     arms_ : ndarray of shape (n_arms,)
-        Labels, in the order in which they were described or first learned.
+        Labels: the arms described or learned first, in ascending order, then later ones.
     arm_features_ : DataFrame of shape (n_arms, n_arm_features)
         Features of `arms_`.
     coef_ : ndarray of shape (n_features + 1, n_arm_features + 1)
@@ -177,7 +179,13 @@ class SharedGLMPolicy(PosteriorPolicy):
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "forgetting": [Interval(Real, 1e-3, 1, closed="both"), StrOptions({"auto"})],
-        "update_every": [Interval(Real, 0, None, closed="neither"), str, timedelta, None],
+        "update_every": [
+            np.timedelta64,
+            Interval(Real, 0, None, closed="neither"),
+            str,
+            timedelta,
+            None,
+        ],
         "columns": [dict, None],
         "random_state": ["random_state"],
     }
@@ -263,6 +271,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         posterior = self._posterior
         of_arms = None if self._arm_units is None else as_given(self._arm_units)
         mean = np.einsum("e,eij->ij", posterior.share, posterior.mean[0])
+        mean[-1, -1] += unit_of_rewards(posterior)[0]
         left = as_given(posterior.units).T @ mean
         return left if of_arms is None else left @ of_arms
 
@@ -389,8 +398,8 @@ class SharedGLMPolicy(PosteriorPolicy):
                 )
         return self
 
-    def _knows_arms(self) -> bool:
-        return self.arm_features is not None
+    def _named_arms(self) -> list[Any] | None:
+        return None if self.arm_features is None else self.arm_features.index.tolist()
 
     def _start(self) -> None:
         self._known = self._arm_units = None
@@ -422,6 +431,9 @@ class SharedGLMPolicy(PosteriorPolicy):
             )
         columns = None if self._known is None else self._known.columns
         labels, described = read_arm_features(arm_features, columns)
+        if not self._codes and (ordered := ascending(labels)):
+            described = described.take(np.array([labels.index(label) for label in ordered]))
+            labels = ordered
         known = ArmFeatures(described.columns, described.values[:0])
         known = known if self._known is None else self._known
         fresh, values = new_arms(labels, described, known, self._codes)

@@ -74,12 +74,13 @@ class SharedPosterior(NamedTuple):
     noise: np.ndarray  # (2,): squared residuals over their variances, their weight; or 1, 1
     evidence: np.ndarray  # (n_scales,), prequential log likelihoods
     share: np.ndarray  # (n_scales,), weights in the mixture, which sum to 1
+    reward: np.ndarray = np.empty(0)  # (1,), origin of rewards; (0,) if noise is not estimated
 
     def copy(self) -> SharedPosterior:
         """Copy that may be learned in place."""
         changing = (
             "mean", "cov_factor", "own_mean", "own_variance", "n_updates", "tie_order",
-            "counters", "noise", "evidence", "share",
+            "counters", "noise", "evidence", "share", "reward",
         )  # fmt: skip
         copies: dict[str, Any] = {name: getattr(self, name).copy() for name in changing}
         return self._replace(units=Units(*(array.copy() for array in self.units)), **copies)
@@ -192,6 +193,7 @@ def prior_posterior(units: Units, dz: int, full: bool, prior: SharedPrior) -> Sh
         noise=np.zeros(2) if prior.estimates_noise else np.ones(2),
         evidence=np.zeros(n_scales),
         share=np.full(n_scales, 1 / n_scales),
+        reward=np.full(1 if prior.estimates_noise else 0, np.nan),
     )
 
 
@@ -241,6 +243,12 @@ def merged(
         if runs and one.units.seen[0] >= FIRST_RENEWAL:
             one.units.seen[1] = 0.0  # due
             renew_units(one, prior, np.empty(dx - 1), np.empty(dx - 1))
+    origins = [one.reward for one in states if (one.reward == one.reward).any()]
+    for one in states if origins else ():
+        if (one.reward == one.reward).any():
+            one.mean[0, :, -1, -1] += one.reward - origins[0]
+    for one in states if origins else ():
+        one.reward[:] = origins[0]
     variance = prior_variances(dx, dz, prior).reshape(n_scales, p)
     n_events = [np.array([[one.counters[N_EVENTS] - n_before]]) for one in workers]
     n_of_arms = [(one.n_updates - base.n_updates)[:, None] for one in workers]

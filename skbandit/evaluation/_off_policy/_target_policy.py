@@ -17,17 +17,19 @@ from skbandit.evaluation._policy_protocol import (
     checked_choices,
     known_arms,
     name_columns,
-    plain_labels,
 )
 from skbandit.logs import (
     Codes,
     Log,
     SlateLog,
     align_rows,
+    ascending,
     check_uniform,
     code_labels,
     column_names,
+    columns_made_for,
     label_array,
+    plain_labels,
     read_log,
     read_numbers,
 )
@@ -133,6 +135,9 @@ def read_evaluated(
             given = pd.Series(label_array(given)) if given[0] in arms else given
         table = _as_table(given)
         table_arms = _arms_of_columns(table, y, reward, columns)
+        if isinstance(table, pd.DataFrame) and isinstance(available, np.ndarray):
+            if available.shape[1:] == table.shape[1:]:  # its columns are those of the table
+                available = pd.DataFrame(available, columns=table.columns)
     else:
         warn_if_reordered({"X": X, "y": y, "reward": reward})
         table_arms = known_arms(policy)
@@ -182,6 +187,13 @@ def _as_table(given: Any) -> Any:
         given = label_array(given)  # not an array at once, which would turn 1 into "1"
     if hasattr(given, "columns"):
         return pd.DataFrame(np.asarray(given), columns=list(given.columns))
+    arms = columns_made_for(given)
+    if arms is not None:
+        raise ValueError(
+            f"probabilities are an array that select_proba made with the columns {first_few(arms)},"
+            " which is not the order of the labels: pass the policy itself, or "
+            "pandas.DataFrame(probabilities, columns=policy.arms_)."
+        )
     try:
         table = np.asarray(given) if not isinstance(given, pd.Series) else given
     except ValueError as error:
@@ -259,13 +271,13 @@ def _arms_of_columns(
     if isinstance(table, pd.DataFrame):
         return table.columns.tolist()
     arms = read_log(y, reward=reward, columns=columns).arms.tolist()
-    try:
-        return sorted(arms)
-    except TypeError as error:
+    ordered = ascending(arms)
+    if ordered is None:
         raise ValueError(
-            "the log's arms cannot be sorted, so the arms of the columns of the probabilities are "
-            f"unknown: pass a DataFrame with one column per arm ({error})."
-        ) from error
+            f"the log's arms, {first_few(arms)}, cannot be sorted, so the arms of the columns of "
+            "the probabilities are unknown: pass a DataFrame with one column per arm."
+        )
+    return ordered
 
 
 def _of_policy(policy: Any, X: Any, log: Log, codes: Codes, rule: str) -> np.ndarray:

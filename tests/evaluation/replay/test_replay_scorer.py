@@ -247,14 +247,17 @@ def test_parts_that_are_not_sliced(log):
 
 @pytest.mark.filterwarnings("ignore:run 0 kept")
 def test_columns_of_a_boolean_available_are_the_fitted_arms(log):
-    policy = GLMUCBPolicy(arms=[2, 1, 0], random_state=0).fit(log.X, log.y)
+    policy = GLMUCBPolicy(arms=[0, 1, 2], random_state=0).fit(log.X, log.y)
     table = np.ones((len(log.y), 3), dtype=bool)
-    table[:, 0] = log.y["action"] == 2  # arm 2 mostly away
+    table[:, 2] = log.y["action"] == 2  # arm 2 mostly away
     y = log.y[["action", "reward"]]
     with pytest.warns(UserWarning, match="not chosen uniformly"):
         ReplayScorer()(policy, log.X, y, available=table)
     with pytest.raises(ValueError, match="not among the available arms"):
         ReplayScorer()(policy, log.X, y, available=table[:, ::-1])
+    backwards = GLMUCBPolicy(arms=[2, 1, 0], random_state=0).fit(log.X, log.y)
+    with pytest.raises(ValueError, match="could be read in two ways"):
+        ReplayScorer()(backwards, log.X, y, available=table)
 
 
 # --- an estimator-like object --------------------------------------------------------------
