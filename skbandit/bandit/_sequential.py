@@ -522,7 +522,7 @@ class SequentialPolicy(GuardedPolicy):
         return X
 
     def _check_size(self, X: Any) -> None:
-        """Refuse contexts beside which a policy would see no difference between any others."""
+        """Refuse contexts so large that a policy would see no difference between any others."""
         large = abs(X) > LARGEST_CONTEXT
         if large.sum():
             row, column = (int(k[0]) for k in large.nonzero())

@@ -50,7 +50,7 @@ from skbandit.constrained.thresholds._limits import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
-from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import default_folds, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 from skbandit.utils._validation import explained_entries
 
@@ -275,7 +275,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
             unit = read_units(self.cv, X, metadata["groups"], len(y), stacklevel=4)
-            cv = FOLDS if self.cv is None else self.cv
+            cv = default_folds(FOLDS, unit) if self.cv is None else self.cv
             splits = splits_of_classes(cv, X, y, unit, split_params)
             counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
         # bind first: report constraints the data cannot support before training anything

@@ -284,8 +284,8 @@ def check_labels(y: np.ndarray) -> None:
         found = list(dict.fromkeys(type(label).__name__ for label in y.tolist()))
         cure = f"y.astype({found[0]})" if len(found) == 1 else "one type, as by y.astype(str)"
         raise ValueError(
-            f"y is of dtype object and holds {' and '.join(found)}, as after a merge with missing "
-            f"rows: pass {cure}."
+            f"Unknown label type: y is of dtype object and holds {' and '.join(found)}, as after a "
+            f"merge with missing rows: pass {cure}."
         )
     check_classification_targets(y)
 

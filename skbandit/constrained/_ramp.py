@@ -441,7 +441,10 @@ class RampClassifier(BaseRampClassifier):
         bound.declared.require_one_rate("RampClassifier")
         alpha, tol = finite(self.alpha, "alpha"), finite(self.tol, "tol")
         # an intercept makes up for the means; far from 0, columns are nearly dependent on it
-        center = design.mean(axis=0) if self.fit_intercept and not issparse(design) else None
+        center = None
+        if self.fit_intercept and not issparse(design):
+            parts = [rows.weight for rows, _ in bound.goals.data.parts("all")]
+            center = np.average(design, axis=0, weights=np.concatenate(parts))
         with one_blas_thread():
             span = row_span(design if center is None else design - center)
         (n, d), n_dimensions = design.shape, span.rows.shape[1]

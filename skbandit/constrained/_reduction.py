@@ -48,7 +48,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
 from skbandit.rates._metric import satisfied
 from skbandit.utils._fitting import report_progress, seed_for, seeded
-from skbandit.utils._folds import read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import default_folds, read_units, rows_tested, splits_of_classes
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         n, every = len(y), np.arange(len(data))
         if cross_fits:
             unit = read_units(self.cv, X_all, metadata["groups"], n, stacklevel=4)
-            splits = splits_of_classes(self._cv(n), X, y, unit[:n], split_params)
+            splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
             tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         else:
             tested, folds = np.ones(n, dtype=bool), Folds([(every, every)])
@@ -388,10 +388,10 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             margins = at(found.rule.positive, 0.0) - at(found.rule.positive, found.quantile)
         return self._cross_fitted(report, positive, goals, own, goals.data, margins)
 
-    def _cv(self, n_rows: int) -> Any:
+    def _cv(self, unit: np.ndarray) -> Any:
         if self.cv is not None:
             return self.cv
-        return FOLDS if n_rows < MANY_ROWS else FEW_FOLDS
+        return default_folds(FOLDS if len(unit) < MANY_ROWS else FEW_FOLDS, unit)
 
     def _scores(self, X: Any) -> np.ndarray:
         method, classes = self.response_method_, self._classes

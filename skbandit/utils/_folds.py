@@ -21,14 +21,14 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 SEED = 0
 """Seed of the folds of classifiers: the same rows give the same model."""
 
-MOST_COPIES = 10
+MOST_COPIES = 5
 """Rows per distinct row above which equal rows are no copies.
 
 The features then have few combinations of values, which independent rows share.
 """
 
 MANY_COPIES = 0.01
-"""Share of rows that repeat an earlier one from which on a fit warns of them."""
+"""Share of rows that repeat an earlier one from which on a fit warns of them; two at least."""
 
 ROUNDED_BITS = np.uint64(12)
 """Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
@@ -191,7 +191,7 @@ def _warn_of_copies(unit: np.ndarray, stacklevel: int) -> None:
         unit, return_index=True, return_inverse=True, return_counts=True
     )
     copies = np.flatnonzero(first[inverse] != np.arange(len(unit)))
-    if len(copies) < max(1, MANY_COPIES * len(unit)):
+    if len(copies) < max(2, MANY_COPIES * len(unit)):
         return
     warnings.warn(
         f"{int(size[size > 1].sum())} of {len(unit)} rows of X occur more than once, such as rows "
@@ -249,6 +249,11 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
             "choose fewer folds."
         )
     return assign_folds(stratum, n_folds, unit)
+
+
+def default_folds(n_folds: int, unit: np.ndarray) -> int:
+    """The usual number of folds, or one per unit if there are fewer."""
+    return max(2, min(n_folds, len(np.unique(unit))))
 
 
 def splits_of_classes(

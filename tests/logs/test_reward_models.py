@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skbandit.logs import cross_fitted_rewards
+from skbandit.utils._folds import folds_of_rows
 
 
 def events(n=60, n_arms=3, d=2, seed=0):
@@ -50,13 +51,18 @@ def test_a_row_does_not_see_its_own_reward():
     assert (after == before)[:, np.arange(3) != action[7]].all()
 
 
-def test_a_number_of_folds_is_a_shuffled_kfold():
+def test_a_number_of_folds_assigns_rows_and_keeps_copies_together():
     X, action, reward = events()
-    folds = KFold(4, shuffle=True, random_state=3)
+    X[30:40] = X[:10]
     one = cross_fitted_rewards(None, X, action, reward, 3, cv=4, random_state=3)
-    np.testing.assert_array_equal(one, cross_fitted_rewards(None, X, action, reward, 3, cv=folds))
-    splits = list(folds.split(X))
+    fold = folds_of_rows(X, 60, 4, 3)
+    np.testing.assert_array_equal(fold[30:40], fold[:10])
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)]
     np.testing.assert_array_equal(one, cross_fitted_rewards(None, X, action, reward, 3, cv=splits))
+    folds = KFold(4, shuffle=True, random_state=3)
+    splits = list(folds.split(X))
+    other = cross_fitted_rewards(None, X, action, reward, 3, cv=splits)
+    np.testing.assert_array_equal(other, cross_fitted_rewards(None, X, action, reward, 3, cv=folds))
 
 
 def test_arms_without_events_get_the_mean_of_the_training_part():
@@ -168,7 +174,7 @@ def test_several_events_a_row():
         (ShuffleSplit(3, random_state=0), "times, but each row needs one prediction"),
         ([(np.arange(60), np.arange(60))], "cv trains on row 0 in the fold that tests it"),
         ([(np.arange(1, 3), np.arange(60))], "cv trains on row 1"),
-        (61, "n_splits=61 greater than the number of samples"),
+        (61, "cv=61 folds need as many rows, and there are 60"),
         (1, "n_splits=1"),
         ("five", "as an integer"),
     ],

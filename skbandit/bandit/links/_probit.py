@@ -60,6 +60,8 @@ def mean_rewards(index: np.ndarray) -> np.ndarray:
 @called_exactly
 def _log_ndtr(z: float) -> float:
     """Log Φ(z), by φ(z)/ρ(z) in the far tail."""
+    if z > 0.0:
+        return math.log1p(-0.5 * math.erfc(z / math.sqrt(2.0)))
     if z > -5.0:
         return math.log(0.5 * math.erfc(-z / math.sqrt(2.0)))
     return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) - math.log(_hazard(z)[0])
