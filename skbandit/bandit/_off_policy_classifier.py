@@ -233,7 +233,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
     >>> policy = OffPolicyClassifier(LogisticRegression(), method="dr", random_state=0)
     >>> policy = policy.fit(log.X[:5000], log.y[:5000])
     >>> off_policy_value(policy, log.X[5000:], log.y[5000:])
-    <snips: mean reward 0.4183 ± 0.014, 2.09 x the log's; 5,000 events count as 1,255>
+    <snips: mean reward 0.4175 ± 0.014, 2.09 x the log's; 5,000 events count as 1,255>
     >>> policy.predict(log.X[:3], available=[(0, 1), (2, 3), (3,)]).tolist()
     [0, 2, 3]
     """

@@ -200,7 +200,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     >>> clf = clf.set_params(confidence_level=0.9).fit(X, y)
     >>> clf.constraint_report_[["bound", "cross_fitted", "slack", "margin"]].round(3)
        bound  cross_fitted  slack  margin
-    0   0.95         0.976  0.026   0.017
+    0   0.95         0.972  0.022   0.019
 
     One threshold per group:
 
@@ -274,7 +274,7 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         if not prefit:
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
-            unit = read_units(self.cv, X, metadata["groups"], len(y), stacklevel=4)
+            unit = read_units(self.cv, X, y, metadata["groups"], stacklevel=4)
             cv = default_folds(FOLDS, unit) if self.cv is None else self.cv
             splits = splits_of_classes(cv, X, y, unit, split_params)
             counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))

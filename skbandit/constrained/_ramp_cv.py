@@ -354,7 +354,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> tuple[np.ndarray, int | np.ndarray | None]:
         """The `unit` and `cv` of `CrossFitOptions`."""
         n, label = len(data.train), data.train.label
-        unit = read_units(self.cv, design, groups, n, stacklevel=5)
+        unit = read_units(self.cv, design, label, groups, stacklevel=5)
         if is_number(self.cv):
             return unit, self.cv
         params = {} if groups is None else {"groups": groups}

@@ -269,7 +269,7 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             X_all = stacked(X, rows.X_extra)
         n, every = len(y), np.arange(len(data))
         if cross_fits:
-            unit = read_units(self.cv, X_all, metadata["groups"], n, stacklevel=4)
+            unit = read_units(self.cv, X_all, y, metadata["groups"], stacklevel=4)
             splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
             tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         else:

@@ -30,6 +30,9 @@ The features then have few combinations of values, which independent rows share.
 MANY_COPIES = 0.01
 """Share of rows that repeat an earlier one from which on a fit warns of them; two at least."""
 
+MIXED_LABELS = 0.05
+"""Share of the repeated rows, equal to one of the other class, from which on they are no copies."""
+
 ROUNDED_BITS = np.uint64(12)
 """Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
 
@@ -144,7 +147,7 @@ def _multipliers(n: int) -> np.ndarray:
     return np.random.default_rng(SEED).integers(2**63, size=n, dtype=np.uint64) * 2 + 1
 
 
-def read_units(cv: Any, X: Any, groups: Any, n_rows: int, stacklevel: int) -> np.ndarray:
+def read_units(cv: Any, X: Any, y: np.ndarray, groups: Any, stacklevel: int) -> np.ndarray:
     """Number of the unit of each row, which stays on one side of every fold.
 
     Parameters
@@ -153,10 +156,10 @@ def read_units(cv: Any, X: Any, groups: Any, n_rows: int, stacklevel: int) -> np
         If rows are assigned to folds here (a number or None), copies are warned of.
     X : {array-like, sparse matrix, DataFrame}
         All rows, extra ones last, which are of no group.
+    y : ndarray of shape (n_rows,)
+        Labels of the rows that are not extra.
     groups : array-like of shape (n_rows,) or None
         The units. None means `units_of_rows`.
-    n_rows : int
-        Number of rows without the extra ones.
     stacklevel : int
         Of the warning, from the caller.
 
@@ -164,10 +167,11 @@ def read_units(cv: Any, X: Any, groups: Any, n_rows: int, stacklevel: int) -> np
     -------
     ndarray of int
     """
+    n_rows = len(y)
     if groups is None:
         unit = units_of_rows(X)
         if is_number(cv):
-            _warn_of_copies(unit[:n_rows], stacklevel + 1)
+            _warn_of_copies(unit[:n_rows], y, stacklevel + 1)
         return unit
     group = column_or_1d(groups)
     if len(group) != n_rows:
@@ -186,15 +190,20 @@ def is_number(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
-def _warn_of_copies(unit: np.ndarray, stacklevel: int) -> None:
+def _warn_of_copies(unit: np.ndarray, y: np.ndarray, stacklevel: int) -> None:
+    """Warn if many rows are copies: a chance would give some of them the other label."""
     _, first, inverse, size = np.unique(
         unit, return_index=True, return_inverse=True, return_counts=True
     )
     copies = np.flatnonzero(first[inverse] != np.arange(len(unit)))
     if len(copies) < max(2, MANY_COPIES * len(unit)):
         return
+    n_repeated = int(size[size > 1].sum())
+    mixed = np.unique(inverse[copies][y[copies] != y[first[inverse[copies]]]])
+    if size[mixed].sum() >= MIXED_LABELS * n_repeated:
+        return
     warnings.warn(
-        f"{int(size[size > 1].sum())} of {len(unit)} rows of X occur more than once, such as rows "
+        f"{n_repeated} of {len(unit)} rows of X occur more than once, such as rows "
         f"{first[inverse[copies[0]]]} and {copies[0]}. Equal rows share a fold, but intervals and "
         "confidence levels count each as an independent row. If they are copies, drop them, and "
         "resample inside the estimator. If they are different units, pass groups="

@@ -148,25 +148,36 @@ def test_rows_that_cannot_be_compared_are_units_of_their_own():
 
 
 def test_copies_are_told_once_they_are_many():
-    rows = RNG.normal(size=(200, 2))
-    unit = read_units(None, rows, None, 200, stacklevel=1)
-    assert len(np.unique(unit)) == 200
-    one = np.vstack([rows, rows[:1]])
-    assert len(np.unique(read_units(5, one, None, 201, stacklevel=1))) == 200
-    many = np.vstack([rows, rows[:3]])
+    rows, y = RNG.normal(size=(200, 2)), RNG.integers(2, size=200)
+    assert len(np.unique(read_units(None, rows, y, None, stacklevel=1))) == 200
+    one, of_one = np.vstack([rows, rows[:1]]), np.append(y, y[:1])
+    assert len(np.unique(read_units(5, one, of_one, None, stacklevel=1))) == 200
+    many, of_many = np.vstack([rows, rows[:3]]), np.append(y, y[:3])
     with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 0 and 200"):
-        read_units(None, many, None, 203, stacklevel=1)
-    read_units("a splitter", many, None, 203, stacklevel=1)
-    assert read_units(None, many, np.arange(203), 203, stacklevel=1).tolist() == list(range(203))
+        read_units(None, many, of_many, None, stacklevel=1)
+    read_units("a splitter", many, of_many, None, stacklevel=1)
+    unit = read_units(None, many, of_many, np.arange(203), stacklevel=1)
+    assert unit.tolist() == list(range(203))
+
+
+def test_equal_rows_of_either_label_are_no_copies():
+    """They share a fold all the same, which costs nothing."""
+    rows = RNG.normal(size=(200, 2))[np.arange(400) % 200]
+    y = RNG.integers(2, size=400)
+    unit = read_units(None, rows, y, None, stacklevel=1)
+    np.testing.assert_array_equal(unit[:200], unit[200:])
+    with pytest.warns(UserWarning, match="400 of 400 rows of X occur more than once"):
+        read_units(None, rows, np.append(y[:200], y[:200]), None, stacklevel=1)
 
 
 def test_groups():
-    unit = read_units(None, np.zeros((5, 1)), ["u", "v", "u"], 3, stacklevel=1)
+    rows, y = np.zeros((5, 1)), np.zeros(3)
+    unit = read_units(None, rows, y, ["u", "v", "u"], stacklevel=1)
     assert unit[0] == unit[2] != unit[1] and len(np.unique(unit)) == 4
     with pytest.raises(ValueError, match="groups has 3 entries for 5 rows"):
-        read_units(None, np.zeros((5, 1)), ["u", "v", "u"], 5, stacklevel=1)
+        read_units(None, rows, np.zeros(5), ["u", "v", "u"], stacklevel=1)
     with pytest.raises(ValueError, match="groups is missing in row 1"):
-        read_units(None, np.zeros((3, 1)), ["u", None, "u"], 3, stacklevel=1)
+        read_units(None, rows[:3], y, ["u", None, "u"], stacklevel=1)
 
 
 # --- splits --------------------------------------------------------------------------------
