@@ -62,7 +62,7 @@ def cross_fitted_rewards(
     model = Ridge() if model is None else model
     (X,) = indexable(X)
     n_rows = count_rows(X)
-    if np.shape(X)[1:] == (0,):  # models need a column, if a constant one
+    if getattr(X, "shape", ())[1:] == (0,):  # models need a column, if a constant one
         X = np.ones((n_rows, 1))
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight

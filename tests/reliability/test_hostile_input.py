@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 FROM_SKLEARN = {("popularity", "X: dict"), ("popularity", "X: empty list")}
 
 # Documented: an empty denominator is nan, with a warning.
-UNDEFINED = {"rate", "path_measured", "report_of_classifier"}
+UNDEFINED = {"rate", "path", "path_measured", "report_of_classifier"}
 
 
 def values_like(good):
