@@ -265,13 +265,6 @@ def _moments(summed: Gaussians, full: bool) -> Moments:
     return (factor @ half)[..., 0], np.ascontiguousarray(factor)
 
 
-def tilted(moments: Moments, precision: np.ndarray, natural: np.ndarray) -> Moments:
-    """Gaussians times a factor of these natural parameters."""
-    of = _gaussians(moments)
-    changed = Gaussians(of.precision + precision, of.natural + natural)
-    return _moments(changed, changed.precision.ndim > changed.natural.ndim)
-
-
 def _log_integral(of: Gaussians, mean: np.ndarray) -> np.ndarray:
     """ηᵀμ and log |Λ|."""
     precision, natural = of

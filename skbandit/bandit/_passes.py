@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
-from skbandit.bandit._posterior import change_units, with_arms
+from skbandit.bandit._posterior import change_units, restart, with_arms
 from skbandit.bandit._state import (
     N_EVENTS,
     N_LEARNED_ARMS,
@@ -138,9 +138,13 @@ def learn_rows(
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
         at = np.ix_(np.arange(len(posterior.share)), arms, weights)
+        if prior.averages:  # of all weights, as the pass sees some
+            begun = np.unique(action[rows][weight[rows] > 0])
+            restart(posterior, begun[posterior.n_updates[begun] == 0], prior)
         own, n_before = _empty(posterior, weights), posterior.counters[N_EVENTS]
         own.mean[:, arms], own.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
-        kernels.learn_rows(*events, Model(own, rule, own.workspace()), prior, False)
+        as_begun = prior._replace(averages=False)
+        kernels.learn_rows(*events, Model(own, rule, own.workspace()), as_begun, False)
         posterior.mean[at], posterior.cov_factor[at] = own.mean[:, arms], own.cov_factor[:, arms]
         posterior.seen_squares[features] = own.seen_squares
         if posterior.counters[N_EVENTS] > n_before and is_due(posterior):
@@ -231,6 +235,9 @@ def replay_present_features(
     codes, posterior = _in_learned_order(codes, posterior, n_known)
     if weights is not None:
         whole = with_arms(known, list(codes)[n_known:], whole_prior)
+        if whole_prior.averages:
+            begun = (whole.n_updates == 0) & (posterior.n_updates > 0)
+            restart(whole, begun, whole_prior)
         whole.mean[:, :, weights] = posterior.mean
         whole.cov_factor[:, :, weights] = posterior.cov_factor
         whole.start[:, :, weights] = posterior.start

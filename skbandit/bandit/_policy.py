@@ -72,7 +72,8 @@ class GLMUCBPolicy(PosteriorPolicy):
     prior_mean : "auto", "adaptive", float or array-like, default="auto"
         Prior mean of all weights, or of each feature's, optionally followed by the constant's.
         "auto": 0; with `standardize`, an arm that comes when others are known, by ten events each,
-        starts from their average. "adaptive" starts all arms but the first two from it.
+        is chosen as their average until its first event. "adaptive" starts all arms but the first
+        two from the average.
     prior_variance : "scaled", float, array-like or "adaptive", default="scaled"
         Prior variance of the weights. "scaled": s/n_features for each s of `prior_scale`, and √s
         for the constant. Numbers as for `prior_mean`. "adaptive": the empirical covariance of the

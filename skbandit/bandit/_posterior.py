@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skbandit.bandit._arm_keys import new_keys
-from skbandit.bandit._merge import combine, pooled_moments, shared_evidence, tilted
+from skbandit.bandit._merge import combine, pooled_moments, shared_evidence
 from skbandit.bandit._state import (
     ARM_AXIS,
     EXPLORATIONS,
@@ -220,6 +220,10 @@ def learn(
                 n_known += order < len(posterior.tie_order)
             posterior.tie_order[k] = n_known
         posterior.counters[N_LEARNED_ARMS] += 1
+        if prior.averages:
+            for e in range(len(evidence)):
+                for i in range(mean.shape[2]):
+                    _place(k, e, i, prior.mean[i], prior.variance[e, i], mean, cov_factor)
     posterior.n_updates[k] += 1
     posterior.counters[N_EVENTS] += 1
     n_scales = len(evidence)
@@ -343,7 +347,10 @@ def change_units(
 
 @called_exactly
 def _renew_start(e: int, posterior: Posterior, prior: Prior) -> None:
-    """Let arms without events start from the others, once these are well known.
+    """Let arms without events be chosen as an average of the others, once these are well known.
+
+    With its first event an arm begins from the prior: one that is chosen is then tried some times,
+    until it is known to be worse.
 
     As of n draws, and the prior as one more, each weight has the mean μ̄ of the arms' posterior
     means μ_k, and the variance [V + Σ_k (μ_k - μ̄)²]/n. In any context, the mean of θ is then an
@@ -377,16 +384,24 @@ def _start(
 ) -> None:
     """Set an arm to where arms without events start, unless the prior is adaptive."""
     for i in range(mean.shape[2]):
-        mean[e, k, i] = start[START_MEAN, e, i]
         variance = start[START_VARIANCE, e, i]
         if variance == 0.0:
             variance = prior.variance[e, i]
-        if cov_factor.ndim == 3:
-            cov_factor[e, k, i] = variance
-        else:
-            for j in range(mean.shape[2]):
-                cov_factor[e, k, i, j] = 0.0
-            cov_factor[e, k, i, i] = math.sqrt(variance)
+        _place(k, e, i, start[START_MEAN, e, i], variance, mean, cov_factor)
+
+
+@called_exactly
+def _place(
+    k: int, e: int, i: int, center: float, variance: float, mean: np.ndarray, cov_factor: np.ndarray
+) -> None:
+    """Set mean and variance of a weight, which then has no covariance."""
+    mean[e, k, i] = center
+    if cov_factor.ndim == 3:
+        cov_factor[e, k, i] = variance
+    else:
+        for j in range(mean.shape[2]):
+            cov_factor[e, k, i, j] = 0.0
+        cov_factor[e, k, i, i] = math.sqrt(variance)
 
 
 @called_exactly
@@ -477,9 +492,7 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
     larger = Posterior(**grown)
     mean, cov_factor, n_updates = larger.mean, larger.cov_factor, larger.n_updates
     if prior.adaptive_mean is None:
-        start, fresh = started(posterior, prior), n_updates == 0
-        mean[:, fresh] = start.mean[:, None]
-        cov_factor[:, fresh] = _prior_factor(start, cov_factor.ndim == 4)[:, None]
+        restart(larger, n_updates == 0, started(posterior, prior))
     else:
         learned = larger.learned[: larger.counters[N_LEARNED_ARMS]]
         workspace = workspace_for(mean.shape[2])
@@ -488,21 +501,11 @@ def with_arms(posterior: Posterior, labels: list[Any], prior: Prior) -> Posterio
     return larger
 
 
-def _restart(posterior: Posterior, arms: np.ndarray, before: Prior, after: Prior) -> None:
-    """Put the arms of a mask where they were if they had begun with another prior."""
-    full, learned = posterior.cov_factor.ndim == 4, arms & (posterior.n_updates > 0)
-    fresh = arms & (posterior.n_updates == 0)
-    posterior.mean[:, fresh] = after.mean[:, None]
-    posterior.cov_factor[:, fresh] = _prior_factor(after, full)[:, None]
-    if np.array_equal(before.variance, after.variance):
-        return
-    precision = (1 / after.variance - 1 / before.variance)[:, None]
-    natural = (after.mean / after.variance - before.mean / before.variance)[:, None]
-    posterior.mean[:, learned], posterior.cov_factor[:, learned] = tilted(
-        (posterior.mean[:, learned], posterior.cov_factor[:, learned]),
-        precision[..., None] * np.eye(precision.shape[-1]) if full else precision,
-        natural,
-    )
+def restart(posterior: Posterior, arms: np.ndarray, at: Prior) -> None:
+    """Put arms, by a mask or by numbers, at a prior."""
+    mean = np.broadcast_to(at.mean, at.variance.shape)
+    posterior.mean[:, arms] = mean[:, None]
+    posterior.cov_factor[:, arms] = _prior_factor(at, posterior.cov_factor.ndim == 4)[:, None]
 
 
 def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Posterior, np.ndarray]:
@@ -531,10 +534,9 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
             change_units(one, prior, prior.adaptive_mean, workspace_for(one.mean.shape[2]))
         elif len(one.reward):
             renew_reward(one, prior)
-    new, ours = np.equal(base.n_updates, 0), started(base, prior)
-    fixed = prior._replace(mean=np.broadcast_to(prior.mean, prior.variance.shape))
-    for one in states if prior.averages else ():  # as if arms new to the base had the prior
-        _restart(one, new, ours, fixed)
+    ours = started(base, prior)
+    for one in states if prior.averages else ():
+        restart(one, one.n_updates == 0, prior)  # from which an arm begins
     n = [worker.n_updates - base.n_updates for worker in workers]
     moved = np.flatnonzero(np.sum(n, axis=0))
     start = _prior_factor(prior, base.cov_factor.ndim == 4)
@@ -566,7 +568,7 @@ def merged(base: Posterior, workers: list[Posterior], prior: Prior) -> tuple[Pos
     result.counters[N_LEARNED_ARMS] += len(fresh)
     result.counters[N_EVENTS] = total
     if prior.averages:
-        _restart(result, new, fixed, ours)
+        restart(result, result.n_updates == 0, ours)
     begun = (base.n_updates > 0) & ((n_events >= FIRST_RENEWAL) | (len(base.rate) == 0))
     less = np.zeros((len(workers), len(begun)), dtype=bool)
     less[:, moved] = lost

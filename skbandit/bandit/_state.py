@@ -116,7 +116,7 @@ class Prior(NamedTuple):
     adaptive_variance: bool | None
     noise_variance: float
     forgetting: np.ndarray | None  # (n_scales,), None if all are 1
-    averages: bool = False  # whether later arms start from the average of those known
+    averages: bool = False  # whether arms without events are chosen as the average of those known
 
 
 class Rule(NamedTuple):
