@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from skbandit.rates._kinds import Member, On, Where
-from skbandit.rates._query import Query, QueryError
+from skbandit.rates._query import Query, QueryError, find_among
 from skbandit.utils._sklearn_compat import count_rows
 from skbandit.utils._validation import (
     check_row_weights,
@@ -88,7 +88,14 @@ class Columns:
 
     def among(self, name: str, values: list[Any], context: str) -> np.ndarray:
         """Boolean mask of the rows with any of the given values in a column."""
-        return self._once((name, repr(values)), lambda: self.get(name, context).isin(values))
+
+        def found() -> pd.Series:
+            try:
+                return find_among(self.get(name, context), values)
+            except QueryError as error:
+                raise ValueError(f"{context}: {shortened(str(error))}.") from error
+
+        return self._once((name, repr(values)), found)
 
     def _equal(self, name: str, value: Any, context: str) -> pd.Series:
         return self.get(name, context) == value
@@ -129,8 +136,7 @@ class Columns:
                 raise UnknownColumnError(
                     f"{context}: name {unknown[0]!r} is not defined; {self._known()}."
                 )
-            # With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
-            return query.evaluate(self.several(names, context).convert_dtypes())
+            return query.evaluate(self.several(names, context))
         except QueryError as error:
             raise ValueError(f"{context}: {shortened(str(error))}.") from error
 

@@ -10,12 +10,15 @@ pandas 3 finds no date equal to a text.
 from __future__ import annotations
 
 import ast
+import numbers
 import operator
 import re
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import time
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -66,6 +69,16 @@ _NUMBERS = (
     *("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"),
     *("datetime64", "datetime", "timedelta64", "timedelta"),
 )
+
+_NARROW = (np.float16, np.float32)
+
+_PARSED = {
+    "datetime64": ("dates", "2024-01-31"),
+    "timedelta64": ("durations", "2 days"),
+    "period": ("periods", "2024-01"),
+    "time": ("times of day", "14:30"),
+}
+"""Kinds of columns as which a text is read: what they hold, and an example."""
 
 
 class QueryError(ValueError):
@@ -123,11 +136,25 @@ class Query:
 
     def evaluate(self, frame: pd.DataFrame) -> Any:
         """Value on a frame that holds all columns: one per row, not necessarily boolean."""
-        columns = {name: frame[column] for name, column in self.names.items()}
         try:
+            columns = {name: _plain(frame[column]) for name, column in self.names.items()}
             return _value(self.tree, columns)
         except Exception as error:  # operators of columns may raise anything
             raise QueryError(f"cannot evaluate the query {self.text!r}: {error}") from error
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """The column in types of pandas for missing values; narrow floats stay in those of NumPy.
+
+    With nullable types, ~(age > 30) is missing (rather than True) where age is missing.
+    """
+    if (dtype := _numpy_type(column)) in _NARROW:  # whose precision a conversion would hide
+        return column.astype(dtype)
+    try:
+        column = column.convert_dtypes()
+    except KeyError:  # Arrow's dates, durations, decimals and dictionaries
+        column = column.array.__arrow_array__().to_pandas().rename(column.name).convert_dtypes()
+    return column.astype("datetime64[s]") if _kind(column) == "date" else column
 
 
 def _translate(text: str) -> tuple[str, dict[str, str]]:
@@ -239,18 +266,48 @@ def _calculate(op: ast.AST, *sides: Any) -> Any:
     columns = [side for side in sides if isinstance(side, pd.Series)]
     if not (columns and all(map(pd.api.types.is_numeric_dtype, columns))):  # bool is numeric
         return operate(*sides)  # of literals, dates or objects
-    floats = [side.astype("Float64") if isinstance(side, pd.Series) else side for side in sides]
-    value = operate(*floats)
+    dtype = _precision(*columns)
+    value = operate(*(_cast(_rounded(side, dtype), "Float64") for side in sides))
+    if dtype is not None:
+        return _rounded(value, dtype)
     if isinstance(op, ast.Div | ast.Pow) or not all(map(_is_whole, sides)):
         return value
     wide = [side.astype(_widest(side)) if isinstance(side, pd.Series) else side for side in sides]
     # the bounds of the value leave room for the rounding of floats; there is none around 0
-    for dtype, low, high in _WHOLE[: 1 if isinstance(op, ast.Sub) else 2]:
+    for whole, low, high in _WHOLE[: 1 if isinstance(op, ast.Sub) else 2]:
         within = [(low <= one) & (one < high) for one in wide]
         if all(map(np.all, [*within, (low / 2 <= value) & (value < high / 2)])):
-            exact = [one.astype(dtype) if isinstance(one, pd.Series) else one for one in wide]
-            return operate(*exact).where(value.notna())  # missing: the rest of a division by 0
+            exact = operate(*(_cast(one, whole) for one in wide))
+            return exact.where(value.notna())  # missing: the rest of a division by 0
     return value
+
+
+def _numpy_type(column: pd.Series | pd.Index) -> Any:
+    return getattr(column.dtype, "numpy_dtype", column.dtype)
+
+
+def _precision(*sides: Any) -> Any:
+    """Type of floats in which NumPy would calculate with columns, if of fewer than 64 bits."""
+    dtypes = [_numpy_type(side) for side in sides if isinstance(side, pd.Series | pd.Index)]
+    if not any(dtype in _NARROW for dtype in dtypes):
+        return None
+    dtype = np.result_type(*(one for one in dtypes if isinstance(one, np.dtype)))
+    return dtype if dtype in _NARROW else None
+
+
+def _rounded(side: Any, dtype: Any) -> Any:
+    """A column or a number as floats of a type, if there is one and it can hold them all."""
+    if dtype is None:
+        return side
+    with np.errstate(over="ignore"):
+        column = isinstance(side, pd.Series)
+        rounded = side.astype(dtype) if column else float(np.float64(side).astype(dtype))
+    infinite = np.isinf(rounded)
+    return side if np.any(infinite) and np.any(infinite & (abs(side) < np.inf)) else rounded
+
+
+def _cast(side: Any, dtype: Any) -> Any:
+    return side.astype(dtype) if isinstance(side, pd.Series) else side
 
 
 def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
@@ -261,12 +318,13 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
         column, values = (a, b) if isinstance(a, pd.Series) else (b, a)
         if not listed or not isinstance(column, pd.Series):
             raise QueryError("in must follow a column, and a list of literals follow it")
-        found = _find_among(column, [values] if isinstance(values, str) else list(values))
+        found = find_among(column, [values] if isinstance(values, str) else list(values))
         return ~found if isinstance(op, ast.NotIn | ast.NotEq) else found
     if any(isinstance(side, list | tuple) for side in (a, b)):
         raise QueryError("only in and == compare with a list")
+    a, b = _beside(a, b, _kind(b)), _beside(b, a, _kind(a))
     try:
-        return _OPERATORS[type(op)](a, b)
+        return _OPERATORS[type(op)](_nullable(a), _nullable(b))
     except TypeError as error:
         for one, other in ((a, b), (b, a)):
             if isinstance(one, pd.Series) and not pd.api.types.is_numeric_dtype(one):
@@ -279,24 +337,84 @@ def _compare(a: Any, op: ast.cmpop, b: Any) -> Any:
         raise
 
 
-def _find_among(column: pd.Series, values: list[Any]) -> pd.Series:
-    """Whether each value is listed: None matches missing values, text matches dates."""
-    known = [value for value in values if value is not None]
-    if pd.api.types.is_datetime64_any_dtype(column):
-        known = [_date(value, column) for value in known]
-    found = column.isin(known)
+def find_among(column: pd.Series, values: list[Any]) -> pd.Series:
+    """Whether each value of a column is listed: None matches missing values, a text dates."""
+    if (kind := _kind(column)) != "string":  # whose conversion takes longer than all else
+        column = _plain(column)
+    held: Any = column
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        held = column.cat.categories.rename(column.name)
+    kind = kind if kind == "string" else _kind(held)
+    known = [
+        _as_held(value, held, kind)
+        for value in values
+        if not (pd.api.types.is_scalar(value) and pd.isna(value))
+    ]
+    found = _nullable(column).isin(known)
     return found | column.isna() if len(known) < len(values) else found
 
 
-def _date(value: Any, column: pd.Series) -> pd.Timestamp:
-    try:
-        date = pd.Timestamp(value)
-        return date if date.tzinfo is not None else date.tz_localize(column.dt.tz)
-    except (TypeError, ValueError) as error:
+def _as_held(value: Any, held: pd.Series | pd.Index, kind: str) -> Any:
+    """A listed value as a column holds it, as `isin` finds no value that is of another type."""
+    if kind in _PARSED:
+        try:
+            if isinstance(value, numbers.Number):  # pandas would count nanoseconds
+                raise TypeError
+            return _parse(value, kind, held.dtype)
+        except (TypeError, ValueError) as error:
+            kinds, example = _PARSED[kind]
+            raise QueryError(
+                f"{held.name!r} holds {kinds} and {value!r} is not one: write, for example, "
+                f"{example!r}"
+            ) from error
+    if isinstance(value, numbers.Number):
+        return _beside(value, held, kind)
+    is_mixed = kind.startswith("mixed") and any(isinstance(one, str) for one in held)
+    if isinstance(value, str) and not (is_mixed or kind in ("string", "empty")):
         raise QueryError(
-            f"{column.name!r} holds dates and {value!r} is not one: write, for example, "
-            "'2024-01-31'"
-        ) from error
+            f"{held.name!r} holds {kind} values and {value!r} is a text: write a value of that "
+            "type, or pass a function of the attributes"
+        )
+    return value
+
+
+def _parse(value: Any, kind: str, dtype: Any) -> Any:
+    """A value, often a text, as a date, duration, period or time."""
+    if kind == "time":
+        return value if isinstance(value, time) else time.fromisoformat(value)
+    if kind == "datetime64":
+        parsed: Any = pd.Timestamp(value)
+        zone = getattr(dtype, "tz", None)
+        if parsed.tzinfo is not None and zone is None:
+            raise TypeError  # an instant equals no date without a zone
+        parsed = parsed if parsed.tzinfo is not None else parsed.tz_localize(zone)
+    else:
+        parsed = pd.Period(value, dtype.freq) if kind == "period" else pd.Timedelta(value)
+    if parsed is pd.NaT:  # of ''
+        raise ValueError
+    return parsed
+
+
+def _beside(side: Any, other: Any, kind: str) -> Any:
+    """A number as the column on the other side holds it; anything else as it is."""
+    if not kind or not isinstance(side, numbers.Number):
+        return side
+    if kind in _PARSED and kind != "timedelta64":  # pandas compares a duration with 0
+        return _as_held(side, other, kind)
+    if kind == "string":
+        raise QueryError(
+            f"{other.name!r} holds texts, which do not compare with the number {side!r}: write "
+            f"{str(side)!r}, or convert the column by pd.to_numeric"
+        )
+    if kind == "decimal":
+        return Decimal(str(side)) if isinstance(side, float) else side
+    return _rounded(side, _precision(other))
+
+
+def _nullable(side: Any) -> Any:
+    """A column of narrow floats as one in which missing values are not compared."""
+    is_narrow = isinstance(side, pd.Series) and side.dtype in _NARROW
+    return side.astype("Float64") if is_narrow else side
 
 
 def _condition(value: Any) -> Any:
@@ -331,8 +449,9 @@ def _is_whole(value: Any) -> bool:
     )
 
 
-def _kind(value: Any) -> str | None:
-    return pd.api.types.infer_dtype(value, skipna=True) if isinstance(value, pd.Series) else None
+def _kind(value: Any) -> str:
+    is_column = isinstance(value, pd.Series | pd.Index)
+    return pd.api.types.infer_dtype(value, skipna=True) if is_column else ""
 
 
 def _is_text(value: Any) -> bool:

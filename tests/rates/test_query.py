@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -141,6 +142,44 @@ def test_arithmetic_does_not_depend_on_the_dtype(query, expected, dtype):
     np.testing.assert_array_equal(rows(query, SMALL.astype(dtype)), np.array(expected, dtype=bool))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    ("query", "by_numpy"),
+    [
+        ("s * 100 >= 90", lambda s: s * 100 >= 90),
+        ("s * 2 > 0.4", lambda s: s * 2 > 0.4),
+        ("s + 0.1 > 0.4", lambda s: s + 0.1 > 0.4),
+        ("s - 0.3 == 0", lambda s: s - 0.3 == 0),
+        ("(s - 0.3) * 10 + s == 0.3", lambda s: (s - 0.3) * 10 + s == 0.3),
+        ("-s / 3 <= -0.1", lambda s: -s / 3 <= -0.1),
+        ("0.7 == s * s + s", lambda s: s * s + s == 0.7),
+        ("s ** 2 < 0.0625", lambda s: s**2 < 0.0625),
+        ("s == small", lambda s: s == (np.arange(100) / 100).astype(np.float16)),
+        ("s * flag * tiny >= 0.7", lambda s: s * np.True_ * np.int8(1) >= 0.7),
+        ("s * 1.0 == double", lambda s: s * 1.0 == np.arange(100) / 100),
+    ],
+)
+def test_narrow_floats_are_those_of_numpy(query, by_numpy, dtype):
+    """A threshold such as 0.9 of a float32 means the nearest float32."""
+    hundredths = np.arange(100) / 100
+    frame = pd.DataFrame({"s": hundredths.astype(dtype), "double": hundredths, "flag": True})
+    frame = frame.assign(small=hundredths.astype(np.float16), tiny=np.int8(1))
+    expected = by_numpy(frame["s"].to_numpy())
+    np.testing.assert_array_equal(rows(query, frame), expected)
+    if dtype == "float32":
+        nullable = frame.assign(s=frame["s"].astype("Float32"))
+        np.testing.assert_array_equal(rows(query, nullable), expected)
+    frame.loc[50, "s"] = np.nan
+    assert not rows(query, frame)[50] and not rows(f"not ({query})", frame)[50]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_narrow_floats_do_not_overflow(dtype):
+    frame = pd.DataFrame({"s": np.array([1.5, 300.0, np.inf], dtype=dtype)})
+    np.testing.assert_array_equal(rows("s ** 16 > 1e38", frame), [False, True, True])
+    np.testing.assert_array_equal(rows("s < 1e39", frame), [True, True, False])
+
+
 def test_arithmetic_of_polars():
     frame = pytest.importorskip("polars").DataFrame(SMALL.astype("uint8"))
     np.testing.assert_array_equal(rows("a - b > 0", frame), [False, False, True, False])
@@ -191,6 +230,106 @@ def test_text_is_a_date_beside_dates(zone):
     np.testing.assert_array_equal(rows("seen not in ['2024-01-05']", frame), ~expected)
     with pytest.raises(ValueError, match="holds dates and 'noon' is not one"):
         rows("seen == 'noon'", frame)
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_an_instant_is_no_date_without_a_zone(zone):
+    frame = pd.DataFrame({"seen": pd.date_range("2024-01-29", periods=3, tz=zone)})
+    if zone:
+        query = "seen != '2024-01-30T01:00+01:00'"
+        np.testing.assert_array_equal(rows(query, frame), [True, False, True])
+    else:
+        with pytest.raises(ValueError, match=r"holds dates and .*\+01:00' is not one"):
+            rows("seen != '2024-01-30T01:00+01:00'", frame)
+
+
+DAYS = pd.Series(pd.date_range("2024-01-29", periods=6))
+DURATIONS = pd.Series(pd.to_timedelta(range(6), "D"))
+TENTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.9]
+LISTED = [
+    ("dates of Python", pd.Series(DAYS.dt.date, dtype=object), "2024-01-31", "2024-01-30"),
+    ("periods", DAYS.dt.to_period("D"), "2024-01-31", "2024-01-30"),
+    ("periods as objects", DAYS.dt.to_period("D").astype(object), "2024-01-31", "2024-01-30"),
+    ("dates as objects", DAYS.astype(object), "2024-01-31", "2024-01-30"),
+    ("categories of dates", DAYS.astype("category"), "2024-01-31", "2024-01-30"),
+    (
+        "categories of periods",
+        DAYS.dt.to_period("D").astype("category"),
+        "2024-01-31",
+        "2024-01-30",
+    ),
+    ("durations", DURATIONS, "2 days", "24:00:00"),
+    ("times", (DAYS + DURATIONS / 24).dt.time, "02:00", "01:00:00"),
+    ("decimals", pd.Series([Decimal(str(one)) for one in TENTHS]), 0.3, 0.2),
+    ("texts", pd.Series(list("abcdef")), "c", "b"),
+    *((dtype, pd.Series(TENTHS).astype(dtype), 0.3, 0.2) for dtype in ("float16", "float32")),
+    *((dtype, pd.Series(TENTHS).astype(dtype), 0.3, 0.2) for dtype in ("Float32", "float64")),
+    ("categories", pd.Series(TENTHS, dtype="float32").astype("category"), 0.3, 0.2),
+]  # the third value of each column, and its second
+ARROW = [
+    ("date32[pyarrow]", DAYS.dt.date, "2024-01-31", "2024-01-30"),
+    ("timestamp[ns][pyarrow]", DAYS, "2024-01-31", "2024-01-30"),
+    ("timestamp[us, tz=Europe/Zurich][pyarrow]", DAYS.dt.tz_localize("Europe/Zurich"),
+     "2024-01-31", "2024-01-30 01:00+02:00"),
+    ("duration[us][pyarrow]", DURATIONS, "2 days", "1 day"),
+    ("float[pyarrow]", pd.Series(TENTHS), 0.3, 0.2),
+    ("halffloat[pyarrow]", pd.Series(TENTHS, dtype="float16"), 0.3, 0.2),
+    ("decimal128", pd.Series([Decimal(str(one)) for one in TENTHS]), 0.3, 0.2),
+    ("dictionary", pd.Series(list("abcdef")), "c", "b"),
+    ("uint64[pyarrow]", [0, 2**64 - 2, 2**64 - 1, 1, 2, 3], 2**64 - 1, 2**64 - 2),
+    ("string[pyarrow]", pd.Series(list("abcdef")), "c", "b"),
+]  # fmt: skip
+
+
+def check_listed(column, third, second):
+    column = column.copy()
+    column[5] = None
+    frame = pd.DataFrame({"t": column})
+    expected = np.arange(6) == 2
+    for text in (f"t == {third!r}", f"{third!r} == t", f"t in [{third!r}]", f"t == [{third!r}]"):
+        np.testing.assert_array_equal(rows(text, frame), expected)
+    np.testing.assert_array_equal(rows({"t": third}, frame), expected)
+    np.testing.assert_array_equal(rows(f"t not in [{third!r}]", frame), ~expected)
+    np.testing.assert_array_equal(rows(f"t != {third!r}", frame)[:5], ~expected[:5])
+    two = [False, True, True, False, False]
+    for where in (f"t in [{third!r}, {second!r}, None]", {"t": [second, third, None]}):
+        np.testing.assert_array_equal(rows(where, frame), [*two, True])
+
+
+@pytest.mark.parametrize(
+    ("column", "third", "second"), [one[1:] for one in LISTED], ids=[one[0] for one in LISTED]
+)
+def test_listed_values_are_read_as_the_column_holds_them(column, third, second):
+    check_listed(column, third, second)
+
+
+@pytest.mark.parametrize(("dtype", "values", "third", "second"), ARROW, ids=[x[0] for x in ARROW])
+def test_columns_of_arrow(dtype, values, third, second):
+    pa = pytest.importorskip("pyarrow")
+    types = {"decimal128": pa.decimal128(10, 2), "dictionary": pa.dictionary("int32", "string")}
+    column = pd.Series(list(values), dtype=pd.ArrowDtype(types[dtype]) if dtype in types else dtype)
+    check_listed(column, third, second)
+    if dtype != "dictionary":
+        assert rows(f"t > {second!r}", pd.DataFrame({"t": column}))[:3].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("column", [one[1] for one in LISTED if one[0] != "texts"])
+def test_values_that_a_column_cannot_hold_are_refused(column):
+    for where in ("t != 'noon'", "t not in ['noon']", "t == ''", {"t": "noon"}):
+        with pytest.raises(ValueError, match=r"'t' holds .* is (not one|a text)"):
+            rows(where, pd.DataFrame({"t": column}))
+
+
+@pytest.mark.parametrize("query", ["sex != 1", "sex not in [1]", "level in [1]", "1 == sex"])
+def test_numbers_beside_texts_are_refused(query):
+    with pytest.raises(ValueError, match=r"holds texts, which do not compare .* 1: write '1'"):
+        rows(query)
+
+
+@pytest.mark.parametrize("query", ["seen != 1", "seen not in [1]", "seen > 1"])
+def test_numbers_beside_dates_are_refused(query):
+    with pytest.raises(ValueError, match="'seen' holds dates and 1 is not one: write"):
+        rows(query)
 
 
 @pytest.mark.parametrize("name", ["age", "sex", "old"])
