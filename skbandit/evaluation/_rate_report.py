@@ -360,7 +360,7 @@ def to_model_card(
 def read_verdicts(report: pd.DataFrame) -> list[str]:
     """Per row of a report, "met", "violated" or "undecided"; "" if not bounded or not measured.
 
-    Without intervals, no row is undecided.
+    Without intervals, no row is met: on the rows of a fit, its value is the bound or just inside.
     """
     if "satisfied" not in report:
         return [""] * len(report)
@@ -371,7 +371,7 @@ def read_verdicts(report: pd.DataFrame) -> list[str]:
         slack = np.column_stack(slack_of_interval(report))
         found = verdicts(-slack, np.zeros(len(slack)), np.ones(len(slack)))
     else:
-        found = flags.map({True: "met", False: "violated"}).tolist()
+        found = flags.map({True: "undecided", False: "violated"}).tolist()
     return [one if known else "" for one, known in zip(found, flags.notna(), strict=True)]
 
 
@@ -425,6 +425,11 @@ def _summary(report: pd.DataFrame) -> str:
         for one, goals in verdict.items()
         if goals and one != "met"
     ]
+    if "ci_low" not in report:
+        rest.append(
+            "The report has no intervals, without which nothing counts as met: `constraint_report` "
+            "on new rows has them."
+        )
     return " ".join(filter(None, [counts, *rest]))
 
 

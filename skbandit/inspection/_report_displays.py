@@ -29,7 +29,8 @@ class ConstraintReportDisplay:
     Parameters
     ----------
     report : DataFrame
-        Returned by `constraint_report`; or `constraint_report_`, which has no intervals.
+        Returned by `constraint_report`; or `constraint_report_`, where all that is satisfied is shown as
+        undecided if there are no intervals.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class ConstraintReportDisplay:
     missed_ : matplotlib Line2D
         Slacks of violated constraints, as crosses.
     undecided_ : matplotlib Line2D
-        Slacks whose interval contains 0, as circles.
+        Slacks whose interval contains 0, or without an interval, as circles.
     intervals_ : matplotlib LineCollection or None
         Confidence intervals, in the order of the constraints.
     margins_ : matplotlib LineCollection or None

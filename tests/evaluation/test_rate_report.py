@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit import ConstrainedRampClassifier, rates
+from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold, RampClassifier
 from skbandit.evaluation import rate_report, to_model_card
 from skbandit.rates import (
     churn,
@@ -453,3 +454,22 @@ def test_a_model_card_of_a_classifiers_report():
     assert "Undecided: recall() >= 0.5." in to_model_card(found)
     with pytest.raises(TypeError, match="returned by rate_report or constraint_report"):
         to_model_card([1])
+
+
+def test_a_report_without_intervals_never_says_met():
+    """Training rows meet a bound that was imposed on them, just so."""
+    X = RNG.normal(size=(N, 2)) + Y[:, None]
+    prefit = LogisticRegression().fit(X[:300], Y[:300])
+    options = {"constraints": recall() >= 0.8, "objective": false_positive_rate()}
+    fits = [
+        RampClassifier(**options).fit(X[300:], Y[300:]),
+        ConstrainedThreshold(prefit, cv="prefit", **options).fit(X[300:], Y[300:]),
+        ConstrainedReduction(LogisticRegression(), threshold="train", **options).fit(X, Y),
+    ]
+    for clf in fits:
+        found = clf.constraint_report_
+        assert found["satisfied"].all() and "ci_low" not in found
+        assert summary(found).startswith("Undecided: recall() >= 0.8. The report has no intervals")
+        assert "undecided |" in to_model_card(found) and "met |" not in to_model_card(found)
+        found["satisfied"] = False
+        assert summary(found).startswith("**Violated**: recall() >= 0.8.")

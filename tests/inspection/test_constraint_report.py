@@ -117,7 +117,9 @@ def test_the_training_report_shows_what_was_left_out(fitted):
     interval = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
     assert texts(display)[0] == f"{row['cross_fitted']:.3f} {interval}, bound 0.9, undecided"
     without = report.drop(columns=["ci_low", "ci_high"])
-    assert ConstraintReportDisplay.from_report(without).intervals_ is None
+    display = ConstraintReportDisplay.from_report(without)
+    assert display.intervals_ is None and not len(display.met_.get_xdata())
+    assert len(display.undecided_.get_xdata()) == len(folded(report))
 
 
 def test_a_margin_is_a_stroke_and_a_figure(fitted):
