@@ -43,7 +43,7 @@ from skbandit.rates import Constraint, Rate
 from skbandit.rates._bind import bind_constraints
 from skbandit.rates._columns import Columns, Data
 from skbandit.rates._forms import BoundConstraints
-from skbandit.rates._metric import verdicts, worst_pairs
+from skbandit.rates._metric import parts_of_goals, verdicts, worst_pairs
 from skbandit.utils._fitting import atomic_fit
 from skbandit.utils._sklearn_compat import count_rows, fit_context
 from skbandit.utils._validation import check_level, warn_if_reordered
@@ -112,7 +112,9 @@ class ConstrainedClassifierMixin(ClassifierMixin):
             raise AttributeError(
                 f"{type(self).__name__} has no constraint_report_ before it is fitted."
             )
-        return report_of(columns)
+        report = report_of(columns)
+        report.attrs["goals"] = parts_of_goals(self._constraints)
+        return report
 
     @property
     def _classes(self) -> Classes:

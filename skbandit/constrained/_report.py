@@ -15,7 +15,7 @@ from skbandit.constrained.thresholds._limits import Limits, SharedRisk
 from skbandit.rates._columns import Data
 from skbandit.rates._forms import RATE_TOL, BoundConstraints, LinearFractionalForms
 from skbandit.rates._kinds import Atom
-from skbandit.rates._metric import satisfied, value_and_rows, warn_of_few
+from skbandit.rates._metric import parts_of_goals, satisfied, value_and_rows, warn_of_few
 from skbandit.rates._score_limits import interval
 from skbandit.utils._folds import behind_transformers
 
@@ -77,6 +77,7 @@ def report_table(
             "satisfied": satisfied(slack, measured),
         }
     )
+    table.attrs["goals"] = parts_of_goals(goals.constraints)
     # The classifier chooses how many rows these denominators hold.
     chosen = [
         k

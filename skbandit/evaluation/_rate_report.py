@@ -115,8 +115,8 @@ def rate_report(
     parts = [((ALL,) * len(columns), data), *_groups(table, data)]
     named = list(_named(goals))
     lines = [
-        replace(line, group=group, data=part)
-        for name, goal in named
+        replace(line, group=group, data=part, goal=(k, *line.goal[1:]))
+        for k, (name, goal) in enumerate(named)
         for group, part in parts[: 1 if _is_split_by(goal, columns) else None]
         for line in _lines(name, goal, data)
     ]
@@ -129,7 +129,9 @@ def rate_report(
     warn_of_few([line.text for line in lines], effective, stacklevel=3)
     first = {"goal": [line.name for line in lines]}
     first |= {column: [line.group[k] for line in lines] for k, column in enumerate(columns)}
-    report = pd.DataFrame(first).assign(
+    report = pd.DataFrame(first)
+    report.attrs["goals"] = [[line.name, *line.goal] for line in lines]
+    report = report.assign(
         n_rows=n_rows, effective_n=effective, value=value, ci_low=low, ci_high=high
     )
     if not any(isinstance(goal, Constraint) for _, goal in named):
@@ -157,6 +159,7 @@ class _Line:
     sign: float
     group: tuple[Any, ...]
     data: Data
+    goal: tuple[int, str, str]
 
     @property
     def overall(self) -> bool:
@@ -187,12 +190,13 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
         here = replace(goal, lhs=on_given_rows(goal.lhs), rhs=on_given_rows(goal.rhs))
         for one in expand([here.named(name)], data):
             sign = 1.0 if one.sense == "<=" else -1.0
-            yield _Line(one.label, one.rate, False, one.bound, sign, (), data)
+            assert one.part is not None  # it is expanded
+            yield _Line(one.label, one.rate, False, one.bound, sign, (), data, one.part)
         return
     absolute = isinstance(goal, AbsoluteRate)
     rate = on_given_rows(goal.rate if isinstance(goal, AbsoluteRate) else goal)
     if rate.grouped_by is None:
-        yield _Line(name, rate, absolute, np.nan, 1.0, (), data)
+        yield _Line(name, rate, absolute, np.nan, 1.0, (), data, (0, name, ""))
         return
     columns, size = rate.grouped_by
     groups = data.groups(columns, {"train"}, name)
@@ -201,7 +205,7 @@ def _lines(name: str, goal: Goal, data: Data) -> Iterator[_Line]:
     joint = " / " if rate.denominator is not None else " - "
     for chosen in itertools.permutations(groups, size):
         label = f"{name} [{joint.join(map(str, chosen))}]"
-        yield _Line(label, fill(rate, chosen), absolute, np.nan, 1.0, (), data)
+        yield _Line(label, fill(rate, chosen), absolute, np.nan, 1.0, (), data, (0, name, ""))
 
 
 def _is_split_by(goal: Goal, columns: Sequence[str]) -> bool:
@@ -394,32 +398,30 @@ def _summary(report: pd.DataFrame) -> str:
     name = "goal" if "goal" in report else "constraint"
     groups = [c for c in report.columns[: report.columns.tolist().index("n_rows")] if c != name]
     overall = (report[[c for c in groups if c != "on"]] == ALL).all(axis=1)
-    bounded = report[overall & report["bound"].notna()] if "bound" in report else report[:0]
-    # constraints on several groups or pairs, one row each, are one goal
-    declared = bounded[name].astype(str).str.extract(r"^(.*) \[(.+)\]$")
+    bounded = overall & report["bound"].notna() if "bound" in report else overall & False
+    unit, parts = _parts_of_goals(report[name])
+    table = parts.assign(effective_n=report["effective_n"].to_numpy())
+    table["verdict"] = report["verdict"].replace("", "not measured").to_numpy()
     verdict: dict[str, list[str]] = {"met": [], "violated": [], "undecided": [], "not measured": []}
-    one_goal = declared[0].astype(object).where(declared[0].notna(), bounded.index)
-    for _, rows in bounded.groupby(one_goal, sort=False):
-        found = rows["verdict"].replace("", "not measured")
+    for _, rows in table[bounded.to_numpy()].groupby("number", sort=False):
         for one in ("violated", "undecided", "not measured", "met"):
-            if (part := rows[found == one]).size:
+            if (part := rows[rows["verdict"] == one]).size:
                 break
-        text = _cell(rows[name].iloc[0])
-        if len(rows) > 1:
-            text = _cell(declared[0][rows.index[0]])
-            text += f" in {len(part)} of {len(rows)} groups or pairs"
+        text = _cell(rows["declared"].iloc[0])
+        if (n_groups := rows["group"].nunique()) > 1:
+            text += f" in {part['group'].nunique()} of {n_groups} groups or pairs"
             if one == "undecided":
-                fewest = int(np.argmin(part["effective_n"]))
-                label = _cell(declared[1][part.index].iloc[fewest])
-                text += f" ({count_text(part['effective_n'].iloc[fewest])} rows of {label})"
+                fewest = part.iloc[int(np.argmin(part["effective_n"]))]
+                rows_of = f"{count_text(fewest['effective_n'])} rows of {_cell(fewest['group'])}"
+                text += f" ({rows_of})"
         verdict[one].append(text)
     n = sum(map(len, verdict.values()))
     if not n or len(verdict["not measured"]) == n:
         return "No goals were measured."
     if len(verdict["met"]) == n:
-        return "The goal is met." if n == 1 else f"All {n} goals are met."
+        return "The goal is met." if n == 1 else f"All {n} {unit} are met."
     n_met = len(verdict["met"])
-    counts = "" if n == 1 else f"Of {n} goals, {n_met} {'is' if n_met == 1 else 'are'} met."
+    counts = "" if n == 1 else f"Of {n} {unit}, {n_met} {'is' if n_met == 1 else 'are'} met."
     rest = [
         f"{'**Violated**' if one == 'violated' else one.capitalize()}: {'; '.join(goals)}."
         for one, goals in verdict.items()
@@ -431,6 +433,19 @@ def _summary(report: pd.DataFrame) -> str:
             "on new rows has them."
         )
     return " ".join(filter(None, [counts, *rest]))
+
+
+def _parts_of_goals(written: pd.Series) -> tuple[str, pd.DataFrame]:
+    """What the rows of a report are parts of, "goals" or "rows", with number, text and group.
+
+    If its attributes are lost, as in a CSV file, each row counts as it is.
+    """
+    known, texts = written.attrs.get("goals", []), list(map(str, written))
+    parts = [known[k] for k in written.index if isinstance(k, int) and 0 <= k < len(known)]
+    unit = "goals" if [label for label, *_ in parts] == texts else "rows"
+    if unit == "rows":
+        parts = [[text, k, text, ""] for k, text in enumerate(texts)]
+    return unit, pd.DataFrame(parts, columns=["label", "number", "declared", "group"])
 
 
 def _table(report: pd.DataFrame, digits: int) -> str:

@@ -29,8 +29,8 @@ class ConstraintReportDisplay:
     Parameters
     ----------
     report : DataFrame
-        Returned by `constraint_report`; or `constraint_report_`, where all that is satisfied is shown as
-        undecided if there are no intervals.
+        Returned by `constraint_report`; or `constraint_report_`, of which all that is satisfied
+        is shown as undecided if it has no intervals.
 
     Attributes
     ----------

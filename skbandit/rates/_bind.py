@@ -228,8 +228,8 @@ def warn_of_groups(
 def expand(constraints: Iterable[Constraint], data: Data) -> tuple[Constraint, ...]:
     """Split constraints into one-sided ones, and group forms into one constraint per group."""
     return tuple(
-        filled
-        for constraint in constraints
+        replace(filled, part=(k, constraint.label, filled.label[len(side.label) + 2 : -1]))
+        for k, constraint in enumerate(constraints)
         for side in constraint.one_sided()
         for filled in fill_groups(side, data)
     )

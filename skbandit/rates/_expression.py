@@ -365,6 +365,9 @@ class Constraint:
         Whether the left side is ``abs(lhs)``.
     name : str or None
         Label set by `named`.
+    part : tuple of int, str and str, or None
+        If this is one side, or one group, of a declared constraint: the number and the label of
+        that one, and the group.
 
     Examples
     --------
@@ -381,6 +384,7 @@ class Constraint:
     rhs: Rate
     absolute: bool = False
     name: str | None = None
+    part: tuple[int, str, str] | None = None
 
     def __repr__(self) -> str:
         return self.text if self.name is None else f"({self.text}).named({self.name!r})"

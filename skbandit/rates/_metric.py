@@ -83,6 +83,11 @@ def worst_pairs(constraints: Sequence[Constraint], data: Data, positive: np.ndar
     return np.flatnonzero(kept)
 
 
+def parts_of_goals(constraints: Iterable[Constraint]) -> list[list[object]]:
+    """Label and `part` of each constraint, for the attributes of a report: see `to_model_card`."""
+    return [[one.label, *one.part] for one in constraints if one.part is not None]
+
+
 def satisfied(slack: np.ndarray, measured: np.ndarray) -> pd.Series:
     """Whether slacks are nonnegative up to rounding; missing if not measured."""
     return pd.Series(pd.array(slack >= -RATE_TOL, dtype="boolean")).where(measured)

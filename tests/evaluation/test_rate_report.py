@@ -1,5 +1,7 @@
 """rate_report: each figure against its own computation, for every kind of goal and group."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -391,6 +393,56 @@ def test_the_summary_never_signs_off_what_is_undecided():
     assert summary(found) == expected
     of_part = rate_report(chosen[:1600], chosen[:1600], goals, attributes={"g": group[:1600]})
     assert summary(of_part) == "All 2 goals are met."
+
+
+def test_goals_are_counted_as_declared_whatever_their_texts():
+    gap = abs(recall("sex == 'F'") - recall("sex == 'M'")) <= 0.9
+    assert summary(report([gap, recall() >= 0.1])) == "All 2 goals are met."
+    assert summary(report(gap)) == "The goal is met."
+    each_near = abs(each(recall, by="race") - recall()) <= 0.5
+    assert summary(report(each_near)) == "The goal is met."
+    n_groups = len(report(each_near)) // 2
+    assert n_groups == 3 and report(each_near)["satisfied"].all()
+    none_near = abs(each(recall, by="race") - recall()) <= 0.0001
+    expected = f"Undecided: x in {n_groups} of {n_groups} groups or pairs ("
+    assert summary(report({"x": none_near})).startswith(expected)
+    near = abs(recall("sex == 'F'") - recall("sex == 'M'")) <= 0.1
+    assert summary(report({"x": near, "y": recall() >= 0.1})) == (
+        "Of 2 goals, 1 is met. Undecided: x."
+    )
+
+
+@pytest.mark.parametrize("name", ["r", "b [x]"])
+def test_goals_of_one_name_are_two(name):
+    goals = [(recall() >= 0.1).named(name), (recall() >= 0.99).named(name)]
+    assert summary(report(goals)) == f"Of 2 goals, 1 is met. **Violated**: {name}."
+    goals = {"b [x]": recall() >= 0.1, "b [y]": recall() >= 0.99}
+    assert summary(report(goals)) == "Of 2 goals, 1 is met. **Violated**: b [y]."
+
+
+def test_goals_are_counted_after_rows_were_chosen_and_in_a_file(tmp_path):
+    goals = {"gap": abs(recall("sex == 'F'") - recall("sex == 'M'")) <= 0.9, "low": recall() >= 0.1}
+    found = report(goals, by="race")
+    assert summary(found.iloc[::-1]) == summary(found) == "All 2 goals are met."
+    assert summary(found[found["goal"] != "low"]) == "The goal is met."
+    moved = found[found["goal"] != "gap (upper)"].reset_index(drop=True)
+    assert summary(moved) == "All 2 rows are met."
+    found.to_csv(tmp_path / "report.csv", index=False)
+    assert summary(pd.read_csv(tmp_path / "report.csv")) == "All 3 rows are met."
+
+
+def test_goals_of_a_classifier_are_counted_as_declared():
+    X = RNG.normal(size=(N, 2)) + Y[:, None]
+    goals = [
+        (abs(recall("sex == 'F'") - recall("sex == 'M'")) <= 0.5).named("gap"),
+        (ratio(positive_rate, by="race") >= 0.3).named("all [races]"),
+        (recall() >= 0.3).named("gap"),
+    ]
+    clf = ConstrainedThreshold(LogisticRegression(), constraints=goals, confidence_level=0.9)
+    clf.fit(X, Y, attributes=TABLE)
+    for one in (clf, pickle.loads(pickle.dumps(clf))):
+        assert summary(one.constraint_report_) == "All 3 goals are met."
+        assert summary(one.constraint_report(X, Y, attributes=TABLE)) == "All 3 goals are met."
 
 
 def test_a_bound_per_group_of_a_report_is_one_goal():
