@@ -214,6 +214,37 @@ def test_long_integers_neither_overflow_nor_are_rounded(query):
     np.testing.assert_array_equal(rows(query, frame), [True, False, False, False])
 
 
+M = 2**63
+NEAR_BOUNDS = {
+    "uint64": ([M + 1, M + 2, M, 2**64 - 2], [M, M + 2, M - 1, M + 5]),
+    "int64": ([2**62, 2**62 + 1, M - 2, 2**53 + 1], [2**62 - 1, 2**62 + 1, 5, 2**53]),
+}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("dtype", NEAR_BOUNDS)
+@pytest.mark.parametrize(
+    "sum_",
+    ["x - {m} == 1", "x + 0 == {m} + 1", "x - 1 == {m}", "x * 1 == {m} + 2", "x // 1 == {m} + 1",
+     "x - y == 1", "y - x == 0", "x + 1 == {h} + 2", "x - {k} == 1", "x % {m} == 1",
+     "x - 1 < 0", "x * flag - y < 1", "x // 3 * 3 == x - 1"],
+)  # fmt: skip
+def test_integers_near_the_bounds_are_those_of_python(sum_, dtype, missing):
+    x, y = (np.array(values, dtype=dtype) for values in NEAR_BOUNDS[dtype])
+    frame = pd.DataFrame({"x": x, "y": y, "flag": True})
+    if missing:
+        frame = pd.concat([frame.astype({"x": dtype.replace("i", "I").replace("u", "U")})] * 2)
+        frame = frame.reset_index(drop=True)
+        frame.loc[4:, "x"] = pd.NA
+    query = sum_.format(m=M, h=2**62, k=2**53)
+    python = [
+        eval(query, {"x": int(one), "y": int(other), "flag": True})
+        for one, other in zip(x, y, strict=True)
+    ]
+    np.testing.assert_array_equal(rows(query, frame)[:4], python)
+    assert not rows(query, frame)[4:].any()
+
+
 def test_booleans_are_counted():
     frame = pd.DataFrame({"a": [True, False, True], "b": [True, True, False]})
     np.testing.assert_array_equal(rows("a + b >= 2", frame), [True, False, False])
