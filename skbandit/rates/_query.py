@@ -279,9 +279,10 @@ def _calculate(op: ast.AST, *sides: Any) -> Any:
         if all(map(np.all, [*within, (low / 2 <= value) & (value < high / 2)])):
             exact = operate(*(_cast(one, whole) for one in wide))
             return exact.where(value.notna())  # missing: the rest of a division by 0
-    if np.isinf(value).any():  # a division by 0
+    known = (value.abs() < np.inf).fillna(False)  # nan is no missing value in pandas 2
+    if np.isinf(value).any() or not known.any():  # a division by 0
         return value
-    known = value.notna()  # by Python's integers, which are slow and never overflow
+    # by Python's integers, which are slow and never overflow
     parts = [one[known].astype(object) if isinstance(one, pd.Series) else one for one in wide]
     exact = operate(*parts)
     for whole, low, high in _WHOLE:
