@@ -9,7 +9,9 @@ from skbandit.utils._folds import folds_of_classes, splits_of_folds, units_of_ro
 
 def default_splits(X, y, n_folds=5):
     """The splits of an estimator whose `cv` is a number."""
-    return splits_of_folds(folds_of_classes(np.asarray(y), n_folds, units_of_rows(X)))
+    return splits_of_folds(
+        folds_of_classes(np.asarray(y), n_folds, units_of_rows(X, np.asarray(y)))
+    )
 
 
 def out_of_fold(estimator, method, X, y, positive=1, splits=None, sample_weight=None):
