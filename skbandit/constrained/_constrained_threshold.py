@@ -178,7 +178,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
       each constraint must add up to at most 1 - c.
 
     Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
-    the mean and the deviation, over the training rows, of the scores of `estimator_`. A single
+    the mean and the deviation, over the training rows, of the scores of `estimator_`. This needs
+    probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set `response_method` to
+    "decision_function". A single
     decision tree has few scores, which differ from fit to fit, so that its level is up to 0.15
     too high: use "prefit", or a forest. A level is about all fits: of those of a bound at the edge
     of what is possible, many raise an error, and the others keep it less often. Scores that differ

@@ -34,6 +34,9 @@ SAME = 1e-3
 """Weights of rows that differ by less, relative to the largest, make the same problem."""
 
 
+TAIL = 0.025
+"""Share of rows on either side that a scale does not extend to: one may be far from all others."""
+
 SATURATED = 2.0**-53
 """Smallest distance of a probability from 0 and 1 in its logit: next to 1, floats end there."""
 
@@ -194,11 +197,14 @@ class Folds:
 
 
 def is_linear(fitted: Any) -> bool:
-    """Whether a fitted classifier, behind searches and transformers, has coefficients."""
-    if hasattr(fitted, "best_estimator_"):
-        return is_linear(fitted.best_estimator_)
+    """Whether a fitted classifier, behind transformers and wrappers of one, has coefficients."""
     if isinstance(fitted, Pipeline):
         return is_linear(fitted.steps[-1][1])
+    for name in ("best_estimator_", "estimator_"):
+        if hasattr(fitted, name):
+            return is_linear(getattr(fitted, name))
+    if len(several := getattr(fitted, "estimators_", ())) == 1:
+        return is_linear(several[0])
     return hasattr(fitted, "coef_")
 
 
@@ -239,7 +245,7 @@ class Scale:
         method, classes = self.method, self.classes
         scores = _unbounded(fitted, X, method, classes)
         mean, deviation = _moments(scores, self.weight)
-        flat = deviation <= ROUNDING * np.abs(scores).max()
+        flat = min(self.deviation, deviation) <= ROUNDING * np.abs(scores).max()
         ratio = 1.0 if flat else self.deviation / deviation
         scores = self.mean + ratio * (scores[rows] - mean)
         if method != "predict_proba":
@@ -260,6 +266,11 @@ def _unbounded(fitted: Any, X: Any, method: str, classes: Classes) -> np.ndarray
 
 
 def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Mean and deviation, with scores beyond the tails' quantiles clipped at them."""
+    order = np.argsort(scores)
+    rank = np.cumsum(weight[order]) / weight.sum()
+    ends = np.searchsorted(rank, [TAIL, 1.0 - TAIL]).clip(max=len(scores) - 1)
+    scores = scores.clip(*scores[order[ends]])
     mean = float(np.average(scores, weights=weight))
     return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
 

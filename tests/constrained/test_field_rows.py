@@ -6,9 +6,15 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -169,9 +175,15 @@ LEARNERS = {
 def test_what_is_linear():
     X, y = rare(300, RNG)
     search = GridSearchCV(LOGISTIC, {"C": [1.0]}, cv=2)
-    for learner in (*LEARNERS.values(), search, make_pipeline(StandardScaler(), search)):
+    wrappers = (RFE(LOGISTIC), OneVsRestClassifier(LOGISTIC), FixedThresholdClassifier(LOGISTIC))
+    for learner in (*LEARNERS.values(), search, make_pipeline(StandardScaler(), search), *wrappers):
         assert is_linear(clone(learner).fit(X, y))
-    for learner in (RandomForestClassifier(2), DecisionTreeClassifier()):
+    for learner in (
+        RandomForestClassifier(1),
+        DecisionTreeClassifier(),
+        BaggingClassifier(LOGISTIC, 2),
+        GradientBoostingClassifier(n_estimators=1),
+    ):
         assert not is_linear(learner.fit(X, y))
 
 
@@ -194,6 +206,42 @@ def test_scores_do_not_depend_on_how_far_a_fit_spreads_them(method, positive):
     constant = clone(LOGISTIC).fit(X, y)
     constant.coef_ = np.zeros_like(constant.coef_)
     assert np.isfinite(scale.responses(constant, X, rows)).all()
+    flat = Scale.of(constant, X, method, classes, weight)
+    assert len(np.unique(flat.responses(fitted, X, rows))) == 50
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_a_row_far_from_all_others_does_not_set_the_scale(n):
+    """Of scores x and x + 0.001 z: their deviations are 1 and, with z = 10,000 in a row, 1.1."""
+    X = np.column_stack([np.linspace(-1.7, 1.7, n), np.zeros(n)])
+    X[0, 1] = 10_000
+    classes, weight = Classes(np.array([0, 1]), 1), np.ones(n)
+    fitted, other = (clone(LOGISTIC).fit(X, X[:, 0] > 0) for _ in range(2))
+    fitted.coef_, other.coef_ = np.array([[1.0, 0.0]]), np.array([[1.0, 0.001]])
+    fitted.intercept_ = other.intercept_ = np.zeros(1)
+    scale = Scale.of(fitted, X, "decision_function", classes, weight)
+    found = scale.responses(other, X, np.arange(1, n))
+    np.testing.assert_allclose(found, X[1:, 0], atol=0.1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_level_is_kept_with_a_typing_error_in_a_column(estimator):
+    """By .65 of fits when it set the scale; by fewer than 30 of 40 with p = .005 at .9."""
+    rng = np.random.default_rng(5)
+
+    def make(n):
+        X = rng.normal(size=(n, 7))
+        return X, (X[:, 0] + 0.7 * X[:, 1] + rng.normal(size=n) > 0.8).astype(int)
+
+    (X_new, y_new), kept = make(20_000), 0
+    learner = make_pipeline(StandardScaler(), LogisticRegression())
+    for _ in range(40):
+        X, y = make(400)
+        X[0, 6] = 1e4
+        clf = estimator(learner, 1 - recall(), false_positive_rate() <= 0.1, confidence_level=0.9)
+        kept += false_positive_rate().value(y_new, clf.fit(X, y).predict(X_new)) <= 0.1
+    assert kept >= 30
 
 
 @pytest.mark.thorough
