@@ -24,6 +24,12 @@ SEED = 0
 MANY_COPIES = 0.01
 """Share of rows that repeat an earlier one from which on a fit warns of them; two at least."""
 
+FEW_ROWS, MOST_COPIES = 20, 5
+"""Distinct rows below which more rows than so many for each are independent ones.
+
+So many rows with the values of few features are no copies, even if these tell the target for sure.
+"""
+
 MIXED_TARGETS = 0.2
 """Share of repeated rows of another target from which on they are no copies, in units of chance.
 
@@ -89,9 +95,9 @@ def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) 
     """Number of the unit of each row: copies form one.
 
     Copies, as by an outer join or by oversampling, must not be on both sides of a fold. Equal rows
-    are copies unless their targets differ nearly as often as by chance: then they are independent
-    rows of few values, such as people of one age, and are units of their own, as the final model
-    knows the others, too.
+    are copies unless their targets differ nearly as often as by chance, or there are hardly any
+    others: then they are independent rows of few values, such as people of one age, and are units
+    of their own, as the final model knows the others, too.
 
     Parameters
     ----------
@@ -117,8 +123,10 @@ def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) 
     """
     every = np.arange(count_rows(X))
     try:
-        _, unit = np.unique(_hashes(X), return_inverse=True)
+        distinct, unit = np.unique(_hashes(X), return_inverse=True)
     except (TypeError, ValueError):  # rows of other things than numbers and text
+        return every
+    if len(distinct) < FEW_ROWS and len(unit) > MOST_COPIES * len(distinct):
         return every
     counted = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
     kind, original = _hashes(target)[counted], _originals(unit[counted])

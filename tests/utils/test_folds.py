@@ -163,6 +163,14 @@ def test_copies_have_the_target_of_their_original(target, times):
     assert units_of_rows(rows[row], independent).tolist() == list(range(len(row)))
 
 
+def test_rows_of_few_features_that_tell_the_label_are_no_copies():
+    cell = RNG.integers(8, size=200)
+    X = cell[:, None] >> np.arange(3) & 1
+    y = (X[:, 0] & X[:, 1] & X[:, 2]).astype(int)
+    assert len(np.unique(read_units(None, X, y, np.ones(200), None, stacklevel=1))) == 200
+    assert len(np.unique(units_of_rows(X[:30], y[:30]))) == len(np.unique(cell[:30]))
+
+
 def test_independent_rows_that_the_features_tell_much_about():
     """Of a label with R² = 0.64 in each of 100 cells, and copies with a label in 20 read wrong."""
     cell = np.arange(2000) % 100
