@@ -9,13 +9,16 @@ from skbandit.utils._folds import folds_of_classes, splits_of_folds, units_of_ro
 
 def default_splits(X, y, n_folds=5):
     """The splits of an estimator whose `cv` is a number."""
-    return splits_of_folds(folds_of_classes(np.asarray(y), n_folds, units_of_rows(X)))
+    return splits_of_folds(
+        folds_of_classes(np.asarray(y), n_folds, units_of_rows(X, np.asarray(y)))
+    )
 
 
 def out_of_fold(estimator, method, X, y, positive=1, splits=None, sample_weight=None):
     """Scores for a class, 0 or 1, by models fitted without the fold; nan for rows never tested.
 
-    Those of linear models have the mean and the deviation, over all rows, of the final model.
+    Those of linear models have the mean and the deviation, over all rows, of the final model, with
+    1/40 of the rows at either end clipped.
     """
     splits = default_splits(X, y) if splits is None else splits
 
@@ -25,8 +28,14 @@ def out_of_fold(estimator, method, X, y, positive=1, splits=None, sample_weight=
 
     def moments(model):
         scores = model.decision_function(X)
-        mean = np.average(scores, weights=sample_weight)
-        return scores, mean, np.sqrt(np.average((scores - mean) ** 2, weights=sample_weight))
+        weight, order = (
+            np.ones(len(y)) if sample_weight is None else sample_weight,
+            np.argsort(scores),
+        )
+        share, ordered = np.cumsum(weight[order]) / weight.sum(), scores[order]
+        inner = np.clip(scores, ordered[share >= 0.025][0], ordered[share >= 0.975][0])
+        mean = np.average(inner, weights=weight)
+        return scores, mean, np.sqrt(np.average((inner - mean) ** 2, weights=weight))
 
     final, result = fitted(np.arange(len(y))), np.full(len(y), np.nan)
     for train, test in splits:

@@ -36,6 +36,7 @@ from skbandit.constrained._weighted_fits import (
     metadata_for,
     response_of,
     responses,
+    stacked,
 )
 from skbandit.constrained.cross_fitting._choose import levels_to_try
 from skbandit.constrained.cross_fitting._folds import FOLDS
@@ -50,7 +51,13 @@ from skbandit.constrained.thresholds._limits import (
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import Constraint, Rate
 from skbandit.rates._forms import RATE_TOL
-from skbandit.utils._folds import default_folds, read_units, rows_tested, splits_of_classes
+from skbandit.utils._folds import (
+    default_folds,
+    originals_of_extra,
+    read_units,
+    rows_tested,
+    splits_of_classes,
+)
 from skbandit.utils._sklearn_compat import HasMethods, Interval, StrOptions, available_if
 from skbandit.utils._validation import explained_entries
 
@@ -84,8 +91,8 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
     cv : int, cross-validation generator, iterable or "prefit", default=None
         How the rows are scored. None means 5-fold cross-validation: each row is scored by a clone
         fitted without it, and `estimator_` is then fitted to all rows. If None or a number, folds
-        are stratified, rows are assigned to them in random order, and equal rows or those of one
-        of the `groups` share a fold. Of a generator or iterable, a row may be tested at most once;
+        are stratified, rows are assigned to them in random order, and copies or the rows of one of
+        the `groups` share a fold. Of a generator or iterable, a row may be tested at most once;
         rows that are never tested do not count in any rate. With "prefit", the fitted
         `estimator` scores X, which should be rows that it has not seen.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
@@ -171,7 +178,9 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
       each constraint must add up to at most 1 - c.
 
     Scores of the folds' models have one scale: those of a linear model are shifted and scaled to
-    the mean and the deviation, over the training rows, of the scores of `estimator_`. A single
+    the mean and the deviation, over the training rows, of the scores of `estimator_`. This needs
+    probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set `response_method` to
+    "decision_function". A single
     decision tree has few scores, which differ from fit to fit, so that its level is up to 0.15
     too high: use "prefit", or a forest. A level is about all fits: of those of a bound at the edge
     of what is possible, many raise an error, and the others keep it less often. Scores that differ
@@ -274,9 +283,12 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         if not prefit:
             rows.require_both_classes()
             params, split_params = metadata_for(self, metadata, fit_params, None)
-            unit = read_units(self.cv, X, y, metadata["groups"], stacklevel=4)
-            cv = default_folds(FOLDS, unit) if self.cv is None else self.cv
-            splits = splits_of_classes(cv, X, y, unit, split_params)
+            with prefix_error_with_extra():
+                X_all = stacked(X, rows.X_extra)
+            n, weight, groups = len(y), counted.train.weight, metadata["groups"]
+            unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
+            cv = default_folds(FOLDS, unit[:n]) if self.cv is None else self.cv
+            splits = splits_of_classes(cv, X, y, unit[:n], split_params)
             counted = with_weights(counted, rows_tested(splits, len(y)).astype(float))
         # bind first: report constraints the data cannot support before training anything
         goals, group = declared.bind(counted), self._find_groups(counted)
@@ -294,10 +306,11 @@ class ConstrainedThreshold(MovedThresholdMixin, BaseEstimator):
         scores = own
         if not prefit:
             learner = Learner(self.estimator, rows.classes, params, "sample_weight")
-            folds = Folds.of(splits, unit, None)
-            scale = Scale.of(self.estimator_, X, method, rows.classes, rows.data.train.weight)
+            folds = Folds.of(splits, unit[:n], None)
+            scale = Scale.of(self.estimator_, X, method, rows.classes, weight)
             scores = cross_fitted_scores(learner, X, y, folds, None, method, scale, self.n_jobs)
-            scores = np.append(scores, added)
+            of_original = np.append(scores, np.nan)[originals_of_extra(unit, n)]
+            scores = np.append(scores, np.where(np.isnan(of_original), added, of_original))
         goals, limits = self._choose_thresholds(scores, goals, group, prefit)
         shifts = self._shifts(group)
         positive = self._predicted_positive(scores + shifts)

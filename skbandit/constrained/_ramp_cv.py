@@ -72,7 +72,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     cv : int, cross-validation generator or iterable, default=None
         Folds. None means 5 folds, or 3 if there are at least 3,000 rows and 150 rows per feature.
         If None or a number, folds are stratified, rows are assigned to them in random order, and
-        equal rows or those of one of the `groups` share a fold. Of a generator or iterable, every
+        copies or the rows of one of the `groups` share a fold. Of a generator or iterable, every
         row must be in exactly one test fold and in all other training folds.
     confidence_level : float in [0.5, 1) or None, default=None
         Approximate probability that all constraints hold in the population. None weighs it against
@@ -354,7 +354,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     ) -> tuple[np.ndarray, int | np.ndarray | None]:
         """The `unit` and `cv` of `CrossFitOptions`."""
         n, label = len(data.train), data.train.label
-        unit = read_units(self.cv, design, label, groups, stacklevel=5)
+        unit = read_units(self.cv, design, label, data.train.weight, groups, stacklevel=5)
         if is_number(self.cv):
             return unit, self.cv
         params = {} if groups is None else {"groups": groups}

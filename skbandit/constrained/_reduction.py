@@ -87,9 +87,9 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
         0.5 leaves no margin.
     cv : int, cross-validation generator or iterable, default=None
         Folds of "cross_fit". None means 5, or 3 if there are at least 5,000 rows. If None or a
-        number, folds are stratified, rows are assigned to them in random order, and equal rows or
-        those of one of the `groups` share a fold. Of a generator or iterable, a row may be tested
-        at most once; rows that are never tested are used for fitting only.
+        number, folds are stratified, rows are assigned to them in random order, and copies or
+        the rows of one of the `groups` share a fold. Of a generator or iterable, a row may be
+        tested at most once; rows that are never tested are used for fitting only.
     max_iter : int, default=7
         Maximum number of rounds. The first fits the rows as they are. Each round takes as many
         fits as there are folds.
@@ -269,7 +269,8 @@ class ConstrainedReduction(MovedThresholdMixin, BaseEstimator):
             X_all = stacked(X, rows.X_extra)
         n, every = len(y), np.arange(len(data))
         if cross_fits:
-            unit = read_units(self.cv, X_all, y, metadata["groups"], stacklevel=4)
+            weight, groups = data.train.weight, metadata["groups"]
+            unit = read_units(self.cv, X_all, y, weight, groups, stacklevel=4)
             splits = splits_of_classes(self._cv(unit[:n]), X, y, unit[:n], split_params)
             tested, folds = rows_tested(splits, n), Folds.of(splits, unit, data.extra)
         else:

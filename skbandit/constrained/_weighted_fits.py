@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ ROUNDING = 1e-12
 SAME = 1e-3
 """Weights of rows that differ by less, relative to the largest, make the same problem."""
 
+
+TAIL = 0.025
+"""Share of rows on either side that a scale does not extend to: one may be far from all others."""
 
 SATURATED = 2.0**-53
 """Smallest distance of a probability from 0 and 1 in its logit: next to 1, floats end there."""
@@ -194,11 +197,14 @@ class Folds:
 
 
 def is_linear(fitted: Any) -> bool:
-    """Whether a fitted classifier, behind searches and transformers, has coefficients."""
-    if hasattr(fitted, "best_estimator_"):
-        return is_linear(fitted.best_estimator_)
+    """Whether a fitted classifier, behind transformers and wrappers of one, has coefficients."""
     if isinstance(fitted, Pipeline):
         return is_linear(fitted.steps[-1][1])
+    for name in ("best_estimator_", "estimator_"):
+        if hasattr(fitted, name):
+            return is_linear(getattr(fitted, name))
+    if len(several := getattr(fitted, "estimators_", [])) == 1:
+        return is_linear(several[0])
     return hasattr(fitted, "coef_")
 
 
@@ -213,6 +219,9 @@ class Scale:
     ----------
     mean, deviation : float
     method : {"predict_proba", "decision_function"}
+        Of the responses.
+    has_logits : bool
+        Whether probabilities are read from `decision_function`, which is not rounded next to 1.
     classes : Classes
     weight : ndarray of shape (N,)
         Of all rows.
@@ -221,6 +230,7 @@ class Scale:
     mean: float
     deviation: float
     method: str
+    has_logits: bool
     classes: Classes
     weight: np.ndarray
 
@@ -231,35 +241,46 @@ class Scale:
         """That of a classifier fitted to all rows X; None if it is not linear."""
         if not is_linear(fitted):
             return None
-        scores = _unbounded(fitted, X, method, classes)
-        return cls(*_moments(scores, weight), method, classes, weight)
+        has_logits = method == "predict_proba" and _has_logits(fitted, X, classes)
+        unknown = cls(np.nan, np.nan, method, has_logits, classes, weight)
+        mean, deviation = _moments(unknown._unbounded(fitted, X), weight)
+        return replace(unknown, mean=mean, deviation=deviation)
 
     def responses(self, fitted: Any, X: Any, rows: np.ndarray) -> np.ndarray:
         """Responses of another fit to some of all rows X, spread as those of the first one."""
-        method, classes = self.method, self.classes
-        scores = _unbounded(fitted, X, method, classes)
+        scores, sign = self._unbounded(fitted, X), self.classes.orientation
         mean, deviation = _moments(scores, self.weight)
-        flat = deviation <= ROUNDING * np.abs(scores).max()
+        flat = min(self.deviation, deviation) <= ROUNDING * np.abs(scores).max()
         ratio = 1.0 if flat else self.deviation / deviation
         scores = self.mean + ratio * (scores[rows] - mean)
-        if method != "predict_proba":
-            return scores
-        return classes.orientation * expit(classes.orientation * scores)
+        return scores if self.method != "predict_proba" else sign * expit(sign * scores)
+
+    def _unbounded(self, fitted: Any, X: Any) -> np.ndarray:
+        """Responses; of probabilities their logits."""
+        classes, sign = self.classes, self.classes.orientation
+        if self.has_logits:
+            return responses(fitted, X, "decision_function", classes)
+        values = responses(fitted, X, self.method, classes)
+        if self.method != "predict_proba":
+            return values
+        return sign * logit(np.clip(sign * values, SATURATED, 1.0 - SATURATED))
 
 
-def _unbounded(fitted: Any, X: Any, method: str, classes: Classes) -> np.ndarray:
-    """Responses; of probabilities their logits, which may be what `decision_function` returns."""
-    values, sign = responses(fitted, X, method, classes), classes.orientation
-    if method != "predict_proba":
-        return values
-    if hasattr(fitted, "decision_function"):  # not rounded next to 1
-        logits = responses(fitted, X, "decision_function", classes)
-        if np.allclose(sign * expit(sign * logits), values):
-            return logits
-    return sign * logit(np.clip(sign * values, SATURATED, 1.0 - SATURATED))
+def _has_logits(fitted: Any, X: Any, classes: Classes) -> bool:
+    """Whether `decision_function` returns the logits of `predict_proba`."""
+    if not hasattr(fitted, "decision_function"):
+        return False
+    values, logits = [responses(fitted, X, method, classes) for method in USUAL]
+    sign = classes.orientation
+    return bool(np.allclose(sign * expit(sign * logits), values))
 
 
 def _moments(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Mean and deviation, with scores beyond the tails' quantiles clipped at them."""
+    order = np.argsort(scores)
+    rank = np.cumsum(weight[order]) / weight.sum()
+    ends = np.searchsorted(rank, [TAIL, 1.0 - TAIL]).clip(max=len(scores) - 1)
+    scores = scores.clip(*scores[order[ends]])
     mean = float(np.average(scores, weights=weight))
     return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
 

@@ -73,7 +73,8 @@ def cross_fitted_rewards(
     ends = np.cumsum(np.bincount(action, minlength=n_arms))
     of_arm = np.split(np.argsort(action, kind="stable"), ends[:-1])
     predicted = np.empty((n_rows, n_arms))
-    for train, test in splits_of_all_rows(cv, X, n_rows, random_state):
+    total = np.bincount(row, reward, minlength=n_rows)
+    for train, test in splits_of_all_rows(cv, X, total, random_state):
         in_train = np.zeros(n_rows, dtype=bool)
         in_train[train] = True
         seen = in_train[row] & (weight > 0)

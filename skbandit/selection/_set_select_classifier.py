@@ -308,7 +308,7 @@ default="auto"
         folds, n_rows = None, len(examples.costs)
         if self._settings.n_folds is not None and n_rows > 1:  # choices are cross-fitted
             n_folds = min(self._settings.n_folds, n_rows)
-            folds = folds_of_rows(X, n_rows, n_folds, random)
+            folds = folds_of_rows(X, examples.costs, n_folds, random)
 
         def report(k: int) -> None:
             if self.verbose:

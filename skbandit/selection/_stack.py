@@ -355,7 +355,7 @@ def _weigh(
         return dict.fromkeys(MEMBERS, 0), {name: float(name == "ridge") for name in MEMBERS}
     unseen: list[list[np.ndarray]] = [[] for _ in MEMBERS]
     left = np.empty_like(F)
-    for train, test in splits_of_all_rows(N_FOLDS, rows, len(F), SEED):
+    for train, test in splits_of_all_rows(N_FOLDS, rows, F, SEED):
         left[test] = F[test] - ad_means(F[train], s[train])
         for sizes, member in zip(
             unseen, fit_members(rows[train], F[train], s[train], n_jobs), strict=True

@@ -21,17 +21,20 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 SEED = 0
 """Seed of the folds of classifiers: the same rows give the same model."""
 
-MOST_COPIES = 5
-"""Rows per distinct row above which equal rows are no copies.
-
-The features then have few combinations of values, which independent rows share.
-"""
-
 MANY_COPIES = 0.01
 """Share of rows that repeat an earlier one from which on a fit warns of them; two at least."""
 
-MIXED_LABELS = 0.05
-"""Share of the repeated rows, equal to one of the other class, from which on they are no copies."""
+FEW_ROWS, MOST_COPIES = 20, 5
+"""Distinct rows below which more rows than so many for each are independent ones.
+
+So many rows with the values of few features are no copies, even if these tell the target for sure.
+"""
+
+MIXED_TARGETS = 0.2
+"""Share of repeated rows of another target from which on they are no copies, in units of chance.
+
+Copies have the target of their original; independent rows that happen to be equal need not.
+"""
 
 ROUNDED_BITS = np.uint64(12)
 """Last bits of a float that are rounded off: a matrix product may differ between equal rows."""
@@ -88,40 +91,72 @@ def assign_folds(
     return fold_of[unit]
 
 
-def units_of_rows(X: Any) -> np.ndarray:
-    """Number of the unit of each row: equal rows are copies, and form one.
+def units_of_rows(X: Any, target: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Number of the unit of each row: copies form one.
 
-    Copies, as by an outer join or by oversampling, must not be on both sides of a fold. Rows are
-    units of their own if there are more than `MOST_COPIES` per distinct row.
+    Copies, as by an outer join or by oversampling, must not be on both sides of a fold. Equal rows
+    are copies unless their targets differ nearly as often as by chance, or there are hardly any
+    others: then they are independent rows of few values, such as people of one age, and are units
+    of their own, as the final model knows the others, too.
 
     Parameters
     ----------
-    X : {array-like, sparse matrix, DataFrame} of n_rows rows
+    X : {array-like, sparse matrix, DataFrame}
+        All rows.
+    target : ndarray of n_rows rows
+        Labels, costs or rewards of the first rows of X, or of all.
+    weight : ndarray of shape (n_rows,) or None
+        Targets of rows of weight 0 do not count.
 
     Returns
     -------
-    ndarray of int, shape (n_rows,)
+    ndarray of int
+        As many as X has rows.
 
     Examples
     --------
-    >>> units_of_rows([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]).tolist()
+    >>> rows = [[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]
+    >>> units_of_rows(rows, np.array([1, 0, 1])).tolist()
     [0, 1, 0]
+    >>> units_of_rows(rows, np.array([1, 0, 0])).tolist()
+    [0, 1, 2]
     """
-    n = count_rows(X)
+    every = np.arange(count_rows(X))
     try:
-        hashes = _hashes(X)
+        distinct, unit = np.unique(_hashes(X), return_inverse=True)
     except (TypeError, ValueError):  # rows of other things than numbers and text
-        return np.arange(n)
-    _, unit, size = np.unique(hashes, return_inverse=True, return_counts=True)
-    return unit if n <= MOST_COPIES * len(size) else np.arange(n)
+        return every
+    if len(distinct) < FEW_ROWS and len(unit) > MOST_COPIES * len(distinct):
+        return every
+    counted = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+    kind, original = _hashes(target)[counted], _originals(unit[counted])
+    repeated = np.flatnonzero(original != np.arange(len(counted)))
+    _, of_kind = np.unique(kind, return_counts=True)
+    chance = 1.0 - ((of_kind / len(counted)) ** 2).sum()
+    differ = kind[repeated] != kind[original[repeated]]
+    independent = differ.any() and differ.mean() >= MIXED_TARGETS * chance
+    return every if independent else unit
+
+
+def _originals(unit: np.ndarray) -> np.ndarray:
+    """The first row of the unit of each row."""
+    _, first, inverse = np.unique(unit, return_index=True, return_inverse=True)
+    return first[inverse]
+
+
+def originals_of_extra(unit: np.ndarray, n_rows: int) -> np.ndarray:
+    """The first of `n_rows` rows of the unit of each extra row after them; -1 if there is none."""
+    original = _originals(unit)[n_rows:]
+    return np.where(original < n_rows, original, -1)
 
 
 def _hashes(X: Any) -> np.ndarray:
     """64 bits per row, equal for equal rows."""
-    if isinstance(X, pd.DataFrame):
-        return pd.util.hash_pandas_object(X, index=False).to_numpy()
-    if hasattr(X, "hash_rows"):  # polars
-        return X.hash_rows().to_numpy()
+    if hasattr(X, "columns"):
+        polars = hasattr(X, "iter_columns")
+        columns = X.iter_columns() if polars else (one for _, one in X.items())
+        hashes = np.column_stack([_hashes_of_entries(pd.Series(one)) for one in columns])
+        return (hashes * _multipliers(hashes.shape[1])).sum(axis=1)
     if issparse(X):
         rows = csr_array(X, copy=True)
         rows.sum_duplicates()
@@ -134,12 +169,13 @@ def _hashes(X: Any) -> np.ndarray:
     return (hashes * _multipliers(entries.shape[1])).sum(axis=1)
 
 
-def _hashes_of_entries(entries: np.ndarray) -> np.ndarray:
-    if entries.dtype.kind == "f":
-        bits = (entries.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+def _hashes_of_entries(entries: np.ndarray | pd.Series) -> np.ndarray:
+    if pd.api.types.is_float_dtype(entries.dtype):
+        floats = pd.Series(entries).to_numpy(dtype=np.float64, na_value=np.nan)
+        bits = (floats + 0.0).view(np.uint64)  # -0.0 is 0.0
         half = np.uint64(1) << (ROUNDED_BITS - np.uint64(1))
-        entries = (bits + half) >> ROUNDED_BITS
-    return pd.util.hash_array(entries)
+        return pd.util.hash_array((bits + half) >> ROUNDED_BITS)
+    return pd.util.hash_pandas_object(pd.Series(entries), index=False).to_numpy()
 
 
 def _multipliers(n: int) -> np.ndarray:
@@ -147,7 +183,9 @@ def _multipliers(n: int) -> np.ndarray:
     return np.random.default_rng(SEED).integers(2**63, size=n, dtype=np.uint64) * 2 + 1
 
 
-def read_units(cv: Any, X: Any, y: np.ndarray, groups: Any, stacklevel: int) -> np.ndarray:
+def read_units(
+    cv: Any, X: Any, y: np.ndarray, weight: np.ndarray, groups: Any, stacklevel: int
+) -> np.ndarray:
     """Number of the unit of each row, which stays on one side of every fold.
 
     Parameters
@@ -155,9 +193,11 @@ def read_units(cv: Any, X: Any, y: np.ndarray, groups: Any, stacklevel: int) -> 
     cv : int, cross-validation generator, iterable or None
         If rows are assigned to folds here (a number or None), copies are warned of.
     X : {array-like, sparse matrix, DataFrame}
-        All rows, extra ones last, which are of no group.
+        All rows, extra ones last, which are of no group but that of a row they are copies of.
     y : ndarray of shape (n_rows,)
         Labels of the rows that are not extra.
+    weight : ndarray of shape (n_rows,)
+        Their weights.
     groups : array-like of shape (n_rows,) or None
         The units. None means `units_of_rows`.
     stacklevel : int
@@ -167,22 +207,22 @@ def read_units(cv: Any, X: Any, y: np.ndarray, groups: Any, stacklevel: int) -> 
     -------
     ndarray of int
     """
-    n_rows = len(y)
+    n_rows, unit = len(y), units_of_rows(X, y, weight)
     if groups is None:
-        unit = units_of_rows(X)
         if is_number(cv):
-            _warn_of_copies(unit[:n_rows], y, stacklevel + 1)
+            _warn_of_copies(unit, np.flatnonzero(weight > 0), stacklevel + 1)
         return unit
-    group = column_or_1d(groups)
-    if len(group) != n_rows:
-        raise ValueError(f"groups has {len(group)} entries for {n_rows} rows.")
-    unit, _ = pd.factorize(group)
-    if (unit < 0).any():
+    given = column_or_1d(groups)
+    if len(given) != n_rows:
+        raise ValueError(f"groups has {len(given)} entries for {n_rows} rows.")
+    group, _ = pd.factorize(given)
+    if (group < 0).any():
         raise ValueError(
-            f"groups is missing in row {int(np.argmax(unit < 0))}: give each row a group, one of "
+            f"groups is missing in row {int(np.argmax(group < 0))}: give each row a group, one of "
             "its own if it belongs to none."
         )
-    return np.append(unit, n_rows + np.arange(count_rows(X) - n_rows))
+    original = originals_of_extra(unit, n_rows)
+    return np.append(group, np.where(original >= 0, group[original], n_rows + unit[n_rows:]))
 
 
 def is_number(cv: Any) -> bool:
@@ -190,32 +230,27 @@ def is_number(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
-def _warn_of_copies(unit: np.ndarray, y: np.ndarray, stacklevel: int) -> None:
-    """Warn if many rows are copies: a chance would give some of them the other label."""
-    _, first, inverse, size = np.unique(
-        unit, return_index=True, return_inverse=True, return_counts=True
-    )
-    copies = np.flatnonzero(first[inverse] != np.arange(len(unit)))
-    if len(copies) < max(2, MANY_COPIES * len(unit)):
+def _warn_of_copies(unit: np.ndarray, counted: np.ndarray, stacklevel: int) -> None:
+    """Warn if many of the rows that count are copies."""
+    original = _originals(unit[counted])
+    copies = np.flatnonzero(original != np.arange(len(counted)))
+    if len(copies) < max(2, MANY_COPIES * len(counted)):
         return
-    n_repeated = int(size[size > 1].sum())
-    mixed = np.unique(inverse[copies][y[copies] != y[first[inverse[copies]]]])
-    if size[mixed].sum() >= MIXED_LABELS * n_repeated:
-        return
+    n_repeated = len(copies) + len(np.unique(original[copies]))
     warnings.warn(
-        f"{n_repeated} of {len(unit)} rows of X occur more than once, such as rows "
-        f"{first[inverse[copies[0]]]} and {copies[0]}. Equal rows share a fold, but intervals and "
-        "confidence levels count each as an independent row. If they are copies, drop them, and "
-        "resample inside the estimator. If they are different units, pass groups="
+        f"{n_repeated} of {len(counted)} rows of X occur more than once, such as rows "
+        f"{counted[original[copies[0]]]} and {counted[copies[0]]}. Equal rows share a fold, but "
+        "intervals and confidence levels count each as an independent row. If they are copies, "
+        "drop them, and resample inside the estimator. If they are different units, pass groups="
         "np.arange(len(X)).",
         UserWarning,
         stacklevel=stacklevel + 1,
     )
 
 
-def folds_of_rows(X: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:
-    """Assign rows to folds by `assign_folds`, equal ones together if there are enough others."""
-    unit = units_of_rows(X)
+def folds_of_rows(X: Any, target: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
+    """Assign rows to folds by `assign_folds`, copies together if there are enough others."""
+    n_rows, unit = len(target), units_of_rows(X, target)
     if len(np.unique(unit)) < n_folds:
         unit = np.arange(n_rows)
     return assign_folds(np.zeros(n_rows, dtype=int), n_folds, unit, random_state)
@@ -249,7 +284,8 @@ def folds_of_classes(y: np.ndarray, n_folds: int, unit: np.ndarray) -> np.ndarra
         if (unit[rows] == unit[rows[0]]).all():
             raise ValueError(
                 f"All {len(rows)} rows of class {label!r} are equal or of one group, and rows of "
-                "both classes are left out of training in turn: pass more rows."
+                "both classes are left out of training in turn: pass more rows, or groups="
+                "np.arange(len(X)) if equal ones are different units."
             )
     n_units = len(np.unique(unit))
     if n_units < n_folds:
@@ -323,9 +359,8 @@ def folds_of_extra(
     """
     n = len(fold)
     own = assign_folds(stratum, n_folds, unit[n:])
-    units, first = np.unique(unit[:n], return_index=True)
-    original = pd.Index(units).get_indexer(pd.Index(unit[n:]))
-    of_original = np.where(original >= 0, fold[first[original]], -1)
+    original = originals_of_extra(unit, n)
+    of_original = np.where(original >= 0, fold[original], -1)
     return np.where(of_original >= 0, of_original, own)
 
 
@@ -343,7 +378,7 @@ def rows_tested(splits: Splits, n_rows: int) -> np.ndarray:
     return times > 0
 
 
-def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Splits:
+def splits_of_all_rows(cv: Any, X: Any, target: np.ndarray, random_state: Any) -> Splits:
     """Splits that test each row exactly once and never train on a row they test.
 
     Parameters
@@ -352,8 +387,8 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
         An integer assigns rows by `folds_of_rows`.
     X : object
         Rows, passed to ``cv.split``.
-    n_rows : int
-        Number of rows of X.
+    target : ndarray of n_rows rows
+        Costs or rewards, by which `units_of_rows` tells copies.
     random_state : int, RandomState or None
         Of `folds_of_rows`.
 
@@ -362,12 +397,13 @@ def splits_of_all_rows(cv: Any, X: Any, n_rows: int, random_state: Any) -> Split
     list of (ndarray, ndarray)
         Row numbers.
     """
+    n_rows = len(target)
     rows = np.arange(n_rows)
     if isinstance(cv, Integral):
         n_folds = KFold(int(cv)).n_splits  # checks it
         if n_rows < n_folds:
             raise ValueError(f"cv={n_folds} folds need as many rows, and there are {n_rows}.")
-        return splits_of_folds(folds_of_rows(X, n_rows, n_folds, random_state))
+        return splits_of_folds(folds_of_rows(X, target, n_folds, random_state))
     splits = [(rows[train], rows[test]) for train, test in _split(check_cv(cv), X)]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_rows)
     if (times != 1).any():

@@ -6,9 +6,15 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -85,14 +91,75 @@ def test_an_oversampled_minority_is_not_evaluated_on_its_copies(estimator):
     assert recall().value(y_new, clf.predict(X_new)) == pytest.approx(reported, abs=0.1)
 
 
-def test_copies_in_the_extra_rows_share_the_fold_of_their_original():
+def people(n, rng):
+    """Independent people by age, prior convictions and sex: 3 of 4 equal another of 3,000."""
+    age = np.minimum(18 + rng.exponential(12, n), 70).astype(int)
+    priors, sex = np.minimum(rng.geometric(0.3, n) - 1, 20), rng.integers(0, 2, n)
+    score = -0.05 * (age - 30) + 0.25 * priors - 0.6 + 0.2 * sex
+    return np.c_[age, priors, sex].astype(float), (rng.random(n) < 1 / (1 + np.exp(-score))) * 1
+
+
+@pytest.mark.parametrize("estimator", first(1, [ConstrainedThreshold, ConstrainedReduction]))
+def test_people_with_equal_features_are_no_copies(estimator):
+    """Once .67, as the forest of a fold did not know the cells that the final one knows."""
+    rng = np.random.default_rng(0)
+    forest = RandomForestClassifier(20, random_state=0)
+    clf = estimator(forest, false_positive_rate(), recall() >= 0.7, confidence_level=0.9)
+    clf.fit(*people(3000, rng))
+    X_new, y_new = people(50_000, rng)
+    assert recall().value(y_new, clf.predict(X_new)) >= 0.7
+
+
+@pytest.mark.thorough
+def test_a_level_is_kept_for_people_with_equal_features():
+    """Kept by .1 of fits if cells are left out; by fewer than 15 of 20 with p = .01 at .9."""
+    rng, kept = np.random.default_rng(0), 0
+    X_new, y_new = people(20_000, rng)
+    for _ in range(20):
+        forest = RandomForestClassifier(60, random_state=0)
+        clf = ConstrainedThreshold(forest, false_positive_rate(), recall() >= 0.7)
+        clf.set_params(confidence_level=0.9).fit(*people(3000, rng))
+        kept += recall().value(y_new, clf.predict(X_new)) >= 0.7
+    assert kept >= 15
+
+
+@pytest.mark.parametrize("times", first(1, [26, 6]))
+def test_rows_that_occur_many_times_are_copies(times):
+    """Labels are noise: a forest that has seen the copies makes no errors."""
+    X, y = RNG.normal(size=(100, 10)), RNG.integers(2, size=100)
+    row = np.append(np.arange(100), np.repeat(np.arange(50), times - 1))
+    forest = RandomForestClassifier(10, random_state=0)
+    clf = ConstrainedThreshold(forest, None, error_rate() <= 0.9, confidence_level=0.5)
+    with pytest.warns(UserWarning, match=f"{50 * times} of {50 * times + 50} rows of X occur"):
+        clf.fit(X[row], y[row])
+    assert clf.constraint_report_["cross_fitted"][0] > 0.3
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+def test_copies_in_the_extra_rows_share_the_fold_of_their_original(estimator, grouped):
     """A forest would know the labels of extra rows that are those of X."""
     X, y = RNG.normal(size=(200, 8)), RNG.integers(2, size=200)
     forest = RandomForestClassifier(10, random_state=0)
-    clf = ConstrainedReduction(forest, error_rate(on="all"), confidence_level=0.5, max_iter=1)
-    clf.set_params(constraints=recall(on="extra") >= 0.1)
-    clf.fit(X, y, X_extra=X[::2], y_extra=y[::2])
-    assert clf.constraint_report_["cross_fitted"][0] < 0.8, "labels are noise"
+    clf = estimator(forest, error_rate(on="all"), error_rate(on="extra") <= 0.9)
+    groups = np.arange(200) // 2 if grouped else None
+    clf.set_params(confidence_level=0.5)
+    clf.fit(X, y, X_extra=X[::2], y_extra=y[::2], groups=groups)
+    assert clf.constraint_report_["cross_fitted"][0] > 0.3, "labels are noise"
+
+
+def test_an_extra_row_has_the_score_of_its_original_out_of_fold():
+    """The threshold that classifies best is the same; others are scored by the final model."""
+    X, y, _ = sites(300, 0)
+    extra, labels, _ = sites(100, 1)
+    rates = {"objective": error_rate(on="extra"), "confidence_level": 0.5}
+    clf = ConstrainedThreshold(RandomForestClassifier(10, random_state=0), **rates)
+    clf.fit(X, y, X_extra=X, y_extra=y)
+    plain = clone(clf).set_params(objective=error_rate()).fit(X, y)
+    assert clf.threshold_ == plain.threshold_
+    fresh = clone(clf).fit(X, y, X_extra=extra, y_extra=labels)
+    prefit = clone(clf).set_params(estimator=fresh.estimator_, cv="prefit")
+    assert fresh.threshold_ == prefit.fit(extra, labels, X_extra=extra, y_extra=labels).threshold_
 
 
 # --- scores of folds and of the final model ------------------------------------------------
@@ -108,9 +175,15 @@ LEARNERS = {
 def test_what_is_linear():
     X, y = rare(300, RNG)
     search = GridSearchCV(LOGISTIC, {"C": [1.0]}, cv=2)
-    for learner in (*LEARNERS.values(), search, make_pipeline(StandardScaler(), search)):
+    wrappers = (RFE(LOGISTIC), OneVsRestClassifier(LOGISTIC), FixedThresholdClassifier(LOGISTIC))
+    for learner in (*LEARNERS.values(), search, make_pipeline(StandardScaler(), search), *wrappers):
         assert is_linear(clone(learner).fit(X, y))
-    for learner in (RandomForestClassifier(2), DecisionTreeClassifier()):
+    for learner in (
+        RandomForestClassifier(1),
+        DecisionTreeClassifier(),
+        BaggingClassifier(LOGISTIC, 2),
+        GradientBoostingClassifier(n_estimators=1),
+    ):
         assert not is_linear(learner.fit(X, y))
 
 
@@ -133,6 +206,42 @@ def test_scores_do_not_depend_on_how_far_a_fit_spreads_them(method, positive):
     constant = clone(LOGISTIC).fit(X, y)
     constant.coef_ = np.zeros_like(constant.coef_)
     assert np.isfinite(scale.responses(constant, X, rows)).all()
+    flat = Scale.of(constant, X, method, classes, weight)
+    assert len(np.unique(flat.responses(fitted, X, rows))) == 50
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_a_row_far_from_all_others_does_not_set_the_scale(n):
+    """Of scores x and x + 0.001 z: their deviations are 1 and, with z = 10,000 in a row, 1.1."""
+    X = np.column_stack([np.linspace(-1.7, 1.7, n), np.zeros(n)])
+    X[0, 1] = 10_000
+    classes, weight = Classes(np.array([0, 1]), 1), np.ones(n)
+    fitted, other = (clone(LOGISTIC).fit(X, X[:, 0] > 0) for _ in range(2))
+    fitted.coef_, other.coef_ = np.array([[1.0, 0.0]]), np.array([[1.0, 0.001]])
+    fitted.intercept_ = other.intercept_ = np.zeros(1)
+    scale = Scale.of(fitted, X, "decision_function", classes, weight)
+    found = scale.responses(other, X, np.arange(1, n))
+    np.testing.assert_allclose(found, X[1:, 0], atol=0.1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("estimator", [ConstrainedThreshold, ConstrainedReduction])
+def test_a_level_is_kept_with_a_typing_error_in_a_column(estimator):
+    """By .65 of fits when it set the scale; by fewer than 30 of 40 with p = .005 at .9."""
+    rng = np.random.default_rng(5)
+
+    def make(n):
+        X = rng.normal(size=(n, 7))
+        return X, (X[:, 0] + 0.7 * X[:, 1] + rng.normal(size=n) > 0.8).astype(int)
+
+    (X_new, y_new), kept = make(20_000), 0
+    learner = make_pipeline(StandardScaler(), LogisticRegression())
+    for _ in range(40):
+        X, y = make(400)
+        X[0, 6] = 1e4
+        clf = estimator(learner, 1 - recall(), false_positive_rate() <= 0.1, confidence_level=0.9)
+        kept += false_positive_rate().value(y_new, clf.fit(X, y).predict(X_new)) <= 0.1
+    assert kept >= 30
 
 
 @pytest.mark.thorough

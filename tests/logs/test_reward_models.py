@@ -53,9 +53,9 @@ def test_a_row_does_not_see_its_own_reward():
 
 def test_a_number_of_folds_assigns_rows_and_keeps_copies_together():
     X, action, reward = events()
-    X[30:40] = X[:10]
+    X[30:40], reward[30:40] = X[:10], reward[:10]
     one = cross_fitted_rewards(None, X, action, reward, 3, cv=4, random_state=3)
-    fold = folds_of_rows(X, 60, 4, 3)
+    fold = folds_of_rows(X, reward, 4, 3)
     np.testing.assert_array_equal(fold[30:40], fold[:10])
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)]
     np.testing.assert_array_equal(one, cross_fitted_rewards(None, X, action, reward, 3, cv=splits))

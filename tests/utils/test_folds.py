@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from skbandit.utils._folds import (
-    MOST_COPIES,
     assign_folds,
     folds_of_classes,
     folds_of_extra,
@@ -17,6 +16,7 @@ from skbandit.utils._folds import (
     splits_of_classes,
     units_of_rows,
 )
+from skbandit.utils._sklearn_compat import count_rows
 
 RNG = np.random.default_rng(0)
 
@@ -113,6 +113,8 @@ FORMS = {
     "frame": pd.DataFrame(ROWS, index=list("abcabc")),
     "mixed frame": pd.DataFrame({"a": ROWS[:, 0], "b": pd.Categorical(TEXT), "c": TEXT}),
     "missing": np.where(ROWS == -2, np.nan, ROWS),
+    "rounded frame": pd.DataFrame(ROWS * (1 + np.array([[0, 0, 1, 0, 1, 0]]).T * 2.0**-52)),
+    "nullable frame": pd.DataFrame({"a": ROWS[:, 0], "b": pd.array(COPIES, dtype="Int8")}),
     "polars": polars.DataFrame({"a": ROWS[:, 0], "b": TEXT}),
     "text": TEXT,
     "objects": np.array([[1, one] for one in TEXT], dtype=object),
@@ -123,61 +125,117 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_equal_rows_are_one_unit(form):
-    unit = units_of_rows(FORMS[form])
+    unit = units_of_rows(FORMS[form], np.array(COPIES))
     assert [unit.tolist().index(one) for one in unit] == [COPIES.index(one) for one in COPIES]
 
 
 def test_columns_count():
     """(1, 2) is not (2, 1), nor a value the same value of another column."""
-    assert len(np.unique(units_of_rows([[1.0, 2.0], [2.0, 1.0], [0.0, 1.0], [1.0, 0.0]]))) == 4
-    assert len(np.unique(units_of_rows(csr_array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])))) == 3
+    for rows in (
+        [[1.0, 2.0], [2.0, 1.0], [0.0, 1.0], [1.0, 0.0]],
+        csr_array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]),
+        polars.DataFrame({"a": [1, 2], "b": [2, 1]}),
+    ):
+        n = count_rows(rows)
+        assert len(np.unique(units_of_rows(rows, np.zeros(n)))) == n
     many = RNG.integers(2, size=(5000, 40))
-    assert len(np.unique(units_of_rows(many))) == len(np.unique(many, axis=0))
+    assert len(np.unique(units_of_rows(many, np.zeros(5000)))) == len(np.unique(many, axis=0))
 
 
-def test_values_of_few_combinations_are_no_copies():
-    few = np.arange(4 * (MOST_COPIES + 1)) % 4
-    assert len(np.unique(units_of_rows(few[:, None]))) == len(few)
-    assert len(np.unique(units_of_rows(few[: 4 * MOST_COPIES, None]))) == 4
+@pytest.mark.parametrize("times", [2, 6, 26])
+@pytest.mark.parametrize("target", ["labels", "names", "rare labels", "costs", "logged costs"])
+def test_copies_have_the_target_of_their_original(target, times):
+    """However often each row occurs; rows that are independent have a target of their own."""
+    targets = {
+        "labels": lambda n: RNG.integers(2, size=n),
+        "names": lambda n: np.array(["no", "yes"], dtype=object)[RNG.integers(2, size=n)],
+        "rare labels": lambda n: RNG.random(n) < 0.02,
+        "costs": lambda n: RNG.normal(size=(n, 3)),
+        "logged costs": lambda n: np.where(np.eye(3)[RNG.integers(3, size=n)], 1.0, np.nan),
+    }
+    rows = RNG.normal(size=(300, 2))
+    row = np.append(np.arange(300), np.repeat(np.arange(60), times - 1))
+    target_of_row = targets[target](300)[row]
+    unit = units_of_rows(rows[row], target_of_row)
+    assert len(np.unique(unit)) == 300
+    np.testing.assert_array_equal(unit, unit[row])
+    independent = targets[target](len(row))
+    assert units_of_rows(rows[row], independent).tolist() == list(range(len(row)))
+
+
+def test_rows_of_few_features_that_tell_the_label_are_no_copies():
+    cell = RNG.integers(8, size=200)
+    X = cell[:, None] >> np.arange(3) & 1
+    y = (X[:, 0] & X[:, 1] & X[:, 2]).astype(int)
+    assert len(np.unique(read_units(None, X, y, np.ones(200), None, stacklevel=1))) == 200
+    assert len(np.unique(units_of_rows(X[:30], y[:30]))) == len(np.unique(cell[:30]))
+
+
+def test_independent_rows_that_the_features_tell_much_about():
+    """Of a label with R² = 0.64 in each of 100 cells, and copies with a label in 20 read wrong."""
+    cell = np.arange(2000) % 100
+    y = (RNG.random(2000) < np.where(cell < 50, 0.1, 0.9)).astype(int)
+    assert len(np.unique(units_of_rows(cell[:, None], y))) == 2000
+    wrong = np.where(RNG.random(2000) < 0.05, RNG.integers(2, size=2000), cell % 2)
+    assert len(np.unique(units_of_rows(cell[:, None], wrong))) == 100
 
 
 def test_rows_that_cannot_be_compared_are_units_of_their_own():
     rows = np.empty(3, dtype=object)
     rows[:] = [[1], [1, 2], [1]]
-    assert len(units_of_rows(rows)) == 3
+    assert len(np.unique(units_of_rows(rows, np.zeros(3)))) == 3
 
 
 def test_copies_are_told_once_they_are_many():
     rows, y = RNG.normal(size=(200, 2)), RNG.integers(2, size=200)
-    assert len(np.unique(read_units(None, rows, y, None, stacklevel=1))) == 200
+    assert len(np.unique(read_units(None, rows, y, np.ones(200), None, stacklevel=1))) == 200
     one, of_one = np.vstack([rows, rows[:1]]), np.append(y, y[:1])
-    assert len(np.unique(read_units(5, one, of_one, None, stacklevel=1))) == 200
-    many, of_many = np.vstack([rows, rows[:3]]), np.append(y, y[:3])
+    assert len(np.unique(read_units(5, one, of_one, np.ones(201), None, stacklevel=1))) == 200
+    many, of_many, weight = np.vstack([rows, rows[:3]]), np.append(y, y[:3]), np.ones(203)
     with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 0 and 200"):
-        read_units(None, many, of_many, None, stacklevel=1)
-    read_units("a splitter", many, of_many, None, stacklevel=1)
-    unit = read_units(None, many, of_many, np.arange(203), stacklevel=1)
+        read_units(None, many, of_many, weight, None, stacklevel=1)
+    read_units("a splitter", many, of_many, weight, None, stacklevel=1)
+    unit = read_units(None, many, of_many, weight, np.arange(203), stacklevel=1)
     assert unit.tolist() == list(range(203))
 
 
+def test_rows_of_weight_0_are_no_copies_to_tell_of():
+    rows, y, weight = RNG.normal(size=(200, 2)), np.arange(200) % 2, np.ones(210)
+    many, of_many = np.vstack([rows, rows[:10]]), np.append(y, y[:10])
+    weight[:9] = 0.0
+    read_units(None, many, of_many, weight, None, stacklevel=1)
+    weight[7:9] = 2.0
+    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
+        read_units(None, many, of_many, weight, None, stacklevel=1)
+    of_many[:7] = 1 - of_many[:7]
+    with pytest.warns(UserWarning, match="6 of 203 rows of X .* as rows 7 and 207"):
+        read_units(None, many, of_many, weight, None, stacklevel=1)
+
+
 def test_equal_rows_of_either_label_are_no_copies():
-    """They share a fold all the same, which costs nothing."""
     rows = RNG.normal(size=(200, 2))[np.arange(400) % 200]
     y = RNG.integers(2, size=400)
-    unit = read_units(None, rows, y, None, stacklevel=1)
-    np.testing.assert_array_equal(unit[:200], unit[200:])
+    unit = read_units(None, rows, y, np.ones(400), None, stacklevel=1)
+    assert unit.tolist() == list(range(400))
     with pytest.warns(UserWarning, match="400 of 400 rows of X occur more than once"):
-        read_units(None, rows, np.append(y[:200], y[:200]), None, stacklevel=1)
+        read_units(None, rows, np.append(y[:200], y[:200]), np.ones(400), None, stacklevel=1)
 
 
 def test_groups():
-    rows, y = np.zeros((5, 1)), np.zeros(3)
-    unit = read_units(None, rows, y, ["u", "v", "u"], stacklevel=1)
+    rows, y, weight = np.arange(5.0)[:, None], np.zeros(3), np.ones(3)
+    unit = read_units(None, rows, y, weight, ["u", "v", "u"], stacklevel=1)
     assert unit[0] == unit[2] != unit[1] and len(np.unique(unit)) == 4
     with pytest.raises(ValueError, match="groups has 3 entries for 5 rows"):
-        read_units(None, rows, np.zeros(5), ["u", "v", "u"], stacklevel=1)
+        read_units(None, rows, np.zeros(5), np.ones(5), ["u", "v", "u"], stacklevel=1)
     with pytest.raises(ValueError, match="groups is missing in row 1"):
-        read_units(None, rows[:3], y, ["u", None, "u"], stacklevel=1)
+        read_units(None, rows[:3], y, weight, ["u", None, "u"], stacklevel=1)
+
+
+def test_extra_rows_are_of_the_group_of_the_row_they_are_copies_of():
+    rows = np.array([[0.0], [1.0], [2.0], [2.0], [7.0], [7.0], [0.0], [8.0]])
+    unit = read_units(None, rows, np.array([0, 1, 0]), np.ones(3), ["u", "v", "u"], stacklevel=1)
+    assert unit[3] == unit[6] == unit[0] == unit[2]
+    assert unit[4] == unit[5] and len(np.unique(unit)) == 4
 
 
 # --- splits --------------------------------------------------------------------------------
@@ -205,15 +263,18 @@ def test_a_splitter_is_used_as_it_is():
 
 def test_an_integer_tests_each_row_once_and_copies_together():
     X = RNG.normal(size=(30, 2))[np.arange(60) % 30]
-    splits = splits_of_all_rows(3, X, 60, 0)
+    target = np.arange(60) % 30
+    splits = splits_of_all_rows(3, X, target, 0)
     fold = np.empty(60, dtype=int)
     for k, (train, test) in enumerate(splits):
         fold[test] = k
         assert np.union1d(train, test).size == 60 and len(test) == 20
     np.testing.assert_array_equal(fold[:30], fold[30:])
-    assert len(splits_of_all_rows(3, np.zeros((9, 1)), 9, 0)) == 3, "where all rows are equal"
+    assert len(splits_of_all_rows(3, np.zeros((9, 1)), np.zeros(9), 0)) == 3, (
+        "where all rows are equal"
+    )
     with pytest.raises(ValueError, match="cv=3 folds need as many rows, and there are 2"):
-        splits_of_all_rows(3, np.zeros((2, 1)), 2, 0)
+        splits_of_all_rows(3, np.zeros((2, 1)), np.zeros(2), 0)
 
 
 @pytest.mark.parametrize(
@@ -225,4 +286,4 @@ def test_an_integer_tests_each_row_once_and_copies_together():
 )
 def test_splits_that_do_not_test_each_row_once(cv, message):
     with pytest.raises(ValueError, match=message):
-        splits_of_all_rows(cv, np.zeros((3, 1)), 3, None)
+        splits_of_all_rows(cv, np.zeros((3, 1)), np.zeros(3), None)
