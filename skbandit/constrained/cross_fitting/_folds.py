@@ -529,7 +529,7 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
     `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
-    rules = [criterion.rule(one.scores, 0.0) for one in done]
+    rules = [criterion.search(one.scores).best() for one in done]
     value = min((one.objective for one in rules if one.feasible), default=np.inf)
     return value - (done[-1].value - done[-1].gap)
 
