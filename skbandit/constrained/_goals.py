@@ -220,17 +220,8 @@ class Declared:
         counted = None if len(working) == len(every) else _counted(every, data)
         return Goals(forms, maximize, constraints, data, every, working, counted, rates)
 
-    def bind_part(
-        self,
-        whole: Goals,
-        kept: np.ndarray,
-        factors: np.ndarray,
-        weights: np.ndarray | None = None,
-    ) -> Goals:
-        """Bind to the rows `kept`; skip constraints without rows there.
-
-        With `weights` of the groups of the objective, this becomes the weighted mean of its rates.
-        """
+    def bind_part(self, whole: Goals, kept: np.ndarray, factors: np.ndarray) -> Goals:
+        """Bind to the rows `kept`; skip constraints without rows there."""
         train, extra, n = whole.data.train, whole.data.extra, len(whole.data.train)
         train = replace(train, weight=train.weight * kept[:n])
         if extra is not None:
@@ -240,19 +231,12 @@ class Declared:
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             rates, forms, _ = bind_objective(whole.rates, with_weights(data, factors))
             bound = bind_constraints(whole.constraints.constraints, data, allow_empty=True)
-        if weights is not None and self.has_worst_group:
-            known = np.array(
-                [weight for weight, rate in zip(weights, whole.rates, strict=True) if rate in rates]
-            )
-            total = known.sum()
-            known = known / total if total > 0 else np.full(len(known), 1 / len(known))
-            rates, forms = (), forms.mixed(known)
         return Goals(forms, whole.maximize, bound, data, rates=rates)
 
 
 @dataclass(frozen=True)
 class TrainingGoals:
-    """The goals of a fit, bound to all rows, which can be bound to subsets.
+    """The goals of a fit, bound to all rows, which can be bound to a sample.
 
     Attributes
     ----------
@@ -268,17 +252,12 @@ class TrainingGoals:
     declared: Declared
     factors: np.ndarray
 
-    def part(self, kept: np.ndarray, weights: np.ndarray | None = None) -> Goals:
-        """The goals on the rows in a mask: see `Declared.bind_part`."""
-        return self.declared.bind_part(self.goals, kept, self.factors, weights)
-
     def sample(self, n_rows: int) -> Goals:
         """The goals on a random sample of the relevant rows, with a fixed seed."""
         kept = np.zeros(len(self.goals.data), dtype=bool)
-        kept[np.random.default_rng(0).choice(self.goals.measured.rows, n_rows, replace=False)] = (
-            True
-        )
-        return self.part(kept)
+        rows = np.random.default_rng(0).choice(self.goals.measured.rows, n_rows, replace=False)
+        kept[rows] = True
+        return self.declared.bind_part(self.goals, kept, self.factors)
 
 
 def _counted(constraints: Sequence[Constraint], data: Data) -> np.ndarray:

@@ -120,9 +120,9 @@ class ConstraintPath:
         Returns
         -------
         DataFrame
-            One row per bound: `bound`; `objective` of the deterministic rule, with its
-            confidence interval `objective_low`, `objective_high`; `expected_objective` of
-            the randomized rule; `value` and `slack` of the bounded expression; `satisfied`,
+            One row per bound: `bound`; `objective` with its confidence interval `objective_low`,
+            `objective_high`; of a `RampClassifier`, `expected_objective` of the randomized rule;
+            `value` and `slack` of the bounded expression; `satisfied`,
             whether every constraint holds on these rows.
         """
         check_level(confidence_level)
@@ -179,8 +179,8 @@ def constraint_path(
         - `bound`;
         - `feasible`: whether the deterministic rule meets every constraint. If no such rule
           was found, the row describes the closest model;
-        - `objective` of the deterministic rule, `expected_objective` of the randomized one
-          (the rates as declared, without `class_weight` and the regularizer);
+        - `objective` (the rate as declared, without `class_weight` and the regularizer) and, of a
+          `RampClassifier`, `expected_objective` of the randomized rule;
         - `value` of the bounded expression, comparable with `bound` (the worst of several
           groups; nan if the path's `sense` is None), and its `slack`, both as in the model's
           `constraint_report_`;
@@ -188,7 +188,7 @@ def constraint_path(
           rows can be expected to show;
         - `multiplier`: the improvement of the objective per unit by which the bound is
           relaxed, as in the classifier's `multipliers_`;
-        - `n_iter` and `seconds` of the fit.
+        - `seconds` of the fit.
 
     See Also
     --------
@@ -255,7 +255,7 @@ def constraint_path(
             met = "met" if model.feasible_ else "not met"
             report_progress(
                 f"[constraint_path] {len(models)} of {len(numbers)}, bound {numbers[k]:g}: {met}, "
-                f"{model.n_iter_} steps, {seconds[k]:.1f} s"
+                f"{seconds[k]:.1f} s"
             )
     trained = [models[k] for k in range(len(numbers))]
     measured = {name: part for name, part in rows.items() if name != "groups"}
@@ -269,7 +269,6 @@ def constraint_path(
             "slack": [_smallest_slack(model._constraints, _own(model)) for model in trained],
             **_out_of_fold_slack(trained),
             "multiplier": [_multiplier(model) for model in trained],
-            "n_iter": [model.n_iter_ for model in trained],
             "seconds": [seconds[k] for k in range(len(numbers))],
         },
     )
@@ -426,12 +425,13 @@ def tightest_first(numbers: list[float], sense: str | None) -> list[int]:
 def _objectives(
     models: list[BaseRampClassifier], objective: Rate, design: Any, data: Data
 ) -> dict[str, np.ndarray]:
-    """The objective of all models, by both of their rules."""
+    """The objective of all models, and that of their randomized rules if there are any."""
     forms = LinearFractionalForms.stack([bind_rate(objective, data)[:2]], len(data))
-    predictions = [model._predictions(design) for model in models]
+    predictions = zip(*[model._predictions(design) for model in models], strict=True)
     return {
-        "objective": np.array([forms.values(positive)[0] for positive, _ in predictions]),
-        "expected_objective": np.array([forms.values(mean)[0] for _, mean in predictions]),
+        name: np.array([forms.values(positive)[0] for positive in some])
+        for name, some in zip(["objective", "expected_objective"], predictions, strict=True)
+        if some[0] is not None
     }
 
 
@@ -451,7 +451,7 @@ def _measure(
         "objective": of_objective["value"],
         "objective_low": of_objective["ci_low"],
         "objective_high": of_objective["ci_high"],
-        "expected_objective": of_objective["expected"],
+        **({} if expected is None else {"expected_objective": of_objective["expected"]}),
         "slack": _smallest_slack(constraints, report),
         "satisfied": bool(report["satisfied"].all()),
     }

@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 
 
 class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseEstimator):
-    """Linear classifiers with a deterministic and a randomized rule.
+    """Linear classifiers under constraints.
 
-    Subclasses define `fit`, which sets `coef_`, `intercept_`, `ramp_intercept_` and the report.
+    Subclasses define `fit`, which sets `coef_`, `intercept_` and the report.
     """
 
     _plain: tuple[np.ndarray, float] | None = None
@@ -164,25 +164,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
-        """Predict by the paper's randomized rule, whose expected rates are the ramp's.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
-            Rows.
-        random_state : int, RandomState instance or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels, drawn with the ramp's probabilities.
-        """
-        rng = check_random_state(self.random_state if random_state is None else random_state)
-        probability = ramp(self._scores(X) + self.ramp_intercept_[0])
-        return self.classes_[(rng.uniform(size=len(probability)) < probability).astype(int)]
-
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._linear(self._validated(X))
@@ -201,9 +182,6 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
     def _shift(self) -> float:
         return float(self.intercept_[0])
 
-    def _expected(self, scores: np.ndarray) -> np.ndarray:
-        return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
-
     def _validated(self, X: Any) -> Any:
         with explained_entries(X, type(self).__name__):
             return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -214,8 +192,8 @@ class BaseRampClassifier(ConstrainedClassifierMixin, CallbackSupportMixin, BaseE
         """Validate rows, extra rows below, once for several models with the same features."""
         return self._read(X, y, sample_weight, attributes, Extra.read(**extra), self._validated)
 
-    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Positive predictions and their expectation, by the two rules, on validated rows."""
+    def _predictions(self, design: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Positive predictions on validated rows; and their expectation by a randomized rule."""
         scores = self._linear(design)
         return self._predicted_positive(scores), self._expected(scores)
 
@@ -435,6 +413,28 @@ class RampClassifier(BaseRampClassifier):
             design, bound = draft._read_training(X, y, sample_weight, attributes, extra)
             draft._fit(design, bound, step_done)
         return self
+
+    def sample_predict(self, X: Any, random_state: Any = None) -> np.ndarray:
+        """Predict by the paper's randomized rule, whose expected rates are the ramp's.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_samples, n_features)
+            Rows.
+        random_state : int, RandomState instance or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels, drawn with the ramp's probabilities.
+        """
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        probability = ramp(self._scores(X) + self.ramp_intercept_[0])
+        return self.classes_[(rng.uniform(size=len(probability)) < probability).astype(int)]
+
+    def _expected(self, scores: np.ndarray) -> np.ndarray:
+        return ramp(self._classes.orientation * (scores + self.ramp_intercept_[0]))
 
     def _fit(self, design: Any, bound: TrainingGoals, step_done: Callable[[str], None]) -> None:
         """Train on all rows until no pair of groups outside the working set is the worst."""

@@ -53,11 +53,11 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     """Linear classifier that meets constraints on rates on new data.
 
     It optimizes one rate under bounds on others. Directions are trained by cross-fitting, that is,
-    without each fold in turn: by logistic regression, by minimizing the ramp loss (Goh, Cotter,
-    Gupta & Friedlander, NIPS 2016, Algorithm 1), and by cost-sensitive logistic regression
-    (Agarwal et al., ICML 2018). The best of these and their mixtures is selected by out-of-fold
-    rates, together with the best threshold that meets the constraints with a margin for sampling
-    error.
+    without each fold in turn: by logistic regression; by logistic regressions at costs per row,
+    to which multipliers turn the constraints (Agarwal et al., ICML 2018); and by minimizing the
+    ramp loss at these costs (Goh, Cotter, Gupta & Friedlander, NIPS 2016, Algorithm 1). The best of
+    these and their mixtures is selected by out-of-fold rates, together with the best threshold that
+    meets the constraints with a margin for sampling error.
 
     Parameters
     ----------
@@ -83,8 +83,9 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     fit_intercept : bool, default=True
         Whether to fit an unpenalized intercept. Without one there is no threshold to choose.
     solver : str or Solver, default="auto"
-        Solver of the convex problems: see `skbandit.constrained.RampClassifier`. "auto" is
-        "newton", or "augmented_lagrangian" if there are fewer than five rows per feature.
+        Solver of the ramp's convex problems, weighted support vector machines without constraints:
+        see `skbandit.constrained.RampClassifier`. "auto" is "newton", or "augmented_lagrangian" if
+        there are fewer than five rows per feature.
     solver_options : dict, default=None
         Parameters of a solver given by name.
     pos_label : label, default=None
@@ -93,7 +94,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     class_weight : dict, "balanced" or None, default=None
         Class weights in the objective. They do not affect constraints.
     random_state : int, RandomState instance or None, default=None
-        Used by `sample_predict` only.
+        Not used: fits are deterministic.
     verbose : int, default=0
         1 prints one line per training step, or logs it if INFO records of "skbandit" are shown.
 
@@ -102,32 +103,26 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights. Positive scores are predicted as ``classes_[1]``.
     intercept_ : ndarray of shape (1,)
-        Intercept of the deterministic rule.
-    ramp_intercept_ : ndarray of shape (1,)
-        Intercept of the randomized rule of `sample_predict`.
+        Intercept.
     alpha_ : float
         `alpha` as used, for columns in units of their standard deviation.
     direction_ : str
-        The selected direction: "logistic", "ramp", "tightened ramp", "cost-sensitive", or a
-        mixture such as "0.5 logistic + 0.5 ramp".
+        The selected direction: "logistic", "ramp", "cost-sensitive", or a mixture such as "0.5
+        logistic + 0.5 ramp".
     classes_ : ndarray of shape (2,)
         Class labels.
-    n_iter_ : int
-        Number of training steps of the ramp: the maximum over folds.
     multipliers_ : ndarray of shape (n_constraints,)
         Shadow prices, one per row of `constraint_report_`: how much the out-of-fold objective
         improves per unit by which a bound is relaxed; 0 if it does not bind, nan if the constraint
         was skipped.
-    objective_path_ : ndarray of shape (n_iter_,)
-        Regularized ramp objective after each step, averaged over folds; lower is better.
     constraint_report_ : DataFrame
         One row per constraint; of a `ratio` or `difference` of more than six groups, one row per
         pair of groups that training needed. Columns on the training rows: `constraint`, `on`,
-        `n_rows`, `bound`, `expected` (of the randomized rule), `value` (of the deterministic rule),
-        `multiplier`. Out-of-fold columns: `cross_fitted`, the value to expect on new data, with a
-        95% interval from `ci_low` to `ci_high`; `effective_n`, `slack`, `satisfied`;
-        `unconstrained`, the rate of plain logistic regression. With a `confidence_level`, `margin`
-        is the slack that it requires of each constraint, and `satisfied` means at least that.
+        `n_rows`, `bound`, `value`, `multiplier`. Out-of-fold columns: `cross_fitted`, the value to
+        expect on new data, with a 95% interval from `ci_low` to `ci_high`; `effective_n`, `slack`,
+        `satisfied`; `unconstrained`, the rate of plain logistic regression. With a
+        `confidence_level`, `margin` is the slack that it requires of each constraint, and
+        `satisfied` means at least that.
     confidence_level_ : float
         The level that was reached; 0.5 if the rates meet their bounds without a margin, nan if
         they miss them, in an error's `closest_`.
@@ -159,8 +154,7 @@ class ConstrainedRampClassifier(BaseRampClassifier):
     The margin is such that the population violates any bound with a probability of at most 1 minus
     the level, by Wilson's limits, which MOVER combines for differences and ratios. With a
     `confidence_level`, rates of fewer than 10 effective rows have exact limits, and all limits are
-    wider, because the best of many rules is chosen. If None, and no threshold reaches
-    0.8 at an acceptable cost, the margin is halved up to three times, then dropped.
+    wider, because the best of many rules is chosen.
 
     The level is approximate. The limits assume a rule fixed in advance and independent rows, but
     many directions and thresholds are tried on the same rows, and the folds' models stand in for
@@ -372,15 +366,13 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         return unit, fold
 
     def _set_model(self, fitted: CrossFitted, goals: Goals) -> None:
-        """Set the fitted attributes of the two rules, signed for ``classes_[1]``."""
+        """Set the fitted attributes of the rule, signed for ``classes_[1]``."""
         sign = self._classes.orientation
-        self.coef_ = sign * fitted.point.coef[None, :]
+        self.coef_ = sign * fitted.coef[None, :]
         self.intercept_ = np.array([-sign * fitted.threshold])
-        self.ramp_intercept_ = np.array([sign * fitted.point.intercept])
         self.alpha_, self.direction_ = fitted.alpha, fitted.direction_name
         self.confidence_level_ = fitted.choice.level
         self._plain = sign * fitted.plain.coef, sign * fitted.plain.intercept
-        self.objective_path_, self.n_iter_ = np.array(fitted.path), len(fitted.path)
         self._set_multipliers(goals, fitted.multipliers)
 
     def _cross_fitted_report(self, design: Any, fitted: CrossFitted, goals: Goals) -> pd.DataFrame:

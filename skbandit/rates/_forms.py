@@ -74,15 +74,6 @@ class LinearFractionalForms:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(denominator > rounding[:, None], numerator / denominator, np.nan)
 
-    def mixed(self, weights: np.ndarray) -> LinearFractionalForms:
-        """One form, the weighted sum of linear ones."""
-        return LinearFractionalForms(
-            csr_array(weights[None, :] @ self.numerator),
-            weights[None, :] @ self.numerator_constant,
-            self.denominator[[0]],
-            self.denominator_constant[[0]],
-        )
-
     def worst_at(self, positive: np.ndarray) -> LinearFractionalForms:
         """The form of the largest value at positive predictions."""
         row = [0] if len(self.numerator_constant) == 1 else [int(np.argmax(self.values(positive)))]

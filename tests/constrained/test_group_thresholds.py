@@ -14,7 +14,7 @@ from scipy.stats import norm
 from skbandit.constrained._goals import Declared
 from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.thresholds._candidates import best_threshold
-from skbandit.constrained.thresholds._groups import best_group_thresholds
+from skbandit.constrained.thresholds._groups import GroupSearch
 from skbandit.constrained.thresholds._limits import SharedRisk
 from skbandit.rates import (
     difference,
@@ -102,7 +102,7 @@ def brute_force(scores, group, objective, goals):
 def test_equals_brute_force_over_all_combinations(name, n_groups, seed, ties):
     y, scores, group, weight = sample(seed, 18 if n_groups == 2 else 15, n_groups, ties)
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
-    found = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
+    found = GroupSearch.of(scores, group, objective, goals, 0.0).best()
     assert (found.objective, found.slack) == pytest.approx(
         criterion(scores, group, objective, goals, found.thresholds), abs=1e-12
     )
@@ -122,7 +122,7 @@ def test_never_worse_than_one_threshold_for_all(name, seed):
     y, scores, group, weight = sample(seed, n=60, n_groups=4, ties=False)
     objective, goals = forms_of(y, group, *DECLARED[name], weight)
     one = best_threshold(scores, objective, goals, preferred=0.0)
-    found = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
+    found = GroupSearch.of(scores, group, objective, goals, 0.0).best()
     assert found.feasible >= one.feasible
     if one.feasible:
         assert found.objective <= one.objective + RATE_TOL
@@ -133,9 +133,9 @@ def test_never_worse_than_one_threshold_for_all(name, seed):
 def test_an_increasing_change_of_one_groups_scores_moves_only_its_cut(seed, name):
     y, scores, group, _ = sample(seed, n=60, n_groups=3, ties=False)
     objective, goals = forms_of(y, group, *DECLARED[name])
-    once = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
+    once = GroupSearch.of(scores, group, objective, goals, 0.0).best()
     moved = np.where(group == 1, np.exp(scores) + 5.0, scores)
-    again = best_group_thresholds(moved, group, objective, goals, preferred=0.0)
+    again = GroupSearch.of(moved, group, objective, goals, 0.0).best()
     assert (again.objective, again.feasible) == (pytest.approx(once.objective), once.feasible)
 
 
@@ -144,10 +144,10 @@ def test_an_increasing_change_of_one_groups_scores_moves_only_its_cut(seed, name
 def test_duplicated_rows_and_their_order_change_nothing(seed):
     y, scores, group, _ = sample(seed, n=30, n_groups=3)
     twice = np.random.default_rng(seed).permutation(np.tile(np.arange(30), 2))
-    once = best_group_thresholds(scores, group, *forms_of(y, group, *DECLARED["parity"]), 0.3)
-    again = best_group_thresholds(
+    once = GroupSearch.of(scores, group, *forms_of(y, group, *DECLARED["parity"]), 0.3).best()
+    again = GroupSearch.of(
         scores[twice], group[twice], *forms_of(y[twice], group[twice], *DECLARED["parity"]), 0.3
-    )
+    ).best()
     assert (again.objective, again.slack) == pytest.approx((once.objective, once.slack))
 
 
@@ -170,7 +170,7 @@ def test_within_a_level_no_group_has_a_better_threshold_given_the_others(level):
             assert limits.slack(sums)[0] == pytest.approx(1 - limits.level - risk)
             return objective.values(pi)[0], limits.slack(sums)[0] >= -RATE_TOL
 
-        found = best_group_thresholds(scores, group, objective, bounds, 0.0, limits)
+        found = GroupSearch.of(scores, group, objective, bounds, 0.0).best(limits)
         value, inside = criterion(found.thresholds)
         assert inside and value == pytest.approx(found.objective)
         for g in range(3):
@@ -188,10 +188,10 @@ def test_equally_good_cuts_are_the_nearest_to_the_preferred_one():
     group = np.array([0, 0, 0, 0, 1, 1])
     scores = np.array([1.0, 2.0, 6.0, 7.0, 10.0, 20.0])
     objective, goals = forms_of(y, group, error_rate(), [])
-    found = best_group_thresholds(scores, group, objective, goals, preferred=9.0)
+    found = GroupSearch.of(scores, group, objective, goals, 9.0).best()
     assert found.thresholds.tolist() == [4.0, 15.0] and found.objective == 0.0
     nobody, goals = forms_of(y, group, false_positive_rate(), [])
-    found = best_group_thresholds(scores, group, nobody, goals, preferred=3.0)
+    found = GroupSearch.of(scores, group, nobody, goals, 3.0).best()
     assert found.thresholds.tolist() == [4.0, 15.0]
 
 
@@ -209,6 +209,6 @@ def large(n, n_groups, seed=0):
 def test_thousands_of_rows_are_exact(name, n, n_groups):
     y, scores, group = large(n, n_groups)
     objective, goals = forms_of(y, group, *DECLARED[name])
-    found = best_group_thresholds(scores, group, objective, goals, preferred=0.0)
+    found = GroupSearch.of(scores, group, objective, goals, 0.0).best()
     assert found.feasible and found.gap == 0.0
     assert found.objective <= best_threshold(scores, objective, goals, 0.0).objective

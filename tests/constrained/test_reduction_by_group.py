@@ -13,7 +13,7 @@ from skbandit.constrained import ConstrainedReduction, ConstrainedThreshold
 from skbandit.constrained._goals import Declared
 from skbandit.constrained.cross_fitting._choose import LEVELS, VIOLATION_COST
 from skbandit.constrained.cross_fitting._rounds import Criterion, Round, best_round
-from skbandit.constrained.thresholds._groups import best_rule
+from skbandit.constrained.thresholds._groups import RuleSearch
 from skbandit.constrained.thresholds._limits import level_of, quantile_of
 from skbandit.exceptions import InfeasibleConstraintsError
 from skbandit.rates import (
@@ -71,9 +71,12 @@ def test_never_worse_than_one_threshold_on_the_scores_of_any_round(level, seed):
     found = best_round(done, criterion, known)
     assert found.rule.feasible
     for one in scores:
-        single = best_rule(one, measured, 0.0, None)
-        per_group = criterion.rule(one, found.quantile)
-        assert not single.feasible or criterion.rule(one, 0.0).objective <= single.objective + 1e-9
+        single = RuleSearch(one, measured, 0.0).best()
+        per_group = criterion.rule(criterion.search(one), found.quantile)
+        assert (
+            not single.feasible
+            or criterion.rule(criterion.search(one), 0.0).objective <= single.objective + 1e-9
+        )
         # the chosen one gives way to noise, in two comparisons
         assert found.rule.objective <= per_group.objective + 2 * 0.5 * np.sqrt(0.5 / 100)
     if found.quantile > 0:
@@ -91,7 +94,10 @@ def test_no_other_level_of_one_score_is_better_than_the_chosen_one(by, seed):
     group = group[goals.measured.rows] if by else None
     criterion = Criterion.of(goals, LEVELS, 0.0, group, 2 if by else 1)
     found, z = criterion.best_rule(score[goals.measured.rows])
-    rules = [criterion.rule(score[goals.measured.rows], quantile_of(one)) for one in LEVELS]
+    rules = [
+        criterion.rule(criterion.search(score[goals.measured.rows]), quantile_of(one))
+        for one in LEVELS
+    ]
     costs = [
         one.objective + VIOLATION_COST * (1 - level) if one.feasible else np.inf
         for one, level in zip(rules, LEVELS, strict=True)

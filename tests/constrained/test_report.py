@@ -30,8 +30,8 @@ from skbandit.rates._columns import Data
 from skbandit.rates._confidence import confidence_limits
 
 COLUMNS = [
-    "constraint", "on", "n_rows", "effective_n", "bound", "expected", "value", "unconstrained",
-    "slack", "satisfied", "multiplier",
+    "constraint", "on", "n_rows", "effective_n", "bound", "value", "unconstrained", "slack",
+    "satisfied", "multiplier",
 ]  # fmt: skip
 _after = COLUMNS.index("value") + 1
 FITTED_COLUMNS = [*COLUMNS[:_after], "cross_fitted", "ci_low", "ci_high", *COLUMNS[_after:]]
@@ -131,7 +131,7 @@ def test_values_are_those_of_the_predictions(fitted, rows):
 
 
 def test_the_training_data_give_the_training_report(fitted):
-    own = ["constraint", "n_rows", "bound", "expected", "value", "multiplier"]
+    own = ["constraint", "n_rows", "bound", "value", "multiplier"]
     found, expected = report_on(fitted, TRAIN), fitted.constraint_report_
     pd.testing.assert_frame_equal(found[own], expected[own])
     assert found["on"].tolist() == ["given"] * len(RATES) + ["extra"]
@@ -195,8 +195,6 @@ def test_positive_class_first():
     report = clf.constraint_report(ALL_X[NEW], ALL_Y[NEW])
     answers = clf.predict(ALL_X[NEW])
     assert report["value"].iloc[0] == pytest.approx(np.mean(answers[ALL_Y[NEW] == 0] == 0))
-    share = np.clip(0.5 + ALL_X[NEW] @ clf.coef_[0] + clf.ramp_intercept_[0], 0, 1)
-    assert report["expected"].iloc[0] == pytest.approx(1 - share[ALL_Y[NEW] == 0].mean())
 
 
 def test_sample_weight_counts(fitted):
@@ -204,8 +202,7 @@ def test_sample_weight_counts(fitted):
     index = np.repeat(np.arange(120, 240), weight)
     by_weight = report_on(fitted, NEW, sample_weight=weight)
     repeated = report_on(fitted, index)
-    for column in ("expected", "value"):
-        np.testing.assert_allclose(by_weight[column], repeated[column])
+    np.testing.assert_allclose(by_weight["value"], repeated["value"])
 
 
 # --- intervals -----------------------------------------------------------------------------
@@ -239,7 +236,7 @@ def test_confidence_level_is_a_share(fitted, level):
 def assert_not_measured(report, k):
     row = report.iloc[k]
     assert row["n_rows"] == row["effective_n"] == 0 and row["satisfied"] is pd.NA
-    assert np.isnan([row[c] for c in ("expected", "value", "slack", "ci_low", "ci_high")]).all()
+    assert np.isnan([row[c] for c in ("value", "slack", "ci_low", "ci_high")]).all()
 
 
 def test_missing_extra(fitted):

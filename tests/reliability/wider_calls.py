@@ -102,7 +102,7 @@ def path(X, y, attributes, sample_weight, **options):
 def path_measured(X, y, attributes, sample_weight, confidence_level):
     told = {"attributes": attributes, "sample_weight": sample_weight}
     table = _path().measure(X, y, **told, confidence_level=confidence_level)
-    return table["expected_objective"]
+    return table["objective"]
 
 
 @functools.cache
@@ -174,7 +174,7 @@ def report_of_classifier(X, y, attributes, sample_weight, confidence_level):
         ConstraintReportDisplay.from_estimator, _path().estimators[0], X, y,
         attributes=attributes, sample_weight=sample_weight, confidence_level=confidence_level,
     )  # fmt: skip
-    return display.report["expected"]
+    return display.report["value"]
 
 
 def report_plotted(report):

@@ -1,8 +1,8 @@
 """Cross-fitting: directions trained without each fold; the best one and its threshold by that fold.
 
-Nothing is chosen by rows that trained it. Directions are those of logistic regression, of the ramp
-under the bounds and under tighter ones, of cost-sensitive logistic regressions, and mixtures of the
-first with each other: from a quarter to one and a half of the step from one to the other. The final
+Nothing is chosen by rows that trained it. Directions are those of logistic regression, of
+cost-sensitive logistic regressions, of the ramp at the same costs, and mixtures of the first with
+each other: from a quarter to one and a half of the step from one to the other. The final
 direction is the mean of the folds' ones: a fit to all rows would cost one more, would be a rule
 that no row has tested, and would vary more.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import RATE_TOL, SCALES
+from skbandit.constrained._tolerances import RATE_TOL
 from skbandit.constrained.cross_fitting._choose import (
     Choice,
     choose,
@@ -26,7 +26,6 @@ from skbandit.constrained.cross_fitting._choose import (
 from skbandit.constrained.cross_fitting._directions import Directions, Mixture, standardize
 from skbandit.constrained.cross_fitting._folds import (
     PLAIN,
-    RAMP,
     CrossFitOptions,
     TrainedFolds,
     alpha_of,
@@ -41,10 +40,9 @@ from skbandit.constrained.thresholds._multipliers import (
     rules_of_counts,
     shadow_prices,
 )
-from skbandit.constrained.training._problem import Point, compile_problem
+from skbandit.constrained.training._problem import Point
 from skbandit.constrained.training._starts import (
     Relaxations,
-    best_intercept,
     declared_bounds,
     least_relaxations,
 )
@@ -57,7 +55,7 @@ SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Shares of a direction in its mixtures with the logistic one."""
 
 CHOICES = 1
-"""What the out-of-fold rows choose besides the threshold: the direction, from many mixtures."""
+"""Number of further choices that widen the limits: the direction, from many mixtures."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,8 @@ class CrossFitted:
         Which direction was chosen.
     alpha : float
         The ramp's alpha.
-    point : Point
-        w, and the b of the randomized rule.
+    coef : ndarray of shape (d,)
+        w.
     threshold : float
         Threshold on <w, x>.
     choice : Choice
@@ -82,8 +80,6 @@ class CrossFitted:
         Those of logistic regression at its own threshold.
     plain : Point
         Its rule for new rows.
-    path : tuple of float
-        The regularized ramp objective after each MM step at alpha, mean over the folds.
     multipliers : ndarray of shape (m,)
         Of the measured constraints, out of fold: see `shadow_prices`.
     limits : ScoreLimits
@@ -95,13 +91,12 @@ class CrossFitted:
 
     direction: Mixture
     alpha: float
-    point: Point
+    coef: np.ndarray
     threshold: float
     choice: Choice
     predictions: np.ndarray
     unconstrained: np.ndarray
     plain: Point
-    path: tuple[float, ...]
     multipliers: np.ndarray
     limits: ScoreLimits
     relaxations: Relaxations | None
@@ -193,14 +188,14 @@ class Candidates:
     searches : dict of str to ThresholdSearch
         Thresholds on the out-of-fold scores of the relevant rows, of the candidates so far.
     final : dict of str to tuple
-        Mean direction of the folds, its mean score, and its standardized scores of all rows.
+        Mean direction of the folds, and its mean score.
     """
 
     trained: TrainedFolds
     mixtures: dict[str, Mixture]
     limits: ScoreLimits
     searches: dict[str, ThresholdSearch] = field(default_factory=dict)
-    final: dict[str, tuple[np.ndarray, float, np.ndarray]] = field(default_factory=dict)
+    final: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
 
     def under(
         self, bound: TrainingGoals, options: CrossFitOptions, tighter: Choice | None
@@ -234,31 +229,23 @@ def _choose(
     """The best mixture and its threshold, as a rule for new rows."""
     searches, goals = candidates.under(bound, options, tighter), bound.goals
     trained, measured, limits = candidates.trained, goals.measured, searches[PLAIN].limits
-    rows, directions = measured.rows, trained.directions
+    directions = trained.directions
     settings = _choice_settings(options)
     choice = choose(searches, measured, limits, tighter=tighter, **settings)
     under = [] if choice.feasible else list(searches.values())
     chosen = candidates.mixtures[choice.name]
-    alpha, ramps = alpha_of(measured, options), trained.ramps
-    folds = ramps.get(chosen.other, ramps[RAMP])
-    coef, mean, standardized = candidates.final[choice.name]
-    scales = trained.columns.scales
-    worst = replace(measured, objective=measured.objective.worst_at(choice.positive))
-    size, b = _ramp_scale(
-        standardized[rows], worst, alpha * float(coef @ (scales**2 * coef)), options
-    )
+    coef, mean = candidates.final[choice.name]
     weights, larger = trained.place.weights(coef)
-    mean, threshold = mean + larger, choice.threshold.value
+    threshold = choice.threshold.value
     return CrossFitted(
         chosen,
-        alpha,
-        Point(size * weights, b - size * mean),
-        size * (threshold + mean),
+        alpha_of(measured, options),
+        weights,
+        threshold + mean + larger,
         choice,
         (directions.out_of_fold(chosen) > threshold).astype(float),
         trained.plain_predictions(),
         trained.plain_rule(),
-        _mean_path([mm.path for mm in folds]),
         _multipliers(
             [searches[name] for name in searches if name in {*directions.names, choice.name}],
             measured,
@@ -325,20 +312,3 @@ def _mixtures(names: tuple[str, ...]) -> list[Mixture]:
     """The plain direction, and all mixtures of it with each other one."""
     others = [name for name in names if name != PLAIN]
     return [Mixture(PLAIN, PLAIN), *(Mixture(PLAIN, one, t) for one in others for t in SHARES)]
-
-
-def _ramp_scale(
-    scores: np.ndarray, measured: MeasuredGoals, alpha: float, options: CrossFitOptions
-) -> tuple[float, float]:
-    """Scale of a score and b with which its ramp does best on the training rows."""
-    here = replace(measured, rows=np.arange(len(scores)))
-    problem = compile_problem(scores[:, None], here, alpha, options.fit_intercept)
-    scaled = best_intercept(problem, np.ones(1), SCALES)
-    return float(scaled.coef[0]), scaled.intercept
-
-
-def _mean_path(paths: list[tuple[float, ...]]) -> tuple[float, ...]:
-    """Mean of paths, each of which stays where it ended."""
-    longest = max(map(len, paths))
-    full = [np.append(path, np.full(longest - len(path), path[-1])) for path in paths]
-    return tuple(np.mean(full, axis=0).tolist())

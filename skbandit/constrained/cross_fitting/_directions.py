@@ -144,14 +144,14 @@ def _moments(
 
 def standardize(
     X: Any, weight: np.ndarray, coef: np.ndarray, *, centered: bool
-) -> tuple[np.ndarray, float, np.ndarray]:
-    """Scale one direction; return it, its mean score and its standardized scores."""
+) -> tuple[np.ndarray, float]:
+    """Scale one direction; return it and its mean score."""
     scores = np.asarray(X @ coef).ravel()
     mean, deviation = _moments(scores[:, None], weight / weight.sum(), centered)
     size = float(deviation[0])
     if size <= SMALLEST_DEVIATION * np.abs(scores).max(initial=0.0):
         size = 1.0
-    return coef / size, float(mean[0]) / size, (scores - mean[0]) / size
+    return coef / size, float(mean[0]) / size
 
 
 def column_scales(X: Any, weight: np.ndarray, *, centered: bool) -> np.ndarray:

@@ -1,16 +1,16 @@
-"""Directions trained without each fold: logistic regressions and ramps under the constraints."""
+"""Directions trained without each fold: logistic regressions and ramps of costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skbandit.constrained._goals import Goals, MeasuredGoals, TrainingGoals
-from skbandit.constrained._tolerances import RATE_TOL, START_PENALTY
+from skbandit.constrained._tolerances import SCALES
 from skbandit.constrained._weighted_fits import WeightedTask
 from skbandit.constrained.cross_fitting._choose import levels_to_try, objective_scale
 from skbandit.constrained.cross_fitting._directions import (
@@ -22,21 +22,17 @@ from skbandit.constrained.cross_fitting._directions import (
 )
 from skbandit.constrained.cross_fitting._rounds import Costs, Criterion, Round, rounds
 from skbandit.constrained.solvers import ConvexProblem, Solution, Solver
-from skbandit.constrained.thresholds._limits import quantile_of
 from skbandit.constrained.thresholds._multipliers import Multipliers
-from skbandit.constrained.training._mm import ElasticPenalty, MMResult, Step, majorize_minimize
+from skbandit.constrained.training._mm import Step, majorize_minimize
 from skbandit.constrained.training._problem import (
     MAX_ROWS,
     Point,
-    RampProblem,
     RowSpan,
-    compile_problem,
+    ramp_of_costs,
     row_span,
 )
-from skbandit.constrained.training._starts import starts, unconstrained_solution
+from skbandit.constrained.training._starts import best_intercept, lowest
 from skbandit.rates._columns import MISSING, Data
-from skbandit.rates._forms import BoundConstraints
-from skbandit.rates._score_limits import ScoreLimits, score_limits
 from skbandit.utils._folds import folds_of_classes, folds_of_extra
 
 FOLDS, FEW_FOLDS, MANY_ROWS, ROWS_PER_COLUMN = 5, 3, 3000, 150
@@ -50,15 +46,6 @@ ALPHA = 0.1
 
 MM_STEPS, MM_TOL = 15, 3e-4
 """Majorization-minimization steps per ramp at most, and the decrease that ends them."""
-
-TIGHTER_LEVEL = 0.8
-"""Level of the limits by whose margins the bounds of the tightened ramp are tighter."""
-
-LARGEST_TIGHTENING = 0.9
-"""Largest margin, as a share of the most slack that the same prediction for all rows leaves.
-
-So the two sides of a bound on a difference never exclude each other.
-"""
 
 COST_SENSITIVE_FITS, MOST_COST_SENSITIVE_FITS = 3, 6
 """Logistic regressions per fold, one after the other, at multipliers of the constraints.
@@ -75,17 +62,10 @@ MUCH_TO_GAIN = 0.05
 MULTIPLIER_ROWS = 10_000
 """Rows by which multipliers are set if they are more than twice as many."""
 
-RAMP_PENALTY = ElasticPenalty(START_PENALTY, fixed=True)
-"""Cost of violations in the ramp, which stays the same.
-
-The threshold and the mixture will see to the bounds. If they were hard, or cost ever more, bounds
-that are out of reach would take up to twenty times as long, for directions that are no better.
-"""
-
 NEWTON_ROWS_PER_COLUMN = 5
 """Fewest rows per column at which rough fits are smoothed Newton's, whose matrix is d x d."""
 
-PLAIN, RAMP, TIGHTENED, COST_SENSITIVE = "logistic", "ramp", "tightened ramp", "cost-sensitive"
+PLAIN, RAMP, COST_SENSITIVE = "logistic", "ramp", "cost-sensitive"
 """Names of directions."""
 
 ROUGH_GAP = 1e-2
@@ -162,20 +142,19 @@ class OneFold:
     ----------
     plain : LinearFit
         Logistic regression, which no bound changes.
-    ramps : dict of str to MMResult
-        By the name of the direction.
+    ramp : LinearFit
+        The ramp at the last of these multipliers.
     cost_sensitive : tuple of LinearFit
         Logistic regressions at multipliers that all folds share.
     """
 
     plain: LinearFit
-    ramps: dict[str, MMResult]
+    ramp: LinearFit
     cost_sensitive: tuple[LinearFit, ...]
 
     def directions(self, run: int = 0) -> dict[str, np.ndarray]:
         """All directions by name, the logistic one first."""
-        found = {PLAIN: self.plain.coef}
-        found |= {_named(name, run): mm.point.coef for name, mm in self.ramps.items()}
+        found = {PLAIN: self.plain.coef, _named(RAMP, run): self.ramp.coef}
         numbered = enumerate(self.cost_sensitive, start=1)
         return found | {_named(COST_SENSITIVE, run, k): fit.coef for k, fit in numbered}
 
@@ -232,16 +211,6 @@ class TrainedFolds:
             intercepts.append(one.plain.intercept - larger)
         return Point(np.mean(coefs, axis=0), float(np.mean(intercepts)))
 
-    @property
-    def ramps(self) -> dict[str, list[MMResult]]:
-        """Results without each fold of every ramp, by the name of its direction."""
-        return {
-            _named(name, run): [one.ramps[name] for one in folds]
-            for run, folds in enumerate(self.runs)
-            for name in folds[0].ramps
-            if all(name in one.ramps for one in folds)
-        }
-
 
 def train_folds(
     design: Any,
@@ -280,10 +249,11 @@ def train_folds(
         plain = _fit_plain(columns, bound, kept, intercept)
     else:  # which no bound changes
         plain = [one.plain for one in warm.runs[0]]
-    fits, weights = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
+    fits, costs = _cost_sensitive_fits(columns, bound, fold, kept, plain, options)
+    alpha = alpha_of(goals.measured, options)
     ramps = [
-        _train_ramps(columns, bound.part(rows, weights), start, options)
-        for rows, start in zip(kept, plain, strict=True)
+        _train_ramp(columns, costs, alpha, rows, [start, *some[-1:]], options)
+        for rows, start, some in zip(kept, plain, fits, strict=True)
     ]
     folds = [OneFold(*one) for one in zip(plain, ramps, fits, strict=True)]
     runs = (*(() if warm is None else warm.runs), folds)
@@ -473,55 +443,30 @@ def _fit_weighted(
     return fits
 
 
-def _train_ramps(
-    columns: _Columns, part: Goals, plain: LinearFit, options: CrossFitOptions
-) -> dict[str, MMResult]:
-    """The ramp under the declared bounds and, from there on, under tighter ones.
+def _train_ramp(
+    columns: _Columns,
+    costs: np.ndarray,
+    alpha: float,
+    among: np.ndarray,
+    fits: Sequence[LinearFit],
+    options: CrossFitOptions,
+) -> LinearFit:
+    """Minimize the ramp of the rows' costs, without constraints (Problem 2 with these costs).
 
-    Few rows determine a direction worse than they seem to: it misses on others the bounds that it
-    just meets on its own.
+    Starts from the best of some fits, at its best scale and intercept.
     """
-    measured = part.measured
-    here = replace(measured, rows=np.arange(len(measured.rows)))
-    alpha = alpha_of(measured, options)
-    problem = compile_problem(columns.rows(measured.rows), here, alpha, options.fit_intercept)
-    solver = RoughSolver(options.solver)
-
-    def train(bounded: RampProblem, start: Point) -> MMResult:
-        mm = majorize_minimize(
-            bounded,
-            start,
-            solver,
-            max_iter=MM_STEPS,
-            tol=MM_TOL,
-            penalty=RAMP_PENALTY,
-            report=options.report,
-        )
-        return replace(mm, point=problem.without_noise(mm.point))
-
-    for start in starts(problem, solver, lambda: unconstrained_solution(problem, solver)):
-        ramps = {RAMP: train(problem, start)}
-        if ramps[RAMP].point.coef.any():  # else it predicts the same for all rows
-            break
-    if len(problem.rhs):
-        limits = score_limits(part.constraints, part.data).columns(measured.rows)
-        positive = (problem.scores(Point(plain.coef, plain.intercept)) > 0).astype(float)
-        margins = _tightening(measured.constraints, limits, positive)
-        ramps[TIGHTENED] = train(problem.with_margins(margins), ramps[RAMP].point)
-    return ramps
-
-
-def _tightening(
-    constraints: BoundConstraints, limits: ScoreLimits, positive: np.ndarray
-) -> np.ndarray:
-    """Margins of the bounds, as declared: those of the limits at given predictions."""
-    n = len(positive)
-    with np.errstate(invalid="ignore"):  # a rate without predictions in its denominator
-        margin = limits.at(positive, 0.0) - limits.at(positive, quantile_of(TIGHTER_LEVEL))
-        slacks = [constraints.slack(constraints.values(np.full(n, p))) for p in (0.0, 0.5, 1.0)]
-    margin = np.where(np.isfinite(margin), margin, 0.0)
-    slack = np.fmax.reduce(slacks)
-    return np.where(slack > RATE_TOL, np.minimum(margin, LARGEST_TIGHTENING * slack), margin)
+    rows = np.flatnonzero(among & (costs != 0))
+    problem = ramp_of_costs(columns.rows(rows), costs[rows], alpha, options.fit_intercept)
+    mm = majorize_minimize(
+        problem,
+        lowest(problem, [best_intercept(problem, fit.coef, SCALES) for fit in fits]),
+        RoughSolver(options.solver),
+        max_iter=MM_STEPS,
+        tol=MM_TOL,
+        report=options.report,
+    )
+    point = problem.without_noise(mm.point)
+    return LinearFit(point.coef, point.intercept)
 
 
 def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
@@ -529,7 +474,7 @@ def _to_gain(criterion: Criterion, done: Sequence[Round]) -> float:
 
     `Round.gap` is less where constraints hold as N - tD <= 0 for rates of 0/0.
     """
-    rules = [criterion.rule(one.scores, 0.0) for one in done]
+    rules = [criterion.search(one.scores).best() for one in done]
     value = min((one.objective for one in rules if one.feasible), default=np.inf)
     return value - (done[-1].value - done[-1].gap)
 
@@ -544,7 +489,7 @@ def _cost_sensitive_fits(
 ) -> tuple[list[tuple[LinearFit, ...]], np.ndarray]:
     """Logistic regressions of each fold at multipliers that all folds share: see `rounds`.
 
-    Also returns the last weights of the objective's groups, 1 for a single expression.
+    Also returns the costs of all rows at the last of these multipliers.
     """
     goals = bound.goals
     judged, n = goals.measured.rows, len(fold)
@@ -577,4 +522,5 @@ def _cost_sensitive_fits(
         done.append(one)
         if len(done) > COST_SENSITIVE_FITS and not _to_gain(criterion, done) > much:
             break
-    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), done[-1].multipliers.groups
+    last = costs.problem.costs(done[-1].multipliers)
+    return list(zip(*fits[1:], strict=True)) or [()] * len(plain), last

@@ -17,7 +17,7 @@ from skbandit.constrained.cross_fitting._choose import (
     choose,
     nearest_to_default,
 )
-from skbandit.constrained.thresholds._groups import Rule, best_model, best_rule
+from skbandit.constrained.thresholds._groups import Rule, RuleSearch, best_model
 from skbandit.constrained.thresholds._limits import (
     SeparateLimits,
     SharedRisk,
@@ -174,21 +174,23 @@ class Criterion:
         z = best_quantile(attempt, self.levels, self.goals)
         return z, known.best_value(z)
 
-    def rule(self, scores: np.ndarray, z: float) -> Rule:
-        """The best thresholds on scores, one per group, at a normal quantile."""
-        limits = SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None
-        return best_rule(scores, self.goals, self.usual, limits, self.group, self.n_groups)
+    def search(self, scores: np.ndarray) -> RuleSearch:
+        """The rules on scores, one threshold per group."""
+        return RuleSearch(scores, self.goals, self.usual, self.group, self.n_groups)
+
+    def rule(self, search: RuleSearch, z: float) -> Rule:
+        """The best of them at a normal quantile."""
+        return search.best(SharedRisk(self.limits, float(ndtr(z))) if z > 0 else None)
 
     def best_rule(self, scores: np.ndarray) -> tuple[Rule, float]:
         """The best thresholds on scores at the best level, and its normal quantile."""
+        search = self.search(scores)
         if self.exact is not None:
-            group = self.group, self.n_groups
-            rule = best_rule(scores, self.goals, self.usual, self.exact, *group)
-            return rule, quantile_of(self.exact.level)
+            return search.best(self.exact), quantile_of(self.exact.level)
 
         @cache
         def at(z: float) -> Rule:
-            return self.rule(scores, z)
+            return self.rule(search, z)
 
         def attempt(z: float) -> tuple[float, float]:
             rule = at(z)
@@ -264,7 +266,13 @@ class KnownGroupRules(KnownRules):
         super().__init__(criterion)
         self.group = group
         self._curves: list[GroupCurves] = []
+        self._searches: list[RuleSearch] = []
         self._best: dict[tuple[int, float], Rule] = {}
+
+    def add(self, scores: np.ndarray) -> None:
+        """Add the scores of a round."""
+        super().add(scores)
+        self._searches.append(self._judge.search(scores))
 
     def at(self, z: float, most: np.ndarray) -> Rules:
         """The rules of common thresholds, and the combinations that the best mixture needs."""
@@ -288,7 +296,7 @@ class KnownGroupRules(KnownRules):
     def best(self, k: int, z: float) -> Rule:
         """The best thresholds on the scores of round k."""
         if (k, z) not in self._best:
-            self._best[k, z] = self._judge.rule(self._rounds[k], z)
+            self._best[k, z] = self._judge.rule(self._searches[k], z)
         return self._best[k, z]
 
 
@@ -432,7 +440,10 @@ def _per_group(
     single = [known.best(k, z) for k in range(known.n_rounds)]
     first = best_model(single)
     rules = {str(first): single[first]}
-    rules |= {name: criterion.rule(two[name], z) for name in _promising(two, criterion, known, z)}
+    rules |= {
+        name: criterion.rule(criterion.search(two[name]), z)
+        for name in _promising(two, criterion, known, z)
+    }
     name = list(rules)[best_model(list(rules.values()))]
     return name, rules[name], z
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from skbandit.constrained._goals import MeasuredGoals
 from skbandit.constrained._tolerances import RATE_TOL
@@ -27,20 +28,22 @@ from skbandit.constrained.thresholds._multiple_choice import (
     Options,
     minimize,
 )
-from skbandit.rates._forms import BoundConstraints, LinearFractionalForms, weight_rows
+from skbandit.rates._forms import BoundConstraints, LinearFractionalForms
 
-TIGHTENED, STRICTER = 12, 1.15
-"""Rounds of tightening bounds until all limits are inside, and the factor of each on the last.
-
-The first tightens by the distances of limits from rates; several binding constraints share the
-allowed error and take more.
+STRICTER, TIGHTENED, FIRST_STEP = 1.15, 12, 4
+"""Bounds are tightened by distances of limits from rates times the first to a power from 0 to the
+second, as several binding constraints share the allowed error and take more; and by how much the
+power grows at first.
 """
 
-TIGHT_BOXES = 20
-"""Boxes of each of these rounds, which need not be exact: the last step moves one threshold."""
+TIGHT_BOXES = 1
+"""Boxes of each search under tightened bounds, which need not be exact: the last step moves one
+threshold."""
 
 SWEEPS = 10
 """Rounds at most of moving one threshold after the other."""
+
+_Sums = tuple[list[np.ndarray], list[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -73,15 +76,14 @@ class GroupThresholds:
         return self.slack >= -RATE_TOL
 
 
-def best_group_thresholds(
-    scores: np.ndarray,
-    group: np.ndarray,
-    objective: LinearFractionalForms,
-    goals: BoundConstraints,
-    preferred: float,
-    limits: Limits | None = None,
-) -> GroupThresholds:
-    """Search all combinations of one threshold per group for the best that meets the constraints.
+@dataclass(frozen=True)
+class GroupSearch:
+    """All combinations of one threshold per group: what each adds to every sum at each of its own.
+
+    Every sum over rows is a sum of one term per group, which depends on its threshold alone: see
+    `minimize`. Limits are not such sums. For them, bounds are tightened by the distances of limits
+    from rates, as little as brings the limits inside; then one threshold at a time is moved to
+    where the objective is best.
 
     Parameters
     ----------
@@ -95,83 +97,97 @@ def best_group_thresholds(
         The constraints.
     preferred : float
         Threshold nearest to which ties are broken, one group after the other.
-    limits : Limits or None
-        Confidence limits that must be inside the bounds too.
-
-    Returns
-    -------
-    GroupThresholds
-        At least as good as the best single threshold. If no thresholds meet the constraints, those
-        with the smallest miss, of a quotient N/D in units of N - tD.
-
-    Notes
-    -----
-    Every sum over rows is a sum of one term per group, which depends on its threshold alone: see
-    `_branch_and_bound`. Limits are not such sums. For them, bounds are tightened by the distances
-    of limits from rates, until the limits at the best thresholds are inside; then one threshold at
-    a time is moved to where the objective is best.
+    orders : tuple of ndarray
+        Rows of each group by descending score.
+    thresholds, n_positive : tuple of ndarray of shape (C_g,)
+        Thresholds of each group, and the number of its rows above each.
     """
-    curves = _Curves.read(scores, group, objective, goals)
-    problem = curves.problem(goals.bound)
-    single = best_threshold(scores, objective, goals, preferred)
-    found = minimize(problem, curves.at_threshold(single.value))
-    if limits is None or found.excess > ROUNDING:
-        options = _nearest(curves, problem, found.options, preferred)
-        return curves.result(options, goals, found.lowest)
-    return _within_limits(curves, found, goals, limits, preferred)
-
-
-@dataclass(frozen=True)
-class _Curves:
-    """The contribution of each group to every sum at each of its thresholds."""
 
     scores: np.ndarray
     group: np.ndarray
     objective: LinearFractionalForms
     goals: BoundConstraints
+    preferred: float
     orders: tuple[np.ndarray, ...]
     thresholds: tuple[np.ndarray, ...]
     n_positive: tuple[np.ndarray, ...]
 
     @classmethod
-    def read(
+    def of(
         cls,
         scores: np.ndarray,
         group: np.ndarray,
         objective: LinearFractionalForms,
         goals: BoundConstraints,
-    ) -> _Curves:
+        preferred: float,
+    ) -> GroupSearch:
+        """Sort a score in each group."""
         orders = descending_in_groups(scores, group)
         thresholds, n_positive = zip(
             *(thresholds_between(scores[order]) for order in orders), strict=True
         )
-        return cls(scores, group, objective, goals, tuple(orders), thresholds, n_positive)
+        return cls(
+            scores, group, objective, goals, preferred, tuple(orders), thresholds, n_positive
+        )
 
     def sums(self, rows: csr_array) -> list[np.ndarray]:
         """Sums of each row's coefficients above each threshold of each group."""
         return sums_of_first_in_groups(rows, self.orders, self.n_positive)
 
+    @cached_property
+    def tables(self) -> tuple[_Sums, _Sums]:
+        """Sums of numerators and denominators of the objective, and of the constraints."""
+        first, second = (
+            (self.sums(forms.numerator), self.sums(forms.denominator))
+            for forms in (self.objective, self.goals.forms)
+        )
+        return first, second
+
     def problem(self, bound: np.ndarray) -> MultipleChoice:
         """The choice of one threshold per group, with the goals' bounds at `bound`."""
         forms, objective, sign = self.goals.forms, self.objective, self.goals.sign
-        signed, room = weight_rows(forms, bound + sign * RATE_TOL, sign)
-        rows, rooms = [signed], [room]
-        for some in (forms, objective):  # a quotient is defined where its divisor is positive
-            quotients = np.flatnonzero(np.diff(some.denominator.indptr))
-            rows.append(-some.denominator[quotients])
-            rooms.append(some.denominator_constant[quotients] - 3.0 * ROUNDING)
-        every = csr_array(vstack(rows))
-        numerators, denominators = self.sums(objective.numerator), self.sums(objective.denominator)
-        touched = np.array(
-            [np.bincount(self.group[every[[k]].indices], minlength=len(self.thresholds))
-             for k in range(every.shape[0])]
-        ).reshape(every.shape[0], len(self.thresholds))  # fmt: skip
+        (numerators, denominators), (above, below) = self.tables
+        bound = bound + sign * RATE_TOL
+        rooms = [sign * (bound * forms.denominator_constant - forms.numerator_constant)]
+        quotients = []  # defined where their divisors are positive
+        for some in (forms, objective):
+            quotients.append(np.flatnonzero(np.diff(some.denominator.indptr)))
+            rooms.append(some.denominator_constant[quotients[-1]] - 3.0 * ROUNDING)
         sets = []
-        for g, uses in enumerate(self.sums(every)):
-            own = np.flatnonzero(touched[:, g])
+        for g in range(len(self.orders)):
+            signed = sign[:, None] * (above[g] - bound[:, None] * below[g])
+            divisors = -below[g][quotients[0]], -denominators[g][quotients[1]]
+            uses = np.concatenate([signed, *divisors])
+            own = np.flatnonzero(uses.any(axis=1))
             sets.append(Options(numerators[g][0], denominators[g][0], own, uses[own]))
         constants = float(objective.numerator_constant[0]), float(objective.denominator_constant[0])
         return MultipleChoice(tuple(sets), *constants, np.concatenate(rooms))
+
+    @cached_property
+    def by_rates(self) -> tuple[MultipleChoice, Choice]:
+        """The problem without limits, and its best choice."""
+        problem = self.problem(self.goals.bound)
+        single = best_threshold(self.scores, self.objective, self.goals, self.preferred)
+        return problem, minimize(problem, self.at_threshold(single.value))
+
+    def best(self, limits: Limits | None = None) -> GroupThresholds:
+        """The best combination that meets the constraints.
+
+        Parameters
+        ----------
+        limits : Limits or None
+            Confidence limits that must be inside the bounds too.
+
+        Returns
+        -------
+        GroupThresholds
+            At least as good as the best single threshold. If no thresholds meet the constraints,
+            those with the smallest miss, of a quotient N/D in units of N - tD.
+        """
+        problem, found = self.by_rates
+        if limits is None or found.excess > ROUNDING:
+            return self.result(self.nearest(problem, found.options), found.lowest)
+        return _within_limits(self, found, limits)
 
     def at_threshold(self, threshold: float) -> np.ndarray:
         """The same threshold for every group."""
@@ -189,13 +205,10 @@ class _Curves:
         return found
 
     def result(
-        self,
-        options: np.ndarray,
-        goals: BoundConstraints,
-        lowest: float,
-        limits: Limits | None = None,
+        self, options: np.ndarray, lowest: float, limits: Limits | None = None
     ) -> GroupThresholds:
         """Measure a choice; `lowest` is the smallest objective that any other may have."""
+        goals = self.goals
         positive = self.positive(options)
         value = float(self.objective.values(positive)[0])
         value = np.inf if np.isnan(value) else value
@@ -210,56 +223,58 @@ class _Curves:
             gap = 0.0 if gap <= 2.0 * RATE_TOL else gap
         return GroupThresholds(thresholds, value, slack, float(gap))
 
+    def nearest(self, problem: MultipleChoice, options: np.ndarray) -> np.ndarray:
+        """Among choices as good, move one threshold after the other toward the preferred one."""
+        options = options.copy()
+        worst = max(problem.excess(options), 0.0) + ROUNDING
+        best = problem.value(options) + RATE_TOL
+        for g, one in enumerate(problem.sets):
+            others = problem.used(options)
+            others[one.rows] -= one.uses[:, options[g]]
+            room = (others - problem.bound)[one.rows]
+            over = (one.uses + room[:, None]).max(axis=0, initial=-np.inf)
+            above, below = np.array(problem.numerator), np.array(problem.denominator)
+            for h, other in enumerate(problem.sets):
+                at = slice(None) if h == g else slice(options[h], options[h] + 1)
+                above, below = above + other.numerator[at], below + other.denominator[at]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = np.where(below > ROUNDING, above / below, np.inf)
+            equal = np.flatnonzero((over <= worst) & (value <= best))
+            if len(equal):
+                away = np.abs(self.thresholds[g][equal] - self.preferred)
+                options[g] = equal[np.argmin(away)]
+        return options
 
-def _nearest(
-    curves: _Curves, problem: MultipleChoice, options: np.ndarray, preferred: float
-) -> np.ndarray:
-    """Among choices as good, move one threshold after the other toward `preferred`."""
-    options = options.copy()
-    worst = max(problem.excess(options), 0.0) + ROUNDING
-    best = problem.value(options) + RATE_TOL
-    for g, one in enumerate(problem.sets):
-        others = problem.used(options)
-        others[one.rows] -= one.uses[:, options[g]]
-        over = (one.uses + (others - problem.bound)[one.rows][:, None]).max(axis=0, initial=-np.inf)
-        above, below = np.array(problem.numerator), np.array(problem.denominator)
-        for h, other in enumerate(problem.sets):
-            at = slice(None) if h == g else slice(options[h], options[h] + 1)
-            above, below = above + other.numerator[at], below + other.denominator[at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where(below > ROUNDING, above / below, np.inf)
-        equal = np.flatnonzero((over <= worst) & (value <= best))
-        if len(equal):
-            options[g] = equal[np.argmin(np.abs(curves.thresholds[g][equal] - preferred))]
-    return options
 
+def _within_limits(search: GroupSearch, best: Choice, limits: Limits) -> GroupThresholds:
+    """The best choice found whose confidence limits are inside the bounds.
 
-def _within_limits(
-    curves: _Curves, best: Choice, goals: BoundConstraints, limits: Limits, preferred: float
-) -> GroupThresholds:
-    """The best choice found whose confidence limits are inside the bounds."""
-    found = [best.options, curves.at_threshold(_single_within(curves, goals, limits))]
-    factor, options = 1.0, best.options
-    for _ in range(TIGHTENED):
-        margin = limits.margins(curves.positive(options), factor)
+    The stricter the bounds, the nearer are the limits to theirs, until no choice is left. The power
+    grows by a step, which is halved where it is too large, from the choice that was outside last.
+    """
+    goals, options = search.goals, best.options
+    found = [options, search.at_threshold(_single_within(search, limits))]
+    power, step = -1, FIRST_STEP
+    while step and power < TIGHTENED:
+        margin = limits.margins(search.positive(options), STRICTER ** (power + step))
         margin = np.where(np.isfinite(margin), np.maximum(margin, 0.0), 0.0)
-        tight = curves.problem(goals.bound - goals.sign * margin)
-        options = minimize(tight, options, TIGHT_BOXES).options
-        found.append(options)
-        if curves.result(options, goals, best.lowest, limits).feasible:
-            break
-        factor *= STRICTER
-    results = [curves.result(one, goals, best.lowest, limits) for one in found]
+        choice = minimize(search.problem(goals.bound - goals.sign * margin), options, TIGHT_BOXES)
+        found.append(choice.options)
+        result = search.result(choice.options, best.lowest, limits)
+        if result.feasible or result.slack == -np.inf or choice.excess > ROUNDING:
+            step //= 2
+        else:
+            power, options = power + step, choice.options
+    results = [search.result(one, best.lowest, limits) for one in found]
     inside = [place for place, one in enumerate(results) if one.feasible]
     if not inside:
         least = max(range(len(results)), key=lambda place: results[place].slack)
         return replace(results[least], gap=np.nan)
     first = min(inside, key=lambda place: results[place].objective)
-    options = _polished(curves, found[first], goals, limits, preferred)
-    return curves.result(options, goals, best.lowest, limits)
+    return search.result(_polished(search, found[first], limits), best.lowest, limits)
 
 
-def _single_within(curves: _Curves, goals: BoundConstraints, limits: Limits) -> float:
+def _single_within(curves: GroupSearch, limits: Limits) -> float:
     """The best threshold for all groups whose limits are inside, or whose limits miss by least."""
     order = np.argsort(-curves.scores, kind="stable")
     thresholds, n_positive = thresholds_between(curves.scores[order])
@@ -274,17 +289,11 @@ def _single_within(curves: _Curves, goals: BoundConstraints, limits: Limits) -> 
     return float(thresholds[inside[np.argmin(np.where(np.isnan(values), np.inf, values)[inside])]])
 
 
-def _polished(
-    curves: _Curves,
-    options: np.ndarray,
-    goals: BoundConstraints,
-    limits: Limits,
-    preferred: float,
-) -> np.ndarray:
+def _polished(curves: GroupSearch, options: np.ndarray, limits: Limits) -> np.ndarray:
     """Move one threshold at a time to its best place, given the others, limits included."""
     options = options.copy()
+    goals = curves.goals
     forms = [curves.objective, goals.forms]
-    tables = [(curves.sums(some.numerator), curves.sums(some.denominator)) for some in forms]
     counted = curves.sums(limits.rows)
 
     def along(parts: list[np.ndarray], g: int) -> np.ndarray:
@@ -299,7 +308,7 @@ def _polished(
         before = options.copy()
         for g, thresholds in enumerate(curves.thresholds):
             values = []
-            for some, (above, below) in zip(forms, tables, strict=True):
+            for some, (above, below) in zip(forms, curves.tables, strict=True):
                 n = along(above, g) + some.numerator_constant[:, None]
                 d = along(below, g) + some.denominator_constant[:, None]
                 values.append(some.quotients(n, d))
@@ -310,7 +319,7 @@ def _polished(
                 continue
             equal = inside[objective[inside] <= objective[inside].min() + RATE_TOL]
             if objective[equal].min() < objective[options[g]] - RATE_TOL:
-                options[g] = equal[np.argmin(np.abs(thresholds[equal] - preferred))]
+                options[g] = equal[np.argmin(np.abs(thresholds[equal] - curves.preferred))]
         if (options == before).all():
             break
     return options
@@ -344,15 +353,9 @@ class Rule:
         return self.slack >= -RATE_TOL
 
 
-def best_rule(
-    scores: np.ndarray,
-    goals: MeasuredGoals,
-    preferred: float,
-    limits: Limits | None,
-    group: np.ndarray | None = None,
-    n_groups: int = 1,
-) -> Rule:
-    """Find the best rule on scores.
+@dataclass(frozen=True)
+class RuleSearch:
+    """The rules on one model's scores.
 
     Parameters
     ----------
@@ -362,32 +365,48 @@ def best_rule(
         Objective and constraints over these rows.
     preferred : float
         Threshold to which ties go; that of groups without rows here.
-    limits : SeparateLimits, SharedRisk or None
-        Confidence limits that must be inside.
     group : ndarray of int, shape (n,), or None
         Group of each row; None is for one threshold on all.
     n_groups : int
         Number of groups.
     """
-    if group is None:
+
+    scores: np.ndarray
+    goals: MeasuredGoals
+    preferred: float
+    group: np.ndarray | None = None
+    n_groups: int = 1
+
+    def best(self, limits: Limits | None = None) -> Rule:
+        """The best rule; with `limits`, SeparateLimits or SharedRisk, these must be inside."""
+        if self.group is not None:
+            return self._best_of_groups(limits)
+        goals, scores = self.goals, self.scores
         if isinstance(limits, SharedRisk):
             search = ThresholdSearch.of(scores, goals, limits.limits)
-            found = search.best(limits.quantile, preferred)
+            found = search.best(limits.quantile, self.preferred)
         else:
             separate = limits.limits if isinstance(limits, SeparateLimits) else ()
             found = best_threshold(
-                scores, goals.objective, goals.constraints, preferred, limits=separate
+                scores, goals.objective, goals.constraints, self.preferred, limits=separate
             )
         positive = (scores > found.value).astype(float)
         return Rule(np.array([found.value]), found.objective, found.slack, 0.0, positive)
-    present, codes = np.unique(group, return_inverse=True)
-    best = best_group_thresholds(
-        scores, codes, goals.objective, goals.constraints, preferred, limits
-    )
-    thresholds = np.full(n_groups, preferred)
-    thresholds[present] = best.thresholds
-    positive = (scores > thresholds[group]).astype(float)
-    return Rule(thresholds, best.objective, best.slack, best.gap, positive)
+
+    def _best_of_groups(self, limits: Limits | None) -> Rule:
+        present, codes, search = self._by_group
+        best = search.best(limits)
+        thresholds = np.full(self.n_groups, self.preferred)
+        thresholds[present] = best.thresholds
+        positive = (self.scores > best.thresholds[codes]).astype(float)
+        return Rule(thresholds, best.objective, best.slack, best.gap, positive)
+
+    @cached_property
+    def _by_group(self) -> tuple[np.ndarray, np.ndarray, GroupSearch]:
+        """The groups with rows, which of them each row is of, and the search of thresholds."""
+        present, codes = np.unique(np.asarray(self.group), return_inverse=True)
+        forms = self.goals.objective, self.goals.constraints
+        return present, codes, GroupSearch.of(self.scores, codes, *forms, self.preferred)
 
 
 def best_model(rules: Sequence[Rule]) -> int:

@@ -91,20 +91,17 @@ class ElasticPenalty:
     ----------
     value : float, default=FIRST_PENALTY
         Objective per unit of normalized violation.
-    fixed : bool, default=False
-        Whether it stays the same. Constraints are then never hard.
     """
 
     value: float = FIRST_PENALTY
-    fixed: bool = False
 
     def at(self, iterate: Iterate) -> float:
         """The penalty for a step from an iterate: infinite (hard) if it is feasible."""
-        return math.inf if iterate.feasible and not self.fixed else self.value
+        return math.inf if iterate.feasible else self.value
 
     def may_rise(self, reached: Iterate) -> bool:
         """Whether violations remain and the penalty is below its maximum."""
-        return not self.fixed and reached.worst > FEASIBLE and self.value < LAST_PENALTY
+        return reached.worst > FEASIBLE and self.value < LAST_PENALTY
 
     def is_final(self, left: Iterate, reached: Iterate) -> bool:
         """Whether the next step would solve the same problem as the step `left` -> `reached`.
@@ -112,7 +109,7 @@ class ElasticPenalty:
         It would not if the penalty may still rise, or if the step has just become feasible, as
         constraints are hard from then on.
         """
-        if self.fixed or left.feasible:
+        if left.feasible:
             return True
         return reached.worst > FEASIBLE and not self.may_rise(reached)
 
@@ -131,10 +128,6 @@ class ElasticPenalty:
         if stalled or (capped and not shrinks):
             return replace(self, value=self.value * RAISE_PENALTY)
         return self
-
-
-ELASTIC = ElasticPenalty()
-"""The penalty to begin with unless another is passed."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +186,6 @@ def majorize_minimize(
     max_iter: int,
     tol: float,
     expected: float = math.inf,
-    penalty: ElasticPenalty = ELASTIC,
     report: Callable[[Step], None] = lambda step: None,
 ) -> MMResult:
     """Minimize tight convex upper bounds in turn (Algorithm 1).
@@ -202,10 +194,9 @@ def majorize_minimize(
     infeasible one the constraints are elastic (`ElasticPenalty`) until a feasible point is
     reached or no step gains any more. Subproblems are solved more and more exactly
     (`AccuracySchedule`); only an exact step ends a converged run. When starting near an
-    optimum, pass the decrease expected of the first step. A fixed `penalty` keeps the constraints
-    elastic throughout.
+    optimum, pass the decrease expected of the first step.
     """
-    current = problem.evaluate(start)
+    current, penalty = problem.evaluate(start), ElasticPenalty()
     path: list[float] = []
     accuracy = AccuracySchedule.begin(solver, problem.objective_scale, tol, expected)
     solution = initial_solution(start, np.zeros(len(problem.rhs)), expected)

@@ -334,13 +334,6 @@ class RampProblem:
         """Return the problem with every normalized bound moved inwards by `by`."""
         return replace(self, rhs=self.rhs - by)
 
-    def with_margins(self, margins: np.ndarray) -> RampProblem:
-        """Return the problem with every bound, as declared, moved inwards by its margin."""
-        sign = self.goals.sign
-        rows, rhs = weight_rows(self.goals.forms, self.goals.bound - sign * margins, sign)
-        rows = csr_array(rows.multiply(1 / self.scale[:, None]))
-        return replace(self, rows=rows, rhs=rhs / self.scale)
-
 
 def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: bool) -> RampProblem:
     """Compile bound goals over the rows of X into Problem 2."""
@@ -359,3 +352,14 @@ def compile_problem(X: Any, goals: MeasuredGoals, alpha: float, fit_intercept: b
         alpha,
         fit_intercept,
     )
+
+
+def ramp_of_costs(X: Any, costs: np.ndarray, alpha: float, fit_intercept: bool) -> RampProblem:
+    """The sum of costs of positive predictions over the rows of X, without constraints."""
+    n, none = len(costs), np.zeros(0)
+    empty = LinearFractionalForms(csr_array((0, n)), none, csr_array((0, n)), none)
+    objective = LinearFractionalForms(
+        csr_array(costs[None, :]), np.zeros(1), csr_array((1, n)), np.ones(1)
+    )
+    free = BoundConstraints((), empty, none, none, none.astype(int))
+    return compile_problem(X, MeasuredGoals(objective, free, np.arange(n)), alpha, fit_intercept)

@@ -250,7 +250,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
     clf = ConstrainedRampClassifier(*GOALS["recall"])
     if fitted:
         clf.fit(X, Y)
-    before, calls, trained = dict(vars(clf)), [], _folds._train_ramps
+    before, calls, trained = dict(vars(clf)), [], _folds._train_ramp
 
     def interrupted(*args):
         calls.append(1)
@@ -258,7 +258,7 @@ def test_an_interrupt_between_folds_leaves_it_as_it_was(monkeypatch, error, fitt
             raise error
         return trained(*args)
 
-    monkeypatch.setattr(_folds, "_train_ramps", interrupted)
+    monkeypatch.setattr(_folds, "_train_ramp", interrupted)
     with pytest.raises(error):
         clf.fit(X[:, ::-1], 1 - Y)
     assert len(calls) == 3
