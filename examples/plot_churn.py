@@ -116,8 +116,6 @@ table = pd.DataFrame(
     + [rates("thresholded SVM", np.nan, baseline), rates("deployed", np.nan, deployed)]
 )
 print(table.to_string(index=False, float_format="%.4f"))
-randomized = [m.constraint_report_["expected"].iloc[1] for m in path.estimators]
-print("churn of the randomized rules on D3:", np.round(randomized, 4))
 
 # %%
 # What to see: fewer changes leave more errors. The constrained model changes fewer predictions than
