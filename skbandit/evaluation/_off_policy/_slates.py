@@ -580,8 +580,9 @@ def _estimate(
     if lacking:
         warnings.warn(f"{name}: {lacking}", ReplayCoverageWarning, stacklevel=3)
     evidence = RewardEvidence.of(logged, weight, None, 1.0)
-    spread = evidence.spread(sums.effective_sample_size)
+    spread = evidence.spread(sums.effective_sample_size, evidence.variance)
     factor = weight / len(log)
     influence = earned - earned.mean()
-    parts = EventParts.of(influence, factor, evidence.clipping, log, rewards, p)
+    moments = evidence.clipping, evidence.variance
+    parts = EventParts.of(influence, factor, *moments, log, rewards, p)
     return replace(make_estimate(name, (sums,), spread=spread), parts=parts)
