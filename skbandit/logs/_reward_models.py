@@ -158,7 +158,7 @@ def check_weights(slates: LoggedSlates, labels: np.ndarray, noun: str, stackleve
     """Warn if the mean weight of an ad, over the rows where it was available, is far from 1.
 
     By Bernstein's inequality, for weights of finite variance, chance does this with probability
-    below 1e-5 per ad. The message calls the ads by `noun`.
+    below 1e-5 per ad. The message calls ads by `noun`; `stacklevel` is as if the caller warned.
     """
     n = np.maximum(slates.n_available, 1)
     weight = 1 / slates.propensity

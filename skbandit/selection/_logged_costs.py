@@ -151,7 +151,7 @@ def logged_costs(
     )
     available = align_rows(available, action)
     slates, labels = _read_slates(action, cost, propensity, ads, available)
-    check_weights(slates, labels, "ad", stacklevel=3)
+    check_weights(slates, labels, "ad", stacklevel=2)
     warn_if_rewards(slates.cost, "cost", cost, stacklevel=3)
     index = action.index if isinstance(action, pd.Series | pd.DataFrame) else None
     if method == "ips":

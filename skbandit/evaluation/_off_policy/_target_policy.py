@@ -190,9 +190,9 @@ def _as_table(given: Any) -> Any:
     arms = columns_made_for(given)
     if arms is not None:
         raise ValueError(
-            f"probabilities are an array that select_proba made with the columns {first_few(arms)},"
-            " which is not the order of the labels: pass the policy itself, or "
-            "pandas.DataFrame(probabilities, columns=policy.arms_)."
+            "probabilities are an array that select_proba made with the columns "
+            f"{first_few(arms) or 'of arms_'}, which is not the order of the labels: pass the "
+            "policy itself, or pandas.DataFrame(probabilities, columns=policy.arms_)."
         )
     try:
         table = np.asarray(given) if not isinstance(given, pd.Series) else given
