@@ -321,8 +321,12 @@ def _read_values(y: Any, labels: np.ndarray | None, name: str, absent: float) ->
             f"{name} has the columns {first_few(names)} of a log, not {_COSTS_OF_A_LOG}"
         )
     try:
+        known = y
+        if not sp.issparse(y) and "object" in dtype_names(y):  # of which some may be pandas.NA
+            known = np.asarray(y, dtype=object)
+            known = np.where(pd.isna(known), np.nan, known)
         values = check_array(
-            y,
+            known,
             accept_sparse="csc",
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
